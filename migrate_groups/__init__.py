@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from migrate_groups.errors import UsageError as UsageError
     from migrate_groups.migration.events import Events as Events
     from migrate_groups.migration.events import Silent as Silent
-    from migrate_groups.migration.reading.groups import GroupStatus as GroupStatus
+    from migrate_groups.migration.reading.status import GroupStatus as GroupStatus
     from migrate_groups.migration.result import WriteResult as WriteResult
     from migrate_groups.planning.options import WriteOptions as WriteOptions
     from migrate_groups.planning.plan import Plan as Plan
@@ -54,7 +54,7 @@ _HOMES = {
     "reconcile": "api.proof",
     **dict.fromkeys(_ERRORS, "errors"),
     **dict.fromkeys(("Events", "Silent"), "migration.events"),
-    "GroupStatus": "migration.reading.groups",
+    "GroupStatus": "migration.reading.status",
     "WriteResult": "migration.result",
     "WriteOptions": "planning.options",
     "Plan": "planning.plan",

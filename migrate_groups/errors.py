@@ -104,7 +104,7 @@ class MissingDependency(MigrateGroupsError):
     exit_code = 2
 
 
-INSTALL_SPARK = "run pip install 'jinja2>=3.1' 'platformdirs>=4' 'pyspark>=4.0,<5'"
+INSTALL_SPARK = "run pip install 'platformdirs>=4' 'pyspark>=4.0,<5'"
 """The advice in messages if Spark is not installed.
 
 It names the packages of the pip extra ``spark``, and not the extra, so that it is right however migrate-groups was

@@ -1,11 +1,12 @@
-"""Measure a look at many groups against ``list``, and the job of ``advise --log``: scripts/bench_advise.py.
+"""Measure how long ``advise`` and ``list`` take with many groups, or how long the job of ``advise --log`` takes.
 
-``scripts/test`` makes .venv; then ``.venv/bin/python scripts/bench_advise.py``. It starts a Kafka, makes ``--groups``
-classic groups with a member and committed offsets for three topics each, and runs ``list`` and ``advise`` as whole
-processes in turns. It prints the medians, the least and the most, and their ratio.
+``scripts/test`` makes .venv; then ``.venv/bin/python scripts/bench_advise.py``. It starts a Kafka with ``--groups``
+classic groups, each with one member and with committed offsets for three topics. Then it runs ``list`` and ``advise``
+in turns, each as a whole process, and prints the medians, the least and the most, and their ratio.
 
-``--log 5 6`` measures the job instead, after landing, on a log of 5 and then 6 million records: 2,000 groups, each
-shared by two applications with two members, of which one restarts; one record in 200 is that of a generation.
+``--log 5 6`` measures the Spark job instead, on a log of 5 and then of 6 million records, without the time to copy the
+log. The log has 2,000 groups. Two applications share each group, with two members each, and one of them restarts. One
+record in 200 is that of a generation, all others are commits.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _MILLISECONDS = 30 * 60_000
 
 
 def main() -> None:
-    """Measure, and print the result."""
+    """Measure what the command line asks for, and print the results."""
     parser = argparse.ArgumentParser(description="Measure a look at many groups against list.")
     parser.add_argument("--groups", type=int, default=2_000)
     parser.add_argument("--runs", type=int, default=5)
@@ -71,7 +72,7 @@ def main() -> None:
 
 
 def _measure_job(sizes: list[int]) -> None:
-    """Run the job on a log of each size, once, and print how long it takes."""
+    """Run the job once on a log of each size (in millions of records), and print how long it takes."""
     with tempfile.TemporaryDirectory() as name, local_session() as spark:
         folder = Path(name)
         log = CopiedLog.load_with_starts(folder / "log", "bench", dict.fromkeys(range(_LOG_PARTITIONS), 0))
@@ -94,14 +95,14 @@ def _measure_job(sizes: list[int]) -> None:
 
 
 def _cpu_seconds(spark: SparkSession) -> float:
-    """Return the CPU time of Spark's JVM. On a busy machine it says more than the time on the clock."""
+    """Return the CPU seconds of Spark's JVM. On a busy machine they say more than the wall-clock time."""
     process: Any = spark.sparkContext._gateway
     fields = Path(f"/proc/{process.proc.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _row(number: int) -> tuple[object, ...]:
-    """Return a record: every 200th of a group is that of a generation, all others are commits."""
+    """Return a record of the log: every 200th record of a group is that of a generation, all others are commits."""
     turn, group = number // _GROUPS, f"application-{number % _GROUPS:04}"
     place = (number % _LOG_PARTITIONS, number // _LOG_PARTITIONS)
     at = datetime.fromtimestamp(_START + number / 1000, UTC)
@@ -113,7 +114,7 @@ def _row(number: int) -> tuple[object, ...]:
 
 
 def _generation(turn: int) -> bytes:
-    """Return the value of a generation: shop's members stay, billing's are new."""
+    """Return the value of a generation's record. The members of shop stay the same, and those of billing are new."""
     members = [
         _member(f"{name}-{n}", turn if name == "billing" else 0, n) for name in ("shop", "billing") for n in (0, 1)
     ]
@@ -148,7 +149,7 @@ def _run(command: str, servers: str, groups: int) -> float:
 
 
 def _make(servers: str, groups: int) -> None:
-    """Make the groups. Each has a member with a long session, and committed offsets for three topics."""
+    """Create the groups. Each has a member with a long session time-out, and committed offsets for three topics."""
     topics = [f"topic-{number:03}" for number in range(_TOPICS)]
     with closing(KafkaAdminClient(bootstrap_servers=servers)) as admin:
         admin.create_topics({topic: {"num_partitions": 2, "replication_factor": 1} for topic in topics})
@@ -170,7 +171,7 @@ def _make(servers: str, groups: int) -> None:
 
 
 async def _join(admin: KafkaAdminClient, group: str, topic: str) -> None:
-    """Make a member of an empty group that is not asked to poll for half an hour."""
+    """Make a consumer the member of an empty group for half an hour, in which it need not poll or send heartbeats."""
     node = await admin._find_coordinator_id(group)
     metadata = ConsumerProtocolSubscription(topics=[topic]).encode(version=0)
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=metadata)

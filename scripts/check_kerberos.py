@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,9 +22,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from migrate_groups.sandbox.jars import fetch_jars, user_cache
 from migrate_groups.sandbox.java import find_java
+from tests.support.hand_over import HandOver
 from tests.support.login_check import LISTENER, LoginCheck, login_check
 
 REALM, SERVICE, CLIENT = "TEST.EXAMPLE", "kafka/127.0.0.1", "ops"
+BRIEF, TICKET_SECONDS = "brief", 8  # a client whose tickets expire during a wait
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 
 
@@ -53,8 +55,9 @@ def kdc(folder: Path) -> Iterator[dict[str, str]]:
         subprocess.run(command, env=environment, check=True, capture_output=True)
 
     run("kdb5_util", "create", "-s", "-P", "hidden-master", "-r", REALM)
-    for principal, keytab in ((SERVICE, "kafka.keytab"), (CLIENT, "ops.keytab")):
-        run("kadmin.local", "-q", f"addprinc -randkey {principal}")
+    for principal, keytab in ((SERVICE, "kafka.keytab"), (CLIENT, "ops.keytab"), (BRIEF, "brief.keytab")):
+        life = f"-maxlife {TICKET_SECONDS}seconds" if principal == BRIEF else ""
+        run("kadmin.local", "-q", f"addprinc -randkey {life} {principal}")
         run("kadmin.local", "-q", f"ktadd -k {folder / keytab} {principal}")
     process = subprocess.Popen(["krb5kdc", "-n"], env=environment, stdout=subprocess.DEVNULL)
     try:
@@ -72,7 +75,7 @@ def kdc(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def main() -> None:
-    """Hand a group over with each kind of ticket, and be refused with a keytab of another principal."""
+    """Run a hand-over with each kind of ticket, wait until tickets expire, and try a wrong keytab."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -83,6 +86,7 @@ def main() -> None:
                 "sasl.enabled.mechanisms": "GSSAPI",
                 f"{LISTENER}.sasl.kerberos.service.name": "kafka",
                 f"{LISTENER}.gssapi.sasl.jaas.config": f"{MODULE} required {keytab};",
+                f"{LISTENER}.gssapi.connections.max.reauth.ms": "3000",
             }
             java = find_java(os.environ)
             with login_check(fetch_jars(java=java, cache=user_cache()), java, settings, folder) as on:
@@ -90,7 +94,7 @@ def main() -> None:
 
 
 def check(on: LoginCheck, folder: Path, environment: dict[str, str]) -> None:
-    """Run the commands; a command that does not do what it must is an AssertionError."""
+    """Run the commands, and raise AssertionError if one does not do what it must."""
 
     def properties(options: str) -> str:
         return f"sasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\nsasl.jaas.config={MODULE} required {options};"
@@ -104,8 +108,38 @@ def check(on: LoginCheck, folder: Path, environment: dict[str, str]) -> None:
         print(f"{way}:", hand_over.refused(second_client="required", code=3).splitlines()[-1])
         assert "confirmed by one client only" in hand_over.run(second_client="auto")  # noqa: S101
         print(f"{way}: list, snapshot and migrate work with kafka-python")
+    check_expiry(on, folder, environment, properties)
     wrong = properties(f'useKeyTab=true keyTab="{folder}/kafka.keytab" principal="{CLIENT}@{REALM}"')
     print("another's keytab:", on.cli("wrong", wrong, environment).fails("list", code=5))
+
+
+def check_expiry(on: LoginCheck, folder: Path, environment: dict[str, str], properties: Callable[[str], str]) -> None:
+    """Wait for longer than a ticket is valid, on a broker that asks for a new login every three seconds."""
+
+    def kinit() -> None:
+        cache = ["kinit", "-k", "-t", str(folder / "brief.keytab"), "-c", str(folder / "brief"), BRIEF]
+        subprocess.run(cache, env=environment, check=True)
+
+    def has_ended(*, renewed: bool) -> bool:
+        """Return whether two tickets have expired since the beginning."""
+        time.sleep(TICKET_SECONDS / 4)
+        if renewed:
+            kinit()
+        return time.monotonic() > began + 2 * TICKET_SECONDS
+
+    def hand_over(way: str, options: str) -> HandOver:
+        return on.hand_over(on.cli(way, properties(options), environment))
+
+    keytab = f'useKeyTab=true keyTab="{folder}/brief.keytab" principal="{BRIEF}@{REALM}"'
+    cache = f'useTicketCache=true ticketCache="{folder}/brief"'
+    began = time.monotonic()
+    hand_over("brief keytab", keytab).wait_until(lambda: has_ended(renewed=False), second_client="auto")
+    print("keytab: a wait outlives its tickets")
+    kinit()
+    began = time.monotonic()
+    hand_over("brief cache", cache).wait_until(lambda: has_ended(renewed=True), second_client="auto")
+    print("ticket cache that kinit renews: a wait outlives its tickets")
+    print("ticket cache:", hand_over("expired cache", cache).wait_in_vain(code=5))
 
 
 if __name__ == "__main__":

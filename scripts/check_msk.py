@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -32,10 +33,15 @@ WAYS = {
         f'sasl.jaas.config={MODULE} required awsRegion="eu-central-1";'
     ),
 }
+TOKEN_SECONDS = 8  # in place of 15 minutes, so that tokens expire during a wait
+BRIEF = (
+    "import aws_msk_iam_sasl_signer.MSKAuthTokenProvider as signer, migrate_groups.cli.app as app; "
+    f"signer.DEFAULT_TOKEN_EXPIRY_SECONDS = {TOKEN_SECONDS}; app.main()"
+)
 
 
 def main() -> None:
-    """Hand a group over with each form of AWS's documentation, and be refused with a wrong key."""
+    """Run a hand-over with each form of login that AWS documents, wait until tokens expire, and try a wrong key."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache())
@@ -53,18 +59,24 @@ def main() -> None:
                 f'{MODULE} required unsecuredLoginStringClaim_sub="broker" secret="{KEYS["AWS_SECRET_ACCESS_KEY"]}";'
             ),
             f"{LISTENER}.oauthbearer.sasl.server.callback.handler.class": "SigV4Validator",
+            f"{LISTENER}.oauthbearer.connections.max.reauth.ms": "3600000",  # a session ends with its token
         }
         with login_check(jars, java, settings, folder) as on:
             check(on)
 
 
 def check(on: LoginCheck) -> None:
-    """Run the commands; a command that does not do what it must is an AssertionError."""
+    """Run the commands, and raise AssertionError if one does not do what it must."""
     environment = KEYS | {"AWS_EC2_METADATA_DISABLED": "true"}
     for way, properties in WAYS.items():
         said = on.hand_over(on.cli(way, properties, environment)).run("-vv")
         assert KEYS["AWS_SECRET_ACCESS_KEY"] not in said  # noqa: S101
         print(f"{way}: list, snapshot and migrate work with both clients")
+    brief = on.cli("brief", WAYS["AWS_MSK_IAM"], environment)
+    brief.program = ("-c", BRIEF)
+    over = time.monotonic() + 3 * TOKEN_SECONDS
+    on.hand_over(brief).wait_until(lambda: time.monotonic() > over)
+    print("a wait outlives its tokens")
     wrong = environment | {"AWS_SECRET_ACCESS_KEY": "wrong"}
     print("wrong key:", on.cli("wrong", WAYS["AWS_MSK_IAM"], wrong).fails("list", code=5))
 

@@ -67,15 +67,20 @@ def main() -> int:
     return int(any(different for *_, different in found.values()))
 
 
-def compare(sandbox: Sandbox, spark: SparkSession, folder: Path, *levels: str) -> dict[str, tuple[int, int, int]]:
-    """Return by isolation level how many offset commits we decode, how many Kafka does, and how many differ."""
+def compare(
+    sandbox: Sandbox, spark: SparkSession, folder: Path, *levels: str, quiet: int = 15
+) -> dict[str, tuple[int, int, int]]:
+    """Return by isolation level how many offset commits we decode, how many Kafka does, and how many differ.
+
+    quiet: the seconds without a record after which Kafka's tool ends.
+    """
     _land(sandbox.bootstrap_servers, folder)
     raw = spark.read.schema(RAW).parquet(str(folder))
     found = {}
     for level in levels:
         visible = raw.where(F.col("kind").isin(_VISIBLE[level]))
         with ThreadPoolExecutor() as beside:
-            printed = beside.submit(_printed, sandbox, level)
+            printed = beside.submit(_printed, sandbox, level, quiet)
             ours, by_kafka = _decoded(visible), printed.result()
         different = sum(one != other for one, other in itertools.zip_longest(ours, by_kafka))
         found[level] = len(ours), len(by_kafka), different
@@ -137,10 +142,18 @@ def _land(servers: str, folder: Path) -> None:
         land(reader, topic, log, partitions, lambda done, total: None)
 
 
-def _printed(sandbox: Sandbox, level: str) -> list[tuple[object, ...]]:
+def _printed(sandbox: Sandbox, level: str, quiet: int) -> list[tuple[object, ...]]:
     # The tool ends when no record came for this time. It cannot be given a count, because the log also has the records
     # of its own group.
-    arguments = ["--topic", OFFSETS_TOPIC, "--from-beginning", "--isolation-level", level, "--timeout-ms", "15000"]
+    arguments = [
+        "--topic",
+        OFFSETS_TOPIC,
+        "--from-beginning",
+        "--isolation-level",
+        level,
+        "--timeout-ms",
+        str(1000 * quiet),
+    ]
     arguments += ["--formatter", "org.apache.kafka.tools.consumer.OffsetsMessageFormatter"]
     done = sandbox.run_tool("org.apache.kafka.tools.consumer.ConsoleConsumer", *arguments, timeout=600)
     return sorted(map(_of_kafka, _documents(done.stdout)), key=str)

@@ -54,7 +54,7 @@ AWAIT = tenacity.retry(
 )
 
 Piece = tuple[float, str]
-"""What a command printed at once, and when: seconds since its start."""
+"""The seconds since the start of a command, and the text that it then printed."""
 Action = tuple[str, Callable[[], str]]
 """A text to wait for in a command's output, and a function to call then; what it returns is typed as input."""
 
@@ -206,7 +206,7 @@ def _read(terminal: int) -> str:
 
 
 def svg(pieces: Sequence[Piece], name: str, *, animated: bool = False) -> str:
-    """Return the picture of a terminal. If ``animated``, each line appears when its first piece was printed.
+    """Return the picture of a terminal as SVG. If ``animated``, each line appears when its first piece was printed.
 
     The last line, where the next prompt would be, stays empty, because Rich cuts off the lower half of the last line.
     """
@@ -243,10 +243,10 @@ def svg(pieces: Sequence[Piece], name: str, *, animated: bool = False) -> str:
 
 
 def _animated(text: str, pieces: Sequence[Piece], shown: Sequence[Sequence[int]]) -> str:
-    """Return the picture with the animation.
+    """Return the picture with an animation in which each line appears when it was printed.
 
-    shown: for each line the numbers of the pieces that it consists of. Of a line of two pieces, the question with its
-    answer, the first text appears with the first one, the rest with the last one.
+    shown: for each line of the picture, the numbers of the pieces that are in it. A line can have two pieces: a
+    question and its answer. Then the question appears with the first piece, and the answer with the second.
     """
     at, starts = 0.0, []
     for number, (seconds, _) in enumerate(pieces):
@@ -340,7 +340,7 @@ def main() -> int:
         from migrate_groups.sandbox.broker import start_sandbox
         from migrate_groups.sandbox.versions import DEFAULT_VERSION
 
-        jars, java = find_kafka(version=DEFAULT_VERSION, home=None, mirror=None)
+        jars, java = find_kafka(version=DEFAULT_VERSION, home=None, maven_mirror=None)
         folder = Path(open_until_the_end.enter_context(tempfile.TemporaryDirectory()))
         kafka = open_until_the_end.enter_context(start_sandbox(jars, java=java))
         scene = Scene(kafka.bootstrap_servers, folder)

@@ -22,6 +22,7 @@ from migrate_groups.show import (  # noqa: F401  each declares a document
     audit,
     comparison,
     costs,
+    file_documents,
     group_documents,
     history,
     reconciliation,

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import hypothesis
 import pytest
 
-from migrate_groups.kafka import second_client
+from migrate_groups.kafka import child
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars, fetch_jars, user_cache
 from migrate_groups.sandbox.java import Java, find_java
@@ -38,10 +38,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Have the second client's process forked, because the tests start it hundreds of times."""
-    vars(second_client)["subprocess"] = SimpleNamespace(
-        Popen=forks.Popen, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL
-    )
+    """Have the processes of confluent-kafka forked, because the tests start them hundreds of times."""
+    vars(child)["subprocess"] = SimpleNamespace(Popen=forks.Popen, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
 
 
 def pytest_unconfigure() -> None:

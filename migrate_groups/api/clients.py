@@ -12,8 +12,8 @@ from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.kafka.records import KafkaRecords
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
-from migrate_groups.migration.compare import Side
-from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader
+from migrate_groups.migration.log_ports import OffsetsTopicReader
+from migrate_groups.migration.ports import Clients, GroupReader, Side
 from migrate_groups.migration.reading.similar import similar_groups_named
 
 
@@ -47,15 +47,19 @@ def open_writer(config: ClientConfig) -> Iterator[Clients]:
 
 @contextmanager
 def open_side(config: ClientConfig) -> Iterator[Side]:
-    """Yield a client that reads groups, topics and offsets, and one that reads records as fingerprints."""
+    """Yield the clients for one of two clusters: one for groups, topics and offsets, and one that reads records.
+
+    Both are closed after the block.
+    """
     _quiet_clients()
-    with closing(KafkaPythonReader(config)) as reader, similar_groups_named(reader):
-        yield Side(reader, KafkaRecords(config))
+    with closing(KafkaRecords(config)) as records, closing(KafkaPythonReader(config)) as reader:
+        records.start()
+        yield Side(reader, records)
 
 
 @contextmanager
 def open_offsets_topic(config: ClientConfig) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
-    """Yield a client that reads groups, topics and offsets, and a client that reads the log of ``__consumer_offsets``.
+    """Yield a client that reads groups, topics and offsets, and one that reads the log of ``__consumer_offsets``.
 
     Both are closed after the block.
     """

@@ -14,12 +14,11 @@ from migrate_groups.api.snapshot import PlannedWrite, Snapshot, Split, load_spli
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.clock import Clock
 from migrate_groups.errors import UsageError
-from migrate_groups.files.read import read_bytes
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import RunDir, receipt_in
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.client_properties import understand
-from migrate_groups.kafka.credentials.given import parse_properties
+from migrate_groups.kafka.credentials.given import load_properties
 from migrate_groups.migration import rewind, watch
 from migrate_groups.migration.events import Events, Silent
 from migrate_groups.migration.hand_over import apply as applying
@@ -28,7 +27,8 @@ from migrate_groups.migration.hand_over.apply import ApplyRequest
 from migrate_groups.migration.hand_over.migrate import MigrateRequest
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.reading import take
-from migrate_groups.migration.reading.groups import GroupStatus, describe, list_groups, with_time_lags
+from migrate_groups.migration.reading.groups import describe, list_groups
+from migrate_groups.migration.reading.status import GroupStatus, with_time_lags
 from migrate_groups.migration.reading.time_lag import with_time_lag
 from migrate_groups.migration.result import WriteResult, result_of
 from migrate_groups.migration.ways_back import go_back
@@ -54,20 +54,19 @@ def connect(
     """Return a cluster. It connects when its first method is called.
 
     Args:
-        bootstrap_servers: ``host:port[,host:port…]``; if empty, ``bootstrap.servers`` of the properties.
+        bootstrap_servers: ``host:port[,host:port…]``. If empty, the property ``bootstrap.servers`` is used.
         command_config: the path of a client.properties file for Kafka's own tools.
         properties: client properties, values by name, such as ``security.protocol``. They override those of the file.
-        timeout: seconds that one request may take, retries included.
-        events: callbacks that receive the progress and return whether to write. If None, the methods do not ask.
+        timeout: the seconds that one request may take, including retries.
+        events: callbacks that receive the progress, and that return whether to write. If None, methods that write do
+            not ask.
         clock: the clock to use; None: the clock of this machine.
 
     Raises:
         UsageError: there is no bootstrap server, or one is not ``host:port``.
         InvalidInput: a property can't be used, or the file can't be read. No message quotes a secret.
     """
-    given: dict[str, str] = {}
-    if command_config is not None:
-        given |= parse_properties(read_bytes(Path(command_config)).decode("latin-1"), str(command_config))
+    given = load_properties(Path(command_config)) if command_config is not None else {}
     told = understand(given | dict(properties or {}), bootstrap_servers)
     servers = bootstrap_servers or told.bootstrap_servers
     config = ClientConfig(bootstrap_servers=servers, timeout=timeout, security=told.security)
@@ -77,8 +76,8 @@ def connect(
 class Cluster:
     """A Kafka cluster. Its methods do what the commands of the same names do, with the same checks.
 
-    `plan` is the dry run of `apply`, `plan_migrate` is the dry run of `migrate`, and so on. Close the cluster, or use
-    it in a ``with`` block. Do not use it from several threads at once.
+    `plan` is the dry run of `apply`, `plan_migrate` that of `migrate`, and so on. Close the cluster, or use it in a
+    ``with`` block. Do not use it from several threads at once.
 
     Methods that only read use a client that has no method that writes. Every method raises `ClusterUnavailable` if the
     cluster does not answer in time, and `NotAuthorized` if the login is refused or the principal lacks a permission.
@@ -87,8 +86,8 @@ class Cluster:
     def __init__(self, config: ClientConfig, events: Events, clock: Clock) -> None:
         self._config, self._events, self._clock = config, events, clock
         self._opened = ExitStack()
-        # Closes the connections of a cluster that nobody closed before the interpreter stops their threads. Otherwise
-        # the second client's thread holds the lock of a pipe that is closed then, and Python aborts.
+        # A cluster that the caller never closes is closed before the interpreter stops its threads. Otherwise a thread
+        # of the second client would hold the lock of a closed pipe, and Python would abort.
         finalize(self, self._opened.close)
         self._reader: GroupReader | None = None
         self._clients: Clients | None = None
@@ -109,12 +108,12 @@ class Cluster:
     def list(self, *, topics: Sequence[str] = (), states: Sequence[str] = ()) -> Sequence[GroupStatus]:
         """Return the groups of all types, sorted by name, with members and lag.
 
-        Groups that the principal of this client may not describe are left out. If something about a group is not known,
-        its ``remarks`` say what and why.
+        Groups that the client's principal may not describe are left out. If something about a group is not known, its
+        ``remarks`` say what and why.
 
-        topics: return only groups that have a committed offset, an assignment or a subscription for one of these topics
-        (names or globs), and groups of which this is not known. Each group then shows only the topics that match.
-        states: return only groups in one of these states, such as ``Stable``, in any letter case. An empty argument
+        topics: topic names or globs. Only groups that have a committed offset, an assignment or a subscription for one
+        of these topics are returned, and groups whose topics are not known. Each group then shows only the topics that
+        match. states: only groups in one of these states, such as ``Stable``, in any letter case. An empty argument
         selects all groups.
 
         Raises `UsageError` for an unknown state; `InvalidInput` if ``topics`` names a topic that does not exist and for
@@ -124,7 +123,7 @@ class Cluster:
         return list_groups(self._reading_client(), self._clock, topics=patterns, states=states)
 
     def describe(self, *groups: str, time_lag: bool = False) -> Mapping[str, GroupStatus]:
-        """Return, by group name, the members of each group, and its committed offset, log start and log end offsets.
+        """Return, by group name, each group's members, committed offsets, log start offsets and log end offsets.
 
         groups: their names; if none is given, the result is empty. time_lag: add the timestamp of each partition's
         oldest unread record. While a transactional commit is pending for a partition, its offset is None, and
@@ -150,14 +149,15 @@ class Cluster:
     def rewind(
         self, snapshot: Snapshot, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
-        """Return the snapshot's partitions with the offsets that ``target`` requests. Writes nothing.
+        """Look up the offset that ``target`` requests for each partition of a snapshot. Writes nothing.
 
-        The returned rows name no group: choose one with `Snapshot.given_to`, or with ``to_groups`` of `apply`.
+        The returned rows have these offsets and name no group: choose one with `Snapshot.given_to`, or with
+        ``to_groups`` of `apply`.
 
-        past_end: what to do for a partition without a record at or after a `ToTime`: use the log end offset (``end``),
-        set no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if the requested offset is
-        outside the log, if the log starts after the time of a `ToTime`, or if ``target`` needs a committed offset and a
-        partition has none.
+        past_end: what to do for a partition without a record at or after the time of a `ToTime`: use the log end offset
+        (``end``), set no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if the requested
+        offset is outside the log, if the log starts after the time of a `ToTime`, or if ``target`` needs a committed
+        offset and a partition has none.
 
         Raises `InvalidInput` if several groups have the same partition; `Refused` if the snapshot is from another
         cluster, if a topic was deleted or recreated since, or if a partition has no leader.
@@ -177,9 +177,9 @@ class Cluster:
     ) -> watch.WatchProgress:
         """Wait until a group has reached the log end offset of each partition, and return the last progress.
 
-        until: a snapshot, whose log end offsets are the goal. The rows of the group are used; if the snapshot has none,
-        the rows without a group. If None, a snapshot is taken now. Partitions without a committed offset in the
-        snapshot are not watched. timeout: seconds. progress: called about once a second.
+        until: a snapshot, whose log end offsets are the goal. Its rows of the group are used, or, if it has none, its
+        rows without a group. If None, a snapshot is taken now. Partitions without a committed offset in the snapshot
+        are not watched. timeout: seconds. progress: called about once a second.
 
         Raises `Refused` after ``timeout`` seconds, or if a topic is deleted; `GroupNotFound`; `InvalidInput` if the
         snapshot has no such row, if one of these rows has no log end offset, or if none of them has a committed offset.

@@ -35,13 +35,13 @@ def reconcile(
     Args:
         before: one run directory of `migrate`, or snapshots from before the migration: files, folders or globs, also
             remote ones.
-        after: snapshots of the target groups. A run directory contains its own if all offsets were confirmed; paths in
-            ``after`` replace it.
-        split: the split, needed if ``before`` is the snapshot of the source group.
+        after: snapshots of the target groups from after the migration. If ``before`` is a run directory in which all
+            offsets were confirmed, its own snapshot is used unless ``after`` is given.
+        split: the split. It is needed if ``before`` is the snapshot of the source group.
         output: a new folder for the tables of the result. If None, no tables are written.
         quarantine: a new folder for invalid rows. If None, an invalid row raises `InvalidInput`.
-        spark: a Spark session. If None, a new session of the active Spark is used. If no Spark is active, a local Spark
-            is started, and stopped at the end of the call.
+        spark: a Spark session. If None, and Spark is active in this process, a new session of it is used. If Spark is
+            not active, a local Spark is started, and stopped at the end of the call.
 
     Raises:
         UsageError: ``before`` or ``after`` is missing, or a run directory is combined with ``split`` or further

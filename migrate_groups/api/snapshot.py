@@ -23,27 +23,27 @@ from migrate_groups.snapshots.split import SplitSpec, SplitTarget, split
 
 
 class LooksUp(Protocol):
-    """An object that looks up the offsets of a rewind: a `Cluster`, which this module can't import."""
+    """An object that looks up the offsets of a rewind. `Cluster` is one, but this module can't import it."""
 
     def rewind(
         self, snapshot: Snapshot, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
-        """Return the snapshot's partitions with the offsets that ``target`` requests, in rows without a group.
+        """Return the partitions of a snapshot with the offsets that ``target`` requests, in rows without a group.
 
-        past_end: what to do for a partition without a record at or after a `ToTime`: use the log end offset (``end``),
-        set no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if a partition can't start
-        exactly as requested.
+        past_end: what to do for a partition without a record at or after the time of a `ToTime`: use the log end offset
+        (``end``), set no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if a partition can't
+        start exactly as requested.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """The topics of a source group that go to each target group.
+    """Which topics of a source group go to which target group.
 
-    targets: topic patterns by target group. A pattern is a glob that must match the whole name; a plain name is a glob.
-    stay: patterns of topics that stay with the source group on purpose. fan_out: allow a topic in several target
-    groups.
+    targets: for each target group its topic patterns. A pattern is a glob that must match the whole name of a topic; a
+    plain name is a glob too. stay: patterns of the topics that stay with the source group on purpose. fan_out: whether
+    a topic may go to several target groups.
 
     The split of a source group is refused in these cases:
 
@@ -60,7 +60,7 @@ class Split:
 
     @property
     def spec(self) -> SplitSpec:
-        """The split as a `SplitSpec`, which is checked when it is made.
+        """The split as a `SplitSpec`, which checks its values.
 
         Raises `InvalidInput` if a group's name is empty, not UTF-8 or used twice, if there is no target group, if a
         target group has no topics, or if a pattern is invalid.
@@ -86,11 +86,10 @@ class Split:
 
 
 def load_split(wanted: Split | Path, options: WriteOptions | None = None) -> SplitFile:
-    """Return a split with the options of its write, and with the bytes of its spec file.
+    """Return a split with its write options and the bytes of its spec file.
 
-    wanted: the split, or the path of a spec file. options: the options to use. If None, the options in the spec file
-    are used; for a `Split`, the defaults. Raises `InvalidInput` if the split is invalid. The message names the wrong
-    key of a spec file.
+    wanted: the split, or the path of a spec file. options: the write options; None: those in the spec file, or for a
+    `Split` the defaults. Raises `InvalidInput` if the split is invalid. The message names the wrong key of a spec file.
     """
     if isinstance(wanted, Split):
         content = wanted.to_toml().encode()
@@ -159,7 +158,7 @@ class Snapshot:
         return Snapshot(select(self.table, selection))
 
     def split(self, wanted: Split | Path) -> Snapshot:
-        """Return the source group's rows, each with its target group, and without the topics that stay.
+        """Return the source group's rows, each with its target group. The topics that stay are left out.
 
         wanted: the split, or the path of a spec file. Rows of other groups are left out. If no row has a group (after a
         rewind), all rows are split, and their source group is None.
@@ -170,9 +169,9 @@ class Snapshot:
         return Snapshot(split(self.table, load_split(wanted).spec)[0])
 
     def given_to(self, *groups: str, fan_out: bool = False) -> Snapshot:
-        """Return all rows with this target group; with ``fan_out``, once for each of several target groups.
+        """Return all rows with this group as target group; with ``fan_out``, each row once for each of several groups.
 
-        groups: the target groups. If none is given, the rows are returned as they are.
+        groups: the target groups. If none is given, the rows are returned unchanged.
 
         Raises `UsageError` for several groups without ``fan_out``, for the group that the snapshot was taken from, and
         if no group is given and a row has none. Raises `InvalidInput` if no group is given and the snapshot was taken
@@ -185,10 +184,10 @@ class Snapshot:
     ) -> Snapshot:
         """Return the partitions with the offsets that ``target`` requests, for instance by time. Writes nothing.
 
-        cluster: looks up the offsets. The returned rows name no group: choose one with `given_to`. past_end: what to do
-        for a partition without a record at or after a `ToTime`: use the log end offset (``end``), set no offset
-        (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if a partition can't start exactly as
-        requested.
+        cluster: the cluster that looks up the offsets. The returned rows name no group: choose one with `given_to`.
+        past_end: what to do for a partition without a record at or after the time of a `ToTime`: use the log end offset
+        (``end``), set no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if a partition can't
+        start exactly as requested.
 
         Raises `InvalidInput` if several groups have the same partition; `Refused` if the snapshot is from another
         cluster, if a topic was deleted or recreated since, or if a partition has no leader.

@@ -7,6 +7,7 @@ the user may press Ctrl-C while the commands are still being imported.
 from __future__ import annotations
 
 import gc
+import resource
 import signal
 import sys
 from types import FrameType
@@ -35,6 +36,8 @@ def main() -> None:
         gc.set_threshold(*_COLLECTED)
         streams.open_streams()
         environment.take_properties()
+        # A core file would have secrets in it. The hard limit stays, so that what --on-start starts may raise its own.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         written.so_far.set("")
         documents.awaited.set(False)
         code = _after_output(_run())

@@ -17,8 +17,8 @@ from migrate_groups.snapshots.times import parse_duration
 
 if TYPE_CHECKING:
     from migrate_groups.kafka.client_config import ClientConfig
-    from migrate_groups.migration.compare import Side
-    from migrate_groups.migration.ports import Clients, GroupReader, OffsetsTopicReader
+    from migrate_groups.migration.log_ports import OffsetsTopicReader
+    from migrate_groups.migration.ports import Clients, GroupReader, Side
 
 # What to do about a property that is not used here, where its name alone does not tell.
 _INSTEAD = {
@@ -122,13 +122,11 @@ class Connection(NamedTuple):
         ``--property`` overrides the environment variable, and the environment variable overrides the file. Raises
         `UsageError` if a ``--property`` is not KEY=VALUE or is a secret; `InvalidInput` if the file can't be read.
         """
-        from migrate_groups.files.read import read_bytes
-        from migrate_groups.kafka.credentials.given import parse_properties
+        from migrate_groups.kafka.credentials.given import load_properties, parse_properties
 
         given: dict[str, str] = {}
         if self.command_config is not None:
-            # Java reads these files as ISO 8859-1, whatever their encoding.
-            given |= parse_properties(read_bytes(self.command_config).decode("latin-1"), str(self.command_config))
+            given |= load_properties(self.command_config)
         variable = self._variable()
         if text := environment.properties.get().get(variable):
             given |= parse_properties(text, variable)
@@ -159,7 +157,7 @@ class Connection(NamedTuple):
 
     @contextmanager
     def open_side(self) -> Iterator[Side]:
-        """Yield a client that reads groups, topics and offsets, and one that reads records as fingerprints."""
+        """Yield the clients for one of two clusters: one for groups, topics and offsets, and one that reads records."""
         from migrate_groups.api import clients
 
         with shown_logs(self.verbose), clients.open_side(self.config()) as side:
@@ -178,7 +176,7 @@ class Connection(NamedTuple):
 
 
 class TargetConnection(Connection):
-    """How to reach the other cluster, to which a mirror copies topics."""
+    """The options that say how to reach the other cluster, to which a mirror copies topics."""
 
     __slots__ = ()
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import typer
 
+from migrate_groups.cli.documents import print_bytes, print_document
 from migrate_groups.text import one_line
 
 if TYPE_CHECKING:
+    import msgspec
     from rich.console import RenderableType
 
     from migrate_groups.migration.ports import GroupReader
@@ -26,6 +29,17 @@ def talk(*lines: RenderableType) -> None:
 def show(*lines: RenderableType) -> None:
     """Print data on stdout, each argument on a new line."""
     _print(sys.stdout, lines)
+
+
+def show_as(output_format: str, document: Callable[[], msgspec.Struct], table: Callable[[], RenderableType]) -> None:
+    """Print the result of a command on stdout: its document with ``--format json``, otherwise its table.
+
+    Only the function that is needed is called.
+    """
+    if output_format == "json":
+        print_document(document())
+    else:
+        show(table())
 
 
 def confirm(question: str) -> bool:
@@ -70,8 +84,7 @@ def save_table(snapshot: SnapshotTable, path: Path, *, force: bool) -> None:
     from migrate_groups.files.snapshots import any_format as tables
 
     if str(path) == "-":
-        sys.stdout.buffer.write(tables.to_csv(snapshot))
-        sys.stdout.buffer.flush()
+        print_bytes(tables.to_csv(snapshot))
     else:
         tables.save(snapshot, path, replace=force)
 

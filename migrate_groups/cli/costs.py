@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import show, talk
-from migrate_groups.cli.documents import print_document
-from migrate_groups.cli.landing import Landed, land_log, new_folder, save_log_ends
+from migrate_groups.cli.console import show_as, talk
+from migrate_groups.cli.landing import Landed, lag_over_time, land_log, new_folder
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.errors import Undetermined, UsageError
 
@@ -28,15 +27,16 @@ if TYPE_CHECKING:
     from migrate_groups.spark.reconciliation.result import Moment
 
 _MOST_GROUPS = 50
-"""The number of groups that the page describes one by one."""
+"""The largest number of groups that the page describes one by one."""
 _MOMENTS = 48
 
 
 class CostsRequest(NamedTuple):
-    """The request for what sharing costs.
+    """The input of ``advise --log``.
 
-    groups: the consumer groups; empty: all. log: the folder with the copied log. out: the new folder for tables and
-    pages. since: how far back; None: all.
+    groups: the consumer groups; empty: all. log: the folder for the copied log of ``__consumer_offsets``. out: the new
+    folder for tables and pages. since: the length of the time before now from which records are used; None: all
+    records.
     """
 
     groups: list[str]
@@ -47,7 +47,7 @@ class CostsRequest(NamedTuple):
 
 
 def measure(connection: Connection, asked: CostsRequest) -> None:
-    """Copy the log, measure what sharing costs, and write tables and reports."""
+    """Copy the log of ``__consumer_offsets``, measure what sharing groups costs, and write tables and pages."""
     require_spark()
     from migrate_groups.migration.advise.costs import judge_costs
     from migrate_groups.migration.advise.proposals import suggestions
@@ -72,37 +72,25 @@ def measure(connection: Connection, asked: CostsRequest) -> None:
         _write(
             asked.out / "advice.html", page(costs, judged, lag, {name: _drawn(of) for name, of in suggested.items()})
         )
-    if asked.output_format == "json":
-        print_document(views.document(costs, judged))
-    else:
-        show(views.terminal(judged))
+    show_as(asked.output_format, lambda: views.document(costs, judged), lambda: views.terminal(judged))
     talk(f"tables, advice.md and advice.html written to {asked.out}")
 
 
 def _lag(spark: SparkSession, reader: GroupReader, landed: Landed, worst: Sequence[GroupCost]) -> tuple[Moment, ...]:
-    """Return the lag of these groups over time, as ``history`` does, at about 48 moments; none without commits."""
-    from migrate_groups.spark.offsets_topic.history_job import run_history
-
+    """Return the lag of these groups over time, at about 48 moments; empty if the log has no commits of them."""
     if not worst:
         return ()
     groups = [each.group for each in worst]
     since = min(row.since for each in worst for row in each.applications)
     every = max((landed.taken_at - since) / _MOMENTS, timedelta(seconds=1))
     with tempfile.TemporaryDirectory(prefix="migrate-groups-") as scratch, suppress(Undetermined):
-
-        def log_ends(partitions: Collection[tuple[str, int]], moments: Collection[datetime]) -> str:
-            path = Path(scratch) / "log_ends.parquet"
-            save_log_ends(reader, partitions, moments, landed, path)
-            return str(path)
-
         out = Path(scratch) / "history.parquet"
-        found = run_history(spark, landed.files, log_ends, groups=groups, every=every, now=landed.taken_at, out=out)
-        return found.timeline
+        return lag_over_time(spark, reader, landed, groups=groups, every=every, out=out).timeline
     return ()
 
 
 def _drawn(of: Suggestion) -> Drawn:
-    """Return a suggestion as the page shows it: the split as the text of a spec."""
+    """Return a suggestion in the form that the page shows."""
     from migrate_groups.files.split_toml import to_toml
     from migrate_groups.show.costs_page import Drawn
 
@@ -111,7 +99,7 @@ def _drawn(of: Suggestion) -> Drawn:
 
 
 def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) -> None:
-    """Compare what was predicted with what the log shows since the split in ``run_dir``."""
+    """Compare the predicted cost of the split in ``run_dir`` with its real cost since, and write tables and a page."""
     require_spark()
     from migrate_groups.files.runs import receipt_json
     from migrate_groups.files.runs.run_dir import receipt_in
@@ -141,17 +129,17 @@ def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) ->
             )
         found = compare(before, after, split, delay)
         _write(asked.out / "after.html", views.page(found))
-    if asked.output_format == "json":
-        print_document(views.document(found))
-    else:
-        show(views.terminal(found))
+    show_as(asked.output_format, lambda: views.document(found), lambda: views.terminal(found))
     talk(f"tables and after.html written to {asked.out}")
 
 
 def _applications(
     spark: SparkSession, landed: Landed, groups: set[str], span: tuple[datetime | None, datetime | None], out: Path
 ) -> tuple[SharedCost, ...]:
-    """Return the applications of groups in a time, and write their tables; none if the log has no record of members."""
+    """Return the applications of these groups in a part of the log, and write their tables to ``out``.
+
+    span: the part of the log. The result is empty if the log has no record of members of these groups.
+    """
     from migrate_groups.spark.offsets_topic.advice_job import Span, run_advice
 
     out.mkdir()

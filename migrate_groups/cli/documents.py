@@ -20,7 +20,12 @@ awaited: ContextVar[bool] = ContextVar("awaited", default=False)
 def print_document(document: msgspec.Struct | bytes) -> None:
     """Print the JSON document of a command on stdout. document: bytes are printed as they are."""
     awaited.set(False)
-    sys.stdout.buffer.write(document if isinstance(document, bytes) else _encoded(document))
+    print_bytes(document if isinstance(document, bytes) else _encoded(document))
+
+
+def print_bytes(content: bytes) -> None:
+    """Print bytes on stdout as they are."""
+    sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
 
 

@@ -1,4 +1,4 @@
-"""The client properties of the environment: no child process inherits them, because they may have secrets."""
+"""Take the client properties out of the environment, because child processes must not get the secrets in them."""
 
 from __future__ import annotations
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,10 +18,13 @@ from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.text import did_you_mean
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.ports import GroupReader, OffsetsTopicReader
+    from pyspark.sql import SparkSession
+
+    from migrate_groups.migration.log_ports import OffsetsTopicReader
+    from migrate_groups.migration.ports import GroupReader
     from migrate_groups.migration.reading.landing import Landing
     from migrate_groups.model.partitions import TopicPartition
-    from migrate_groups.spark.offsets_topic.history_job import LandedFiles
+    from migrate_groups.spark.offsets_topic.history_job import History, LandedFiles
 
 
 @contextmanager
@@ -90,7 +94,7 @@ def land_log(opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[
     log = log.with_partitions({partition.partition: ends.start for partition, ends in bounds.items()})
     with bar(f"reading {OFFSETS_TOPIC}") as progress:
         landing = land(reader, topic, log, wanted, progress)
-    # Read before Spark starts, which takes seconds: a later log end would be set against the commits of now.
+    # The log ends are read now and not after the start of Spark, which takes seconds. They must fit the copied commits.
     return Landed(cluster_id, landing, SystemClock().now(), current_log_ends(reader))
 
 
@@ -105,18 +109,26 @@ def _warn_of_missing(reader: GroupReader, groups: Collection[str]) -> None:
         talk(f"warning: {found}: only its past commits can be shown")
 
 
-def save_log_ends(
-    reader: GroupReader,
-    partitions: Collection[tuple[str, int]],
-    moments: Collection[datetime],
-    landed: Landed,
-    path: Path,
-) -> None:
-    """Write the log end offset of each partition at each moment to ``path``, as Parquet."""
+def lag_over_time(
+    spark: SparkSession, reader: GroupReader, landed: Landed, *, groups: list[str], every: timedelta, out: Path
+) -> History:
+    """Return the lag and the commits of groups over time, and write them to ``out``, as Parquet.
+
+    groups: empty: all groups. every: the time between two points of the history. Raises the errors of `run_history` and
+    of `GroupReader`.
+    """
     from migrate_groups.files.runs import log_ends_parquet
     from migrate_groups.migration.reading.log_ends import log_ends
     from migrate_groups.model.partitions import TopicPartition
+    from migrate_groups.spark.offsets_topic.history_job import run_history
 
-    with bar("reading log end offsets") as progress:
-        asked = [TopicPartition(*partition) for partition in partitions]
-        log_ends_parquet.save(log_ends(reader, asked, [*moments], landed.log_ends, progress), path)
+    with tempfile.TemporaryDirectory(prefix="migrate-groups-") as scratch:
+
+        def saved(partitions: Collection[tuple[str, int]], moments: Collection[datetime]) -> str:
+            path = Path(scratch) / "log_ends.parquet"
+            with bar("reading log end offsets") as progress:
+                asked = [TopicPartition(*partition) for partition in partitions]
+                log_ends_parquet.save(log_ends(reader, asked, [*moments], landed.log_ends, progress), path)
+            return str(path)
+
+        return run_history(spark, landed.files, saved, groups=groups, every=every, now=landed.taken_at, out=out)

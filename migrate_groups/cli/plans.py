@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from migrate_groups.cli.console import load_table, show, talk
-from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.documents import print_bytes, print_document
 from migrate_groups.errors import EXIT_CHANGES, UsageError
 
 if TYPE_CHECKING:
@@ -75,6 +75,10 @@ def read_application(
             raise UsageError(
                 f"--{option} {in_words(value)} contradicts {file}, reviewed with {reviewed}: make a new plan"
             )
+    if saved.plan.translation is not None:
+        raise UsageError(
+            f"{file} is a plan for another cluster, whose source group apply can't check: pass it to migrate --approved"
+        )
     if saved.plan.options.uncommitted == "latest":
         raise UsageError(
             f"{file} was planned with --uncommitted latest, which only migrate can do: pass the plan to migrate "
@@ -167,8 +171,7 @@ def show_plan(
     elif output_format == "markdown":
         from migrate_groups.show import markdown
 
-        sys.stdout.buffer.write(markdown.plan(plan, plan_out.name if plan_out else None, stop).encode())
-        sys.stdout.buffer.flush()
+        print_bytes(markdown.plan(plan, plan_out.name if plan_out else None, stop).encode())
     else:
         from migrate_groups.show import terminal
 

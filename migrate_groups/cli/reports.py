@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from migrate_groups.cli.console import show, talk
-from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.documents import print_bytes, print_document
 
 if TYPE_CHECKING:
     from migrate_groups.spark.reconciliation.result import Reconciliation
@@ -36,8 +35,7 @@ def show_reconciliation(found: Reconciliation, output_format: ReportFormat, out:
     if output_format == "json":
         print_document(reconciliation.document(found))
     elif output_format == "markdown":
-        sys.stdout.buffer.write(report_markdown.report(found, str(out / _SUMMARY) if out else None).encode())
-        sys.stdout.buffer.flush()
+        print_bytes(report_markdown.report(found, str(out / _SUMMARY) if out else None).encode())
     else:
         show(reconciliation.terminal(found))
     if out:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def require_spark() -> None:
     """Raise `MissingDependency` if a package of the pip extra ``spark`` is not installed."""
-    for module, name in (("pyspark", "Spark"), ("jinja2", "Jinja2"), ("platformdirs", "platformdirs")):
+    for module, name in (("pyspark", "Spark"), ("platformdirs", "platformdirs")):
         if importlib.util.find_spec(module) is None:
             raise MissingDependency(f"{name} is not installed: {INSTALL_SPARK}")
 

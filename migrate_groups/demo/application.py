@@ -1,8 +1,8 @@
-"""An application of the demo as a process: it consumes topics in a group and appends each record's id to a ledger.
+"""One process of the demo: a consumer that appends the id of each record that it processes to a file, its ledger.
 
 ``python -m migrate_groups.demo.application CLIENT BOOTSTRAP GROUP CLIENT_ID LEDGER TOPIC...`` runs until SIGTERM or the
-end of the demo. It processes each record once, because it commits the records of a poll before the next poll, and stops
-only between two polls.
+end of the demo. CLIENT is ``kafka-python`` or ``confluent-kafka``. The process commits the records of a poll before the
+next poll, and stops only between two polls. So it processes each record once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _POLL_SECONDS = 0.2
 
 
 class Stopped:
-    """Notices SIGTERM, Ctrl-C, and the end of the demo that started this process."""
+    """Tells whether this process must stop: after SIGTERM, after Ctrl-C, or once its parent process has ended."""
 
     def __init__(self) -> None:
         self._parent = os.getppid()
@@ -38,7 +38,7 @@ class Stopped:
 
 
 class Place(NamedTuple):
-    """Where an application consumes: the brokers, its group, and its client id."""
+    """The brokers (``host:port``), the consumer group and the client id of one consumer."""
 
     bootstrap: str
     group: str
@@ -46,7 +46,10 @@ class Place(NamedTuple):
 
 
 def consume_with_confluent(place: Place, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
-    """Yield batches of record ids. A batch is committed when the next one is requested."""
+    """Consume with confluent-kafka, and yield the record ids of each poll.
+
+    The offsets of a batch are committed when the caller requests the next batch.
+    """
     import confluent_kafka
 
     consumer = confluent_kafka.Consumer(
@@ -72,17 +75,20 @@ def consume_with_confluent(place: Place, topics: list[str], stopped: Stopped) ->
 
 
 def consume_with_kafka_python(place: Place, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
-    """Yield batches of record ids. A batch is yielded after it is committed."""
+    """Consume with kafka-python, and yield the record ids of each poll.
+
+    The offsets of a batch are committed before the batch is yielded.
+    """
     from kafka import ConsumerRebalanceListener, KafkaConsumer
     from kafka.coordinator.assignors.range import RangePartitionAssignor
 
     class Rejoin(ConsumerRebalanceListener):  # type: ignore[misc]
-        """Makes the consumer go on with a rebalance that a poll has interrupted, until it has its new assignment.
+        """Makes the consumer complete a rebalance that began in one poll and did not end in it.
 
-        kafka-python 3.0.12 needs this if the consumer is the leader of the group, and if it rejoins because topics have
-        new metadata. If a poll ends after the leader has computed the assignment, and before the broker has answered,
-        the next poll does not go on with the rebalance. The consumer then sends no heartbeats, and its polls return
-        records that it refuses to commit, for ever.
+        kafka-python 3.0.12 needs this if the consumer is the leader of the group and rejoins because the metadata of
+        topics changed. If a poll then ends after the leader has computed the assignment and before the broker has
+        answered, the next poll does not continue the rebalance. From then on the consumer sends no heartbeats, and its
+        polls return records that it refuses to commit.
         """
 
         def on_partitions_revoked(self, revoked: object) -> None:
@@ -117,7 +123,7 @@ def consume_with_kafka_python(place: Place, topics: list[str], stopped: Stopped)
 
 
 def write_down(ledger: Path, batches: Iterable[list[str]]) -> None:
-    """Append each id to the ledger as a line, and flush after each batch."""
+    """Append each record id to the ledger as one line, and flush the file after each batch."""
     with ledger.open("a", encoding="utf-8") as file:
         for ids in batches:
             file.write("".join(f"{each}\n" for each in ids))
@@ -125,7 +131,7 @@ def write_down(ledger: Path, batches: Iterable[list[str]]) -> None:
 
 
 def main() -> None:
-    """Run the application that the command line arguments describe. The Kafka client's log goes to stderr."""
+    """Consume as the arguments of the command line say, until the process must stop; log to stderr."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     client, bootstrap, group, client_id, ledger, *topics = sys.argv[1:]
     consume = {"confluent-kafka": consume_with_confluent, "kafka-python": consume_with_kafka_python}[client]

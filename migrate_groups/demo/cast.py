@@ -1,4 +1,4 @@
-"""The topics, applications and target groups of the demo, and its running processes."""
+"""The topics, applications and target groups of the demo, and the processes that run its applications."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _STOP_SECONDS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """An application of the demo: it consumes some topics.
+    """An application of the demo: one consumer of some topics.
 
-    name: also the name of its target group. client: its Kafka client library. pattern: the text of the split spec that
-    names its topics: one or more patterns in quotes, separated by commas.
+    name: the name of the application and of its target group. client: its Kafka client library, ``kafka-python`` or
+    ``confluent-kafka``. pattern: the topic patterns of the application as the split spec has them: each in quotes,
+    separated by commas.
     """
 
     name: str
@@ -43,7 +44,7 @@ TOPICS = tuple(topic for application in APPLICATIONS for topic in application.to
 
 
 def split_toml(prefix: str = "") -> str:
-    """Return the split spec: one target group per application, named ``prefix`` plus the application's name."""
+    """Return the text of the split spec: for each application a target group named ``prefix`` plus its name."""
     targets = "".join(
         f'\n[[target]]\ngroup = "{prefix}{application.name}"\ntopics = [{application.pattern}]\n'
         for application in APPLICATIONS
@@ -52,9 +53,10 @@ def split_toml(prefix: str = "") -> str:
 
 
 class Stage:
-    """Starts and stops the demo's producer and applications, each a process; the end of its ``with`` block kills them.
+    """Starts and stops the processes of the demo: the producer and the applications.
 
-    Their names are ``producer`` and, for an application, the name of its group, a dot, and its own name.
+    The end of the ``with`` block kills the processes that still run. The name of a process is ``producer``, or the
+    group and the name of an application, such as ``big-group.billing``.
     """
 
     def __init__(self, bootstrap_servers: str, ledgers: Path) -> None:
@@ -71,13 +73,14 @@ class Stage:
             process.wait()
 
     def start_producer(self) -> Path:
-        """Start the producer for all topics, and return its ledger: the file that gets the record ids."""
+        """Start the producer of all topics, and return the path of its ledger, the file with the ids of its records."""
         return self._start("producer", "migrate_groups.demo.producer", *TOPICS)
 
     def start_application(self, application: Application, group: str, *, client_id: str | None = None) -> Path:
-        """Start an application in a group, and return its ledger: the file that gets the record ids.
+        """Start an application in a group. Return the path of its ledger, the file with the ids of processed records.
 
-        client_id: its client id; None: the group and the client library.
+        client_id: the client id of the consumer. If None, it is ``GROUP-confluent`` or ``GROUP-kafka-python``, with the
+        name of the group.
         """
         arguments = (
             application.client,
@@ -92,7 +95,10 @@ class Stage:
         )
 
     def stop(self, *prefixes: str) -> None:
-        """Stop all processes whose names begin with one of these prefixes, and wait until they have ended."""
+        """Send SIGTERM to all processes whose names begin with one of these prefixes, and wait until they have ended.
+
+        Raises `subprocess.TimeoutExpired` if a process has not ended after 30 s.
+        """
         leaving = {name: process for name, process in self._running.items() if name.startswith(prefixes)}
         for process in leaving.values():
             process.send_signal(signal.SIGTERM)

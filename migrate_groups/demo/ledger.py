@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """How many record ids were produced, and what became of them.
+    """The number of record ids that were produced, processed, skipped and processed twice.
 
     processed: processed at least once. skipped: produced, and never processed. twice: processed more than once.
     """
@@ -43,9 +43,9 @@ def count(produced: Path, processed: Iterable[Path]) -> Count:
 
 
 def read(path: Path) -> list[str]:
-    """Return the record ids in a file, one a line; an unfinished last line (no line feed) is left out.
+    """Return the lines of a file, each a record id. A last line without a line feed is unfinished and left out.
 
-    The result is empty if there is no file.
+    If the file does not exist, the result is empty.
     """
     if not path.exists():
         return []

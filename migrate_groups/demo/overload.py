@@ -1,4 +1,4 @@
-"""Run the demo's story ``overload``: an application that restarts again and again shares a group, and is split off."""
+"""Run the demo's story ``overload``: restarts of one application stop all others, until a split separates them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from migrate_groups.demo.scene import Ending, Scene
 from migrate_groups.files import split_toml
 
 DELAY_MS = "3000"
-"""``group.initial.rebalance.delay.ms`` in this story: Kafka's default, where the sandbox has 0."""
+"""``group.initial.rebalance.delay.ms`` in this story. It is Kafka's default; the sandbox otherwise sets 0."""
 
 _RESTARTS = 5
 _RECORDS = 100
@@ -19,7 +19,7 @@ _FLAPPING = APPLICATIONS[-1]
 
 
 class Overload(Scene):
-    """The story on a sandbox. It writes its files to ``folder``."""
+    """The story ``overload``: three applications share a group, and one of them restarts before and after the split."""
 
     def play(self) -> Ending:
         """Run the story and return the record counts. Raises `MigrateGroupsError` if a command or a wait fails."""
@@ -72,7 +72,10 @@ class Overload(Scene):
         return stage.start_application(application, group, client_id=application.name)
 
     def _flap(self, stage: Stage, groups: Mapping[str, str], ledgers: list[Path]) -> None:
-        """Restart an application several times, each time after every application has processed more records."""
+        """Restart the application ``search`` five times, each time after all applications have processed more records.
+
+        groups: the group of each application, by its name. ledgers: the ledgers of all applications.
+        """
         for number in range(_RESTARTS + 1):
             self._await_more(ledgers)
             if number < _RESTARTS:

@@ -1,7 +1,7 @@
-"""The producer of the demo as a process: numbered records to all topics, until SIGTERM or the end of the demo.
+"""One process of the demo: a producer that sends numbered records to all topics, up to 400 a second.
 
-``python -m migrate_groups.demo.producer BOOTSTRAP LEDGER TOPIC...`` appends the id of each record to the ledger once
-the broker has acknowledged the record.
+``python -m migrate_groups.demo.producer BOOTSTRAP LEDGER TOPIC...`` runs until SIGTERM or the end of the demo. It
+appends the id of each record, ``TOPIC#NUMBER``, to the file LEDGER once the broker has acknowledged the record.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the demo's stories have in common: a sandbox, a folder, commands that are shown and run, and waits."""
+"""The base class of the demo's stories. It creates topics, runs commands, and waits for consumers and records."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _PURE = ("split", "export", "reconcile")
 class Telling:
     """The functions through which the demo prints.
 
-    say: called with an explanation. command: called with a command line before it runs. progress: called with the
-    progress of a wait, again and again. stdout: the file descriptor for what the commands print on stdout; None: the
-    stdout of this process.
+    say: called with an explanation for the reader. command: called with each command line before it runs. progress:
+    called about twice a second while the demo waits, with a line that says how far it is. stdout: the file descriptor
+    to which the commands print; None: the stdout of this process.
     """
 
     say: Callable[[str], None]
@@ -37,10 +37,10 @@ class Telling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """The record counts of two migrations of the same group.
+    """The record counts at the end of a story.
 
-    ours: with this tool. naive: with Kafka's own tool, from a snapshot that was taken before the applications stopped;
-    None: the story has no such migration.
+    ours: the counts of the migration with this tool. naive: the counts of a second migration of the same group, with
+    Kafka's own tool and a snapshot that was taken before the applications stopped; None if the story has none.
     """
 
     ours: Count
@@ -48,7 +48,11 @@ class Ending:
 
 
 class Scene:
-    """A sandbox, the folder for a story's files, and how it is told."""
+    """The base class of a story.
+
+    sandbox: the Kafka cluster on which the story runs. folder: an existing folder, to which the story writes its files.
+    telling: the functions through which it prints.
+    """
 
     def __init__(self, sandbox: Sandbox, folder: Path, telling: Telling) -> None:
         self._sandbox = sandbox
@@ -68,7 +72,10 @@ class Scene:
             admin.wait_for_topics(list(TOPICS))
 
     def _await_members(self) -> None:
-        """Wait until each application has partitions, so that no rebalance at the start disturbs the demo."""
+        """Wait until the old group is Stable and each application has partitions.
+
+        Otherwise the rebalances at the start would disturb the demo.
+        """
         from migrate_groups.kafka.client_config import ClientConfig
         from migrate_groups.kafka.reader import KafkaPythonReader
 
@@ -111,7 +118,7 @@ class Scene:
                 wait=tenacity.wait_fixed(0.5),
             )(check)
         except tenacity.RetryError as error:
-            # If ``fails`` is false, the demo goes on, because the record count at the end shows the missing records.
+            # If ``fails`` is false, the demo continues, because the counts at the end show the missing records.
             if fails:
                 raise MigrateGroupsError(f"{what}: too few after {_SECONDS} s; read {self._ledgers}/*.log") from error
 

@@ -7,23 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
-from migrate_groups.errors import (
-    InvalidInput,
-    MigrateGroupsError,
-    NotAuthorized,
-    PendingCommits,
-    Refused,
-    raise_first,
-)
+from migrate_groups.errors import MigrateGroupsError, raise_first
 from migrate_groups.kafka import cluster_facts, wire
-from migrate_groups.kafka import groups as of_groups
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.connection import Ask, KafkaConnection
+from migrate_groups.kafka.commits import Commits
+from migrate_groups.kafka.connection import KafkaConnection
+from migrate_groups.kafka.descriptions import ByGroup, Descriptions
 from migrate_groups.kafka.first_records import first_records
-from migrate_groups.kafka.hold import without_holder
 from migrate_groups.kafka.log import Logs
+from migrate_groups.kafka.visible import check_visible, describe_permissions
 from migrate_groups.model.groups import GroupDescription, GroupListing
 from migrate_groups.model.partitions import (
     CommittedOffset,
@@ -35,16 +29,6 @@ from migrate_groups.model.partitions import (
 )
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
-from migrate_groups.text import some
-
-K = TypeVar("K")
-T = TypeVar("T")
-
-Descriptions = Mapping[str, GroupDescription | MigrateGroupsError]
-"""The description of each group, or the error of reading it."""
-
-_LONGEST_NAME = 2**15 - 1  # in bytes, because Kafka's protocol stores the length in 16 bits
-_READING = "reading the committed offsets of"
 
 
 class KafkaPythonReader:
@@ -60,8 +44,9 @@ class KafkaPythonReader:
         self.second_client_lacks = config.security.second_client_lacks
         self._connection = KafkaConnection(config)
         self._logs = Logs(self._connection)
+        self._commits = Commits(self._connection, self.principal)
+        self._descriptions = Descriptions(self._connection, self._commits)
         self._config = config
-        self._holder: str | None = None
 
     def close(self) -> None:
         """Close the connection."""
@@ -73,10 +58,7 @@ class KafkaPythonReader:
 
     def list_groups(self) -> Sequence[GroupListing]:
         """Return the groups of all types that the client's principal may describe, sorted by name."""
-        return sorted(self._listed().values(), key=lambda listing: listing.group)
-
-    def _listed(self) -> Mapping[str, GroupListing]:
-        return self._connection.run(wire.list_groups, doing="listing the groups")
+        return sorted(self._descriptions.listed().values(), key=lambda listing: listing.group)
 
     def describe_group(self, group: str) -> GroupDescription:
         """Return the description of a group of any type; the state of a group that does not exist is ``Dead``.
@@ -94,55 +76,13 @@ class KafkaPythonReader:
         """
         return raise_first(self.described_by_group(groups))
 
-    def described_by_group(self, groups: Collection[str]) -> Descriptions:
+    def described_by_group(self, groups: Collection[str]) -> ByGroup:
         """Return the description of each group, or the error of reading it.
 
         The state of a group that does not exist is ``Dead``. The error is `Refused` if a member's subscription or
         assignment is not in Kafka's consumer protocol; else `NotAuthorized` or `ClusterUnavailable`.
         """
-        answers = self._each_of_groups(groups, of_groups.describe(), "describing")
-        dead = [group for group, answer in answers.items() if getattr(answer, "group_state", "") == "Dead"]
-        every = self._listed() if dead else {}
-        listed = {group: every[group] for group in dead if group in every}
-        consumers = self._described_consumers([g for g, each in listed.items() if each.group_type == "consumer"])
-        # Azure Event Hubs calls a group without members Dead (kafkactl#217); its committed offsets prove it exists.
-        commits = self.all_committed_by_group([group for group in dead if group not in listed])
-        found: dict[str, GroupDescription | MigrateGroupsError] = {}
-        for group, answer in answers.items():
-            if group in consumers:
-                found[group] = consumers[group]
-            elif group in listed:
-                found[group] = listed[group].description
-            elif group in commits:
-                found[group] = _dead_or_empty(group, commits[group])
-            else:
-                found[group] = self._classic(answer)
-        return found
-
-    def _described_consumers(self, groups: Collection[str]) -> Descriptions:
-        """Return the description of each of these KIP-848 groups, or the error of reading it."""
-        # The answer to DescribeGroups has shown that Describe on the group is granted. Only a topic can be hidden.
-        needs = {group: f"{Operation.DESCRIBE} on a topic of group {group!r}" for group in groups}
-        answers = self._connection.run_of_groups(
-            needs, of_groups.describe_consumer_groups(), "describing the members of"
-        )
-        return {
-            group: answer if isinstance(answer, MigrateGroupsError) else wire.consumer_group(answer)
-            for group, answer in answers.items()
-        }
-
-    def _classic(self, answer: Any) -> GroupDescription | MigrateGroupsError:
-        """Return the description in an answer to DescribeGroups, or the error.
-
-        The member with which this client holds the group is left out. An ``answer`` that is an error is returned
-        unchanged. The error is `Refused` if a member's assignment is not in Kafka's consumer protocol.
-        """
-        if isinstance(answer, MigrateGroupsError):
-            return answer
-        try:
-            return without_holder(wire.classic_group(answer), self._holder)
-        except Refused as error:
-            return error
+        return self._descriptions.by_group(groups)
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
         """Return the descriptions of topics, by name. A topic that does not exist is left out, and is not created.
@@ -174,8 +114,7 @@ class KafkaPythonReader:
         An offset is None if a transactional commit is pending for its partition. Partitions of topics that the client's
         principal may not describe are left out without an error. So are partitions whose first commit is still pending.
         """
-        answers = self._each_of_groups(groups, of_groups.fetch_offsets(dict.fromkeys(groups)), _READING)
-        return {group: _all_committed(answer) for group, answer in answers.items()}
+        return self._commits.everywhere(groups)
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
         """Return the group's committed offset for each of these partitions; None if the group has none.
@@ -193,30 +132,7 @@ class KafkaPythonReader:
         An offset is None if the group has no committed offset for the partition. Waits for pending transactional
         commits. The error is `PendingCommits` if one is still pending at the time-out.
         """
-        found: dict[str, CommittedOffsets | MigrateGroupsError] = {group: {} for group in wanted}
-
-        def read_what_is_still_pending() -> bool:
-            left = {
-                group: pending
-                for group, partitions in wanted.items()
-                if (pending := _without_answer(partitions, found[group]))
-            }
-            for group, answer in self.committed_now(left).items():
-                known = found[group]
-                if isinstance(known, MigrateGroupsError) or isinstance(answer, MigrateGroupsError):
-                    found[group] = answer
-                else:
-                    found[group] = {**known, **answer}
-            return any(_without_answer(partitions, found[group]) for group, partitions in left.items())
-
-        self._connection.repeat_while(read_what_is_still_pending)
-        for group, partitions in wanted.items():
-            if pending := _without_answer(partitions, found[group]):
-                found[group] = PendingCommits(
-                    f"group {group!r} has pending transactional commits on {some(pending)}; "
-                    "wait until the transactions end, or abort them"
-                )
-        return found
+        return self._commits.stable(wanted)
 
     def committed_now(
         self, wanted: Mapping[str, Collection[TopicPartition]]
@@ -226,34 +142,7 @@ class KafkaPythonReader:
         An offset is None if the group has no committed offset for the partition. A partition with a pending
         transactional commit is left out; unlike `committed_by_group`, this method does not wait for it.
         """
-        answers = self._each_of_groups(wanted, of_groups.fetch_offsets(wanted), _READING)
-        return {
-            group: answer if isinstance(answer, MigrateGroupsError) else self._stable(answer)
-            for group, answer in answers.items()
-        }
-
-    def _stable(self, answers: Mapping[TopicPartition, Any]) -> CommittedOffsets | MigrateGroupsError:
-        stable = {partition: each for partition, each in answers.items() if each.error_code != wire.UNSTABLE}
-        try:
-            self._check_visible({partition.topic for partition, each in stable.items() if wire.hides_topic(each)})
-            return {partition: wire.committed_offset(partition, each) for partition, each in stable.items()}
-        except MigrateGroupsError as error:
-            return error
-
-    def _of_groups(self, groups: Collection[str], ask: Ask[T], doing: str) -> Mapping[str, T]:
-        """Send the request ``ask`` about these groups, and return each group's answer.
-
-        Raises the error of the first group without an answer. doing: what stands before "group 'g'" in its message.
-        """
-        answers = self._each_of_groups(groups, ask, doing)
-        return raise_first(answers)
-
-    def _each_of_groups(self, groups: Collection[str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
-        """Send the request ``ask`` about these groups, and return each group's answer or error.
-
-        doing: what stands before "group 'g'" in an error message. Raises `InvalidInput` if a group's name is too long.
-        """
-        return self._connection.run_of_groups({group: _describe_permission(group) for group in groups}, ask, doing)
+        return self._commits.now(wanted)
 
     def log_ranges(
         self,
@@ -312,9 +201,10 @@ class KafkaPythonReader:
         topics = [resource.name for resource in resources if resource.type is ResourceType.TOPIC]
         of_topics = self._connection.run(cluster_facts.topic_permissions(topics), doing=doing) if topics else {}
         groups = [resource.name for resource in resources if resource.type is ResourceType.GROUP]
-        permitted = self._of_groups(
-            groups, cluster_facts.group_permissions, "reading the permissions of this principal on"
+        answers = self._connection.run_of_groups(
+            describe_permissions(groups), cluster_facts.group_permissions, f"{doing} on"
         )
+        permitted = raise_first(answers)
         return {
             resource: (of_topics if resource.type is ResourceType.TOPIC else permitted).get(resource.name)
             for resource in resources
@@ -351,65 +241,6 @@ class KafkaPythonReader:
         answers = self._connection.run(
             lambda client: wire.topics(client, names, permissions=True), doing="reading the metadata of topics"
         )
-        self._check_visible(answer.name for answer in answers if wire.hides_topic(answer))
+        check_visible(self.principal, (answer.name for answer in answers if wire.hides_topic(answer)))
         self._logs.learn(answers)
         return [answer for answer in answers if answer.partitions]
-
-    def _check_visible(self, hidden: Iterable[str]) -> None:
-        """Raise `NotAuthorized` if ``hidden`` is not empty. hidden: topics on which the principal lacks Describe."""
-        lacking = [f"{Operation.DESCRIBE} on {Resource(ResourceType.TOPIC, topic)}" for topic in hidden]
-        if lacking:
-            these = "this permission" if len(lacking) == 1 else "these permissions"
-            raise NotAuthorized(f"not authorized: {self.principal} lacks {some(lacking, most=20)}; grant it {these}")
-
-
-def _without_answer(
-    partitions: Collection[TopicPartition], found: CommittedOffsets | MigrateGroupsError
-) -> list[TopicPartition]:
-    if isinstance(found, MigrateGroupsError):
-        return []
-    return [partition for partition in partitions if partition not in found]
-
-
-def _dead_or_empty(group: str, commits: CommittedOffsets | MigrateGroupsError) -> GroupDescription | MigrateGroupsError:
-    """Return the description of a group that the coordinator calls Dead and ListGroups does not list.
-
-    commits: its committed offsets, or the error of reading them. The group is Empty if it has committed offsets, else
-    Dead. An error is returned unchanged.
-    """
-    if isinstance(commits, MigrateGroupsError):
-        return commits
-    state, group_type = ("Empty", "classic") if commits else ("Dead", "")
-    return GroupDescription(group=group, state=state, group_type=group_type)
-
-
-def _all_committed(
-    answers: Mapping[TopicPartition, Any] | MigrateGroupsError,
-) -> CommittedOffsets | MigrateGroupsError:
-    """Return the committed offsets in a group's answer to OffsetFetch, or the error.
-
-    An offset is None if a transactional commit is pending for the partition. ``answers`` that are an error are returned
-    unchanged. The error is `Refused` if the answer about a partition has another error code.
-    """
-    if isinstance(answers, MigrateGroupsError):
-        return answers
-    try:
-        return {
-            partition: None if answer.error_code == wire.UNSTABLE else wire.committed_offset(partition, answer)
-            for partition, answer in answers.items()
-        }
-    except Refused as error:
-        return error
-
-
-def _describe_permission(group: str) -> str:
-    """Return the permission that reading a group requires, such as ``Describe on Group 'g'``.
-
-    Raises `InvalidInput` if the group's name is too long for Kafka's protocol.
-    """
-    size = len(group.encode(errors="replace"))
-    if size > _LONGEST_NAME:
-        raise InvalidInput(
-            f"group {group[:40]!r}… has a name of {size:,} bytes: pass a name of at most {_LONGEST_NAME:,} bytes"
-        )
-    return f"{Operation.DESCRIBE} on {Resource(ResourceType.GROUP, group)}"

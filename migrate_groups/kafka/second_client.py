@@ -5,33 +5,22 @@ The first client, kafka-python, has written them. confluent-kafka is an independ
 
 from __future__ import annotations
 
-import logging
-import queue
-import subprocess
-import sys
 import threading
 from collections.abc import Collection, Mapping
-from typing import IO, Any
-
-import msgspec
+from typing import Any
 
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, NotAuthorized, raise_first
 from migrate_groups.kafka import request_log as request_log
+from migrate_groups.kafka.child import GRACE_SECONDS, Child, question
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
 from migrate_groups.text import counted
 
-# Added to the child's own time-out, so that only a child that hangs or has died exceeds it.
-_GRACE_SECONDS = 5.0
+_PROGRAM = "second_client_process"
 # Functions of `second_client_process`: the child is asked with the first. If it dies, the next child is asked with the
 # second, which uses less of librdkafka.
 _VERBS = ("committed", "committed_alone")
 _DOING = "reading committed offsets"
-
-_librdkafka = logging.getLogger(f"{__name__}.librdkafka")
-# These contexts of librdkafka log connections, logins and requests, but no password, key or token
-# (docs/kafka-behaviour.md#confluent-kafka).
-_DEBUG = "broker,protocol,security"
 
 
 class SecondClient:
@@ -44,15 +33,29 @@ class SecondClient:
 
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
-        self._child: _Child | None = None
+        self._child: Child | None = None
+        self._is_closed = False
         self._one_at_a_time = threading.Lock()
 
     def start(self) -> None:
         """Start the child process, if it is not running, and do not wait for it."""
-        self._child = self._child or _Child()
+        self._started()
+
+    def _started(self) -> Child | None:
+        """Return the running child process, after starting it if necessary; None after `close`."""
+        if self._is_closed:
+            return None
+        child = self._child = self._child or Child(_PROGRAM)
+        if self._is_closed:  # `close`, in another thread, may have missed this child
+            child.end()
+        return child
 
     def close(self) -> None:
-        """End the child process."""
+        """End the child process for good. A thread that waits for its answer gets `ClusterUnavailable`."""
+        self._is_closed = True
+        self._end_child()
+
+    def _end_child(self) -> None:
         child, self._child = self._child, None
         if child is not None:
             child.end()
@@ -99,19 +102,17 @@ class SecondClient:
         `second_client_process.committed`. If the child dies or does not answer, a second child is asked. Raises
         `ClusterUnavailable` if the second child does not answer either, or if the answer is an error.
         """
-        debug = {"debug": _DEBUG} if _librdkafka.isEnabledFor(logging.DEBUG) else {}
-        config = self._config.confluent() | debug
-        with request_log.logged(lambda: _question(groups)):
-            return self._first_answer({"config": config, "groups": groups, "timeout": self._config.timeout})
+        with request_log.logged(lambda: _line(groups)):
+            return self._first_answer(groups)
 
-    def _first_answer(self, arguments: Mapping[str, Any]) -> Any:
+    def _first_answer(self, groups: Mapping[str, Collection[Any]]) -> Any:
         answer = None
         with self._one_at_a_time:
             for verb in _VERBS:
-                answer = self._answer(msgspec.json.encode({"verb": verb, "arguments": arguments}) + b"\n")
+                answer = self._answer(question(verb, self._config, groups=groups))
                 if answer is not None:
                     break
-                self.close()  # otherwise a late answer would be taken for the answer to the next question
+                self._end_child()  # otherwise a late answer would be taken for the answer to the next question
         if answer is None:
             raise ClusterUnavailable(
                 f"the second client (confluent-kafka) died or hung twice while {_DOING}: run the command again"
@@ -128,74 +129,12 @@ class SecondClient:
             )
         return ClusterUnavailable(f"the second client (confluent-kafka) failed while {_DOING}: {error}")
 
-    def _answer(self, question: bytes) -> dict[str, Any] | None:
-        self._child = self._child or _Child()
-        return self._child.answer(question, self._config.timeout + _GRACE_SECONDS)
+    def _answer(self, asked: bytes) -> dict[str, Any] | None:
+        child = self._started()
+        return child.answer(asked, self._config.timeout + GRACE_SECONDS) if child else None
 
 
-def _question(groups: Mapping[str, Collection[Any]]) -> str:
+def _line(groups: Mapping[str, Collection[Any]]) -> str:
     """Return a request of the second client as text for the log. groups: the partitions in the request, by group."""
     number = sum(map(len, groups.values()))
     return request_log.line("OffsetFetch", groups, counted(number, "partition") if number else "", "the second client")
-
-
-class _Child:
-    """The child process in which confluent-kafka runs. Requests and answers are lines of JSON, one after the other."""
-
-    def __init__(self) -> None:
-        command = [sys.executable, "-m", "migrate_groups.kafka.second_client_process"]
-        logs = _librdkafka.isEnabledFor(logging.DEBUG)
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE if logs else subprocess.DEVNULL,
-        )
-        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
-        self._logging = threading.Thread(target=_log, args=(self._process.stderr,), daemon=True)
-        if logs:
-            self._logging.start()
-
-    def answer(self, question: bytes, timeout: float) -> dict[str, Any] | None:
-        """Send a request to the child process, and return its answer.
-
-        question: the request as a line of JSON. None: the child has died, or did not answer within ``timeout`` seconds.
-        """
-        stdin = self._process.stdin
-        assert stdin is not None  # noqa: S101  for mypy: stdin is a pipe
-        try:
-            stdin.write(question)
-            stdin.flush()
-            line = self._lines.get(timeout=timeout)
-        except (OSError, queue.Empty):
-            return None
-        answer: dict[str, Any] | None = msgspec.json.decode(line) if line.endswith(b"\n") else None
-        return answer
-
-    def end(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                try:
-                    pipe.close()
-                except OSError:
-                    continue  # the child is dead, so that unsent bytes do not matter
-        if self._logging.ident is not None:
-            self._logging.join(1.0)  # so that the end of the log is shown, too
-
-    def _read(self, stdout: IO[bytes]) -> None:
-        try:
-            for line in stdout:
-                self._lines.put(line)
-        except ValueError:
-            return  # `end` has closed the pipe during the read
-        self._lines.put(b"")  # the child has ended
-
-
-def _log(stderr: IO[bytes]) -> None:
-    """Log each line of a child process's stderr, to which librdkafka writes its log, until the process ends."""
-    with stderr:
-        for line in stderr:
-            _librdkafka.debug("librdkafka: %s", line.decode(errors="replace").rstrip("\n"))

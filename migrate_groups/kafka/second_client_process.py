@@ -1,37 +1,28 @@
 """The program of the second client's process: answers requests for committed offsets with confluent-kafka.
 
-Each request is a line of JSON on stdin, each answer a line of JSON on stdout. The configuration is in the request, so
-that no secret is on a command line.
-
-confluent-kafka runs in a separate process, because librdkafka can crash its process. ``list_consumer_group_offsets``
-crashed with SIGSEGV after the coordinator had moved, and with SIGABRT after admin time-outs. ``Consumer.committed``
-survived both, and does not join the group (docs/kafka-behaviour.md#confluent-kafka). It reads with ``require_stable``,
-because librdkafka's isolation.level is read_committed by default.
+It runs in a child process, because librdkafka can crash its process. ``list_consumer_group_offsets`` crashed with
+SIGSEGV after the coordinator had moved, and with SIGABRT after admin time-outs. ``Consumer.committed`` survived both,
+and does not join the group (docs/kafka-behaviour.md#confluent-kafka). It reads with ``require_stable``, because
+librdkafka's isolation.level is read_committed by default.
 """
 
 from __future__ import annotations
 
-import resource
-import signal
-import sys
-import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
 import confluent_kafka
-import msgspec
 from confluent_kafka.admin import AdminClient
+
+from migrate_groups.kafka.child_program import serve, with_token
 
 # librdkafka's time for a request grows with the square of its partitions (docs/kafka-behaviour.md#confluent-kafka).
 _MOST_PARTITIONS = 500
 # For 200 groups one consumer after the other took 2.8 s, 16 side by side 0.3 s, an admin client 0.1 s
 # (docs/kafka-behaviour.md#confluent-kafka).
 _MOST_CONSUMERS = 16
-# A client with an oauth_cb needs up to this long from its call of oauth_cb until it sleeps (`_with_token`).
-_ASLEEP_SECONDS = 0.001
 
 
 def committed(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:
@@ -71,7 +62,7 @@ def committed_alone(config: dict[str, Any], groups: dict[str, list[list[Any]]], 
 
 
 def _by_admin(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:
-    admin = AdminClient(_with_token(config))
+    admin = AdminClient(with_token(config))
 
     def ask(group: str, part: list[Any]) -> Any:
         wanted = [confluent_kafka.ConsumerGroupTopicPartitions(group, part)]
@@ -101,7 +92,7 @@ def _by_consumer(config: dict[str, Any], group: str, partitions: list[list[Any]]
         "reconnect.backoff.ms": 20,
         "error_cb": lambda error: said.append(error.str()),
     }
-    consumer = confluent_kafka.Consumer(_with_token(config) | settings)
+    consumer = confluent_kafka.Consumer(with_token(config) | settings)
     try:
         return [
             _committed(answer) for part in _parts(partitions) for answer in consumer.committed(part, timeout=timeout)
@@ -120,44 +111,5 @@ def _committed(answer: Any) -> list[Any]:
     return [answer.topic, answer.partition, offset, answer.leader_epoch if offset is not None else None]
 
 
-def _with_token(config: dict[str, Any]) -> dict[str, Any]:
-    """Return a configuration for a client of this thread, in which a function returns the token.
-
-    The token is a list: value, expiry, principal, extensions. After the constructor has asked for the token, it sleeps
-    a whole second (docs/kafka-behaviour.md#confluent-kafka). A signal ends its sleep.
-    """
-    if "oauth_cb" not in config:
-        return config
-    constructing, token = threading.get_ident(), tuple(config["oauth_cb"])
-    if token[1] <= time.time():  # librdkafka would refuse it, and the constructor would wait for another one for 10 s
-        raise RuntimeError("the token expired before it was used: run the command again")
-
-    def oauth_cb(_: str) -> tuple[Any, ...]:
-        time.sleep(_ASLEEP_SECONDS)  # the constructor runs on until it sleeps, and does not say when
-        signal.pthread_kill(constructing, signal.SIGUSR1)
-        return token
-
-    return config | {"oauth_cb": oauth_cb}
-
-
-def main() -> None:
-    """Answer each request on stdin with a line of JSON on stdout, until stdin is closed.
-
-    A request is the line ``{"verb": name of the function, "arguments": {…}}``. The answer is ``{"answer": result}``, or
-    ``{"error": text}`` if the function raises an error.
-    """
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash of librdkafka must leave no file with secrets in it
-    signal.signal(signal.SIGUSR1, lambda *_: None)  # without a handler the signal would end this process
-    verbs: dict[str, Callable[..., Any]] = {each.__name__: each for each in (committed, committed_alone)}
-    for line in sys.stdin.buffer:
-        question = msgspec.json.decode(line)
-        try:
-            answer = {"answer": verbs[question["verb"]](**question["arguments"])}
-        except Exception as error:  # noqa: BLE001  the parent decides what an error means
-            answer = {"error": str(error)}
-        sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
-        sys.stdout.buffer.flush()
-
-
 if __name__ == "__main__":
-    main()
+    serve(committed, committed_alone)

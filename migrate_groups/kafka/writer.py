@@ -78,11 +78,11 @@ class KafkaPythonWriter(KafkaPythonReader):
         the group; `ClusterUnavailable`.
         """
         with hold(self._config, group) as holding:
-            self._holder = holding.member_id
+            self._descriptions.holder = holding.member_id
             try:
                 yield holding
             finally:
-                self._holder = None
+                self._descriptions.holder = None
 
     def _write(
         self, asked: Mapping[str, Collection[K]], ask: Ask[Mapping[K, wire.PartitionError]]

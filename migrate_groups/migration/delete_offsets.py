@@ -152,9 +152,9 @@ def _states(receipt: Receipt) -> Mapping[TopicPartition, State]:
 
 
 def _matched(wanted: OffsetsToDelete, committed: Collection[str], receipt: Receipt) -> set[str]:
-    """Return the topics that the patterns match, of those with a committed offset and those with deleted offsets.
+    """Return the topics that the patterns match. They are matched against two sets of topics.
 
-    committed: the topics with a committed offset. The receipt names the topics whose offsets were deleted before.
+    committed: the topics with a committed offset. receipt: it names the topics whose offsets were deleted before.
     Raises `InvalidInput` naming each pattern that matches no topic.
     """
     known = {each.topic for each, state in _states(receipt).items() if state is not State.RESTORED}

@@ -6,21 +6,18 @@ run gets a `GroupReader`, which has no method that writes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import NamedTuple, Protocol
 
 from migrate_groups.errors import MigrateGroupsError
+from migrate_groups.migration.log_ports import LogReader, RecordReader
 from migrate_groups.model.answers import WriteAnswer
 from migrate_groups.model.groups import GroupDescription, GroupListing
-from migrate_groups.model.offsets_topic import LogPiece
 from migrate_groups.model.partitions import (
     CommittedOffset,
     CommittedOffsets,
-    LeaderEpoch,
-    LogRange,
-    Timestamps,
     TopicPartition,
 )
 from migrate_groups.model.permissions import Operation, Resource
@@ -53,7 +50,7 @@ class OffsetsReader(Protocol):
         ...
 
 
-class GroupReader(OffsetsReader, Protocol):
+class GroupReader(OffsetsReader, LogReader, Protocol):
     """Reads groups, topics and offsets. Every method that reads may raise `ClusterUnavailable` or `NotAuthorized`."""
 
     principal: str
@@ -131,62 +128,6 @@ class GroupReader(OffsetsReader, Protocol):
         An offset is ``None`` if a transactional commit is pending for the partition. As with `all_committed`, two kinds
         of partitions are left out: those of topics that the principal may not describe, and those whose first commit is
         pending. All groups are read at once, with one request for each coordinator (KIP-709, Kafka 3.0).
-        """
-        ...
-
-    def log_ranges(
-        self,
-        partitions: Collection[TopicPartition],
-        ends: Mapping[TopicPartition, int] | None = None,
-        starts: Mapping[TopicPartition, int] | None = None,
-    ) -> Mapping[TopicPartition, LogRange]:
-        """Return the log start and log end offset of each partition.
-
-        A partition that does not exist or has no leader is left out.
-
-        ends, starts: log end and log start offsets that were read before, to save requests. If both are given for a
-        partition, they are returned without a request, even if the partition no longer exists. If only the start is
-        given, the end is requested. If only the end is given, the start is requested, and the end may be read again: it
-        is returned only if the current leader has told this reader, in its current leader epoch (KIP-320), that the log
-        reaches this end. Otherwise another leader may have truncated the log (docs/kafka-behaviour.md#logs).
-        """
-        ...
-
-    def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return each partition's last stable offset; ``read_committed`` consumers get no records at or after it.
-
-        It is the log end offset, or the offset of the first record of an open transaction. A partition that does not
-        exist or has no leader is left out.
-        """
-        ...
-
-    def epoch_ends(self, epochs: Collection[LeaderEpoch]) -> Mapping[LeaderEpoch, int]:
-        """Return the end offset of each of these leader epochs: the offset at which the next leader epoch starts.
-
-        The log has no record of the leader epoch at or after its end offset (OffsetForLeaderEpoch, KIP-320). A leader
-        epoch is left out if it is the partition's current one or higher, or if the partition does not exist or has no
-        leader.
-        """
-        ...
-
-    def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Return, for each partition, the offset and timestamp of the first record at or after a time.
-
-        The first record is the one with the lowest offset, even if the timestamps in the log are out of order; ``None``
-        means that there is no such record. Records of open and aborted transactions count. Transaction markers count
-        too, with the broker's time (docs/kafka-behaviour.md#logs). A partition that does not exist or has no leader is
-        left out.
-
-        timestamps: the time for each partition, in milliseconds since 1970. Raises ``ValueError`` for a negative one.
-        """
-        ...
-
-    def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return the first record that a ``read_committed`` consumer gets in each span of offsets; ``None``: no record.
-
-        Transaction markers, aborted records and records that were compacted away do not count. A partition that does
-        not answer within some seconds, for instance because a transaction is open, is left out, because it is not known
-        whether it has a record.
         """
         ...
 
@@ -282,19 +223,18 @@ class GroupWriter(GroupReader, Protocol):
 
 
 class Clients(NamedTuple):
-    """Two independent clients: kafka-python writes and reads, and confluent-kafka reads back what was written."""
+    """Two independent clients: kafka-python writes and reads, and confluent-kafka reads back what was written.
+
+    elsewhere: reads the source group of a hand-over from another cluster; None: it is on the same cluster.
+    """
 
     writer: GroupWriter
     second: OffsetsReader
+    elsewhere: GroupReader | None = None
 
 
-class OffsetsTopicReader(Protocol):
-    """Reads partitions of ``__consumer_offsets``. Joins no group and commits nothing. Needs Read on the topic."""
+class Side(NamedTuple):
+    """One of two clusters: a client for groups, topics and offsets, and one for records."""
 
-    def read(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[LogPiece]:
-        """Yield the records of each partition from its offset in ``positions`` up to its offset in ``ends``.
-
-        Both mappings are by partition number. Reading ends before the end offset if no new record comes within the
-        time-out, because an open transaction holds records back. Raises `ClusterUnavailable` or `NotAuthorized`.
-        """
-        ...
+    groups: GroupReader
+    records: RecordReader

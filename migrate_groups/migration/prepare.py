@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from migrate_groups.clock import Clock
@@ -11,6 +11,7 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import survey
 from migrate_groups.migration.reading.take import Reading
+from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.checks.run import run_checks
 from migrate_groups.planning.decide import changes_of, decide
 from migrate_groups.planning.drift import Reasons, drift
@@ -28,16 +29,18 @@ def make_plan(
     snapshot: SnapshotTable,
     options: WriteOptions,
     receipt: Receipt = NOTHING_WRITTEN,
+    advice: Advice = FROM_FILE,
 ) -> Plan:
     """Return the plan that writes the offsets of a snapshot to the groups in its rows, with the verdict of every check.
 
-    Writes nothing. receipt: the record of the run so far. Raises `InvalidInput` if the snapshot has rows of several
-    times; and the errors of `GroupReader`.
+    Writes nothing. receipt: the record of the run so far. advice: what the reasons of checks tell the user to do.
+    Raises `InvalidInput` if the snapshot has rows of several times; and the errors of `GroupReader`.
     """
-    return plan_of(reader, wanted_rows(snapshot.at_one_moment().rows()), options, receipt)[0]
+    wanted = wanted_rows(snapshot.at_one_moment().rows())
+    return _judged(wanted, survey(for_one_phase(reader), wanted), options, receipt, advice)
 
 
-def make_again(reader: GroupReader, snapshot: SnapshotTable, approved: Plan) -> Plan:
+def make_again(reader: GroupReader, snapshot: SnapshotTable, approved: Plan, advice: Advice = FROM_FILE) -> Plan:
     """Return an approved plan made again, from its snapshot and the cluster's current state.
 
     Changes that an earlier run of the plan has already written are ``unchanged``. Raises `Refused` if the approved plan
@@ -45,7 +48,8 @@ def make_again(reader: GroupReader, snapshot: SnapshotTable, approved: Plan) -> 
     `InvalidInput` if the snapshot has rows of several times; and the errors of `GroupReader`.
     """
     wanted = wanted_rows(snapshot.at_one_moment().rows())
-    plan, facts = plan_of(reader, wanted, approved.options)
+    facts = survey(for_one_phase(reader), wanted)
+    plan = _judged(wanted, facts, approved.options, NOTHING_WRITTEN, advice)
     if plan.cluster_id != approved.cluster_id:
         raise Refused(
             f"the plan is for cluster {approved.cluster_id}, this is {plan.cluster_id}: check --bootstrap-server; "
@@ -64,21 +68,20 @@ def plan_at_the_write(
     shown: Plan,
     clock: Clock,
     receipt: Receipt = NOTHING_WRITTEN,
-    advise: Callable[[Plan], Plan] = lambda plan: plan,
+    advice: Advice = FROM_FILE,
 ) -> Plan:
     """Return the plan that was ``shown`` to the user, made again right before the write.
 
     The source groups are observed twice, at least ``settle`` seconds apart: in the snapshot, and now. If less time has
-    passed since the snapshot, this waits for the rest. advise: returns the plan with other advice in the reasons of its
-    checks; the advice does not change the verdicts.
+    passed since the snapshot, this waits for the rest. advice: what the reasons of checks tell the user to do.
 
     Raises `Refused` if a check now forbids the write, or if partitions have changed since the plan was shown; and the
     errors of `GroupReader`.
     """
     clock.sleep(still_to_settle(snapshot, shown.options.settle, clock.now()))
     wanted = wanted_rows(snapshot.at_one_moment().rows())
-    plan, facts = plan_of(reader, wanted, shown.options, receipt)
-    plan = advise(plan)
+    facts = survey(for_one_phase(reader), wanted)
+    plan = _judged(wanted, facts, shown.options, receipt, advice)
     refuse_forbidden(plan.refusals(at_the_write=True))
     _refuse_drifted(drift(shown, plan, wanted, facts), "{} changed since the plan was shown: {}; run the command again")
     return plan
@@ -91,21 +94,25 @@ def plan_of(
     receipt: Receipt = NOTHING_WRITTEN,
     cluster_facts: ClusterFacts | None = None,
     reading: Reading | None = None,
-) -> tuple[Plan, Survey]:
-    """Return the plan for the partitions that target groups are to get, and the state of the cluster that it uses.
+) -> Plan:
+    """Return the plan for the partitions that target groups are to get.
 
     wanted: the partitions, each once for a target group. cluster_facts: permissions, topic names and offsets retention,
     if they were read before. reading: the source group's offsets and log ranges, if they were just read. If either is
     None, it is read from the cluster. Raises the errors of `GroupReader`.
     """
     facts = survey(for_one_phase(reader), wanted, cluster_facts, reading)
+    return _judged(wanted, facts, options, receipt, FROM_FILE)
+
+
+def _judged(wanted: Sequence[Wanted], facts: Survey, options: WriteOptions, receipt: Receipt, advice: Advice) -> Plan:
+    """Return the plan that follows from these facts, with the verdict of every check."""
     decisions = decide(wanted, facts, options)
-    checks = run_checks(decisions, facts, options, receipt)
+    checks = run_checks(decisions, facts, options, receipt, advice)
     topic_ids = {name: topic.topic_id for name, topic in facts.topics.items() if topic.topic_id}
-    plan = Plan(
+    return Plan(
         cluster_id=facts.cluster_id, options=options, changes=changes_of(decisions), checks=checks, topic_ids=topic_ids
     )
-    return plan, facts
 
 
 def _refuse_drifted(reasons: Reasons, message: str) -> None:

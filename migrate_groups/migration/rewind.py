@@ -21,7 +21,7 @@ from migrate_groups.text import counted, named, some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewinding:
-    """The offsets at which a replay starts: a group that reads old records again.
+    """The offsets at which a replay starts. In a replay, a group reads old records again.
 
     snapshot: these offsets, in rows without a group. decisions: for each row, the chosen offset; if it is not the
     requested one, also the reason. left_out: partitions of the same topics that the replay does not include.

@@ -1,4 +1,4 @@
-"""The names that a mirror gives to topics on the target cluster."""
+"""Find the names that a mirror gives to topics on the target cluster."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from migrate_groups.text import some
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """A rule for the names of topics: the name on the source and on the target, such as ``*=eu.*``.
+    """A rule for the names of topics: the name on the source cluster, ``=``, and the name on the target cluster.
 
-    The star stands for any characters, and for the same ones on both sides. Raises `UsageError` if the text has not one
-    ``=``, an empty side, or stars that do not fit.
+    An example is ``*=eu.*``. A star stands for any characters, and for the same ones in both names. Raises `UsageError`
+    if the text does not have exactly one ``=``, if a name is empty, or if the names do not both have one star or none.
     """
 
     text: str
@@ -27,7 +27,10 @@ class Rename:
             raise UsageError(f"--rename-topic is {self.text!r}: write one * on both sides, or none")
 
     def name(self, topic: str) -> str | None:
-        """Return the name on the target; None if the rule is for other topics."""
+        """Return the name of a topic on the target cluster; None if the rule does not apply to the topic.
+
+        topic: its name on the source cluster.
+        """
         source, target = self.text.split("=")
         before, star, after = source.partition("*")
         if not star:
@@ -39,18 +42,22 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class TopicNames:
-    """The names on the target: by the first rule that fits, otherwise by MirrorMaker 2's policies.
+    """Finds the names of topics on the target cluster.
 
-    Without a rule a topic has the same name on the target (IdentityReplicationPolicy), or its name after the name of a
-    cluster and a dot (DefaultReplicationPolicy).
+    The first of ``rules`` that applies to a topic gives its name. If none applies, the name is that of a MirrorMaker 2
+    policy: the same name (IdentityReplicationPolicy), or the alias of a cluster, a dot, and the name
+    (DefaultReplicationPolicy).
     """
 
     rules: Sequence[Rename] = ()
 
     def of(self, topics: Collection[str], there: Collection[str]) -> Mapping[str, str]:
-        """Return the name on the target of each topic that has one there.
+        """Return the names on the target cluster, by the names on the source cluster.
 
-        there: the topics of the target. Raises `InvalidInput` if several topics of the target may be the copy of one.
+        A topic without a copy has no entry.
+
+        topics: the names on the source cluster. there: the names of all topics on the target cluster. Raises
+        `InvalidInput` if several topics of the target may be copies of one topic.
         """
         found: dict[str, str] = {}
         for topic in sorted(topics):
@@ -70,5 +77,5 @@ class TopicNames:
 
 
 def _is_prefixed(name: str, topic: str) -> bool:
-    """Return whether a name is a topic's name after a prefix without a dot: the alias of a cluster."""
+    """Return whether a name is a prefix without a dot (the alias of a cluster), a dot, and the name of a topic."""
     return name.endswith(f".{topic}") and "." not in name.removesuffix(f".{topic}")

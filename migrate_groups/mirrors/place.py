@@ -1,62 +1,81 @@
-"""Find where a group must continue in the copy of a partition, so that it skips no record and reads none again.
+"""Find the offset at which a group must continue in the copy of a partition, to skip no record and read none again.
 
-What `find_place` guarantees for `Status.EXACT`: when the target was read, every record at or after the committed offset
-that the mirror had delivered stood at or behind the place, and none from before it did; identical records count as
-equal. The mirror must keep the order of each partition, and must neither drop nor alter records.
+This offset is called the place. If `find_place` returns `Status.EXACT`, the following held when the target was read.
+Each record at or after the committed offset that the mirror had delivered had a copy at or after the place, and no
+earlier record had one there. Identical records count as equal. The mirror must keep the order of each partition, and
+must neither drop nor alter records.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
 from migrate_groups.mirrors.walk import OLDER, TooLong, Walk, walk
+from migrate_groups.model.records import Records
 from migrate_groups.text import counted
 
 
 class Status(StrEnum):
-    """How well the place in the copy is known."""
+    """How exactly the place in the copy is known."""
 
     EXACT = "exact"
-    """There is one place, and all that was read fits it."""
+    """There is exactly one place, and all records that were read agree with it."""
     AMBIGUOUS = "ambiguous"
-    """There are several places among identical records."""
+    """There are several possible places, because records are identical."""
     BOUNDED = "bounded"
-    """Compaction has removed the records that would tell the place; it lies within a number of records."""
+    """Compaction has removed the records that would show the place. It lies within a known number of records."""
     NOT_MIRRORED = "not mirrored yet"
-    """The mirror has not delivered the records up to the committed offset, or delivers them again just now."""
+    """The mirror has not yet delivered the records up to the committed offset, or is just delivering them again."""
     GONE = "gone"
-    """One of the logs starts after the place, because records were deleted."""
+    """The place is before the start of one of the logs, because records were deleted."""
     DIFFERENT = "different"
-    """The copy has other records than the source: it is filtered, altered, or written by somebody else, too."""
+    """The copy has other records than the source: the mirror filters or alters them, or others write to the copy."""
     UNDETERMINED = "undetermined"
-    """It can't be told."""
+    """The place can't be determined."""
+
+
+class Method(StrEnum):
+    """How the place was looked for."""
+
+    WALK = "walk"
+    """Each record of the copy was matched with a record of the source, by the order of the records (`walk`)."""
+    NEIGHBOURS = "neighbours"
+    """The topic is compacted. The place lies between the nearest records that both logs have."""
+    NONE = ""
+    """No records were compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogPart:
-    """The records of a partition from some offset to its end, without transaction markers.
+class LogPart(Records):
+    """The records of a source partition from some offset to the log end.
 
-    offsets: in rising order. timestamps: in milliseconds since 1970. prints: the fingerprint of each record.
-    from_start: no record stands before the first one. aborted: indices of the records of aborted transactions.
+    from_start: whether the log never had a record before the first one. aborted: the indices of the records of aborted
+    transactions.
     """
 
-    offsets: Sequence[int]
-    timestamps: Sequence[int]
-    prints: Sequence[bytes]
     from_start: bool
     aborted: Collection[int] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyPart(Records):
+    """The records of the copy from the offset ``start`` to its end. is_cut_off: those before ``start`` were deleted."""
+
+    start: int
+    is_cut_off: bool
 
 
 class Counts(NamedTuple):
     """Numbers of records in the copy of a partition.
 
-    again, skipped: records that the group would read again, and would skip, from its committed offset on the target;
-    None: not known. copies: records that the mirror has written more than once. aborted: records of aborted
-    transactions at or behind the place, which the mirror has delivered as if they were committed.
+    again, skipped: how many records the group would read again, and how many it would skip, if it started at its
+    committed offset on the target instead of at the place; None: not known. copies: the number of copies besides the
+    first copy of each record. aborted: the number of records of aborted transactions at or after the place; the mirror
+    has delivered them as if they were committed.
     """
 
     again: int | None = None
@@ -70,10 +89,14 @@ _NO_COUNTS = Counts()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a group must continue in the copy of a partition.
+    """The place at which a group must continue in the copy of a partition.
 
-    offset: the place, or the lowest of several; None: there is none. reread: how many records are read again at most if
-    the group starts there; 0 for an exact place. reason: why the status is not `Status.EXACT`; otherwise empty.
+    offset: the place, or the lowest possible one; None if there is none. reread: the largest number of records that the
+    group reads again if it starts there; 0 for an exact place. reason: why the status is not `Status.EXACT`; otherwise
+    empty.
+
+    before, after: the fingerprints of the source's last record before the committed offset, and of its first record at
+    or after it; None if there is no such record, or if it was not read.
     """
 
     status: Status
@@ -81,20 +104,34 @@ class Place:
     reread: int = 0
     counts: Counts = _NO_COUNTS
     reason: str = ""
+    method: Method = Method.NONE
+    before: bytes | None = None
+    after: bytes | None = None
 
 
-def find_place(source: LogPart, committed: int, copy: LogPart, there: int | None, *, compacted: bool = False) -> Place:
-    """Return where a group with the committed offset ``committed`` on the source must continue in the copy.
+def find_place(source: LogPart, committed: int, copy: CopyPart, there: int | None, *, compacted: bool = False) -> Place:
+    """Return the place that belongs to a committed offset, in the copy of its partition.
 
-    source: the source's records, with at least one before the committed offset, if there is one. copy: all records of
-    the target from the first one that may be a copy of the source's first one, and from ``there``, to the end. The
-    source must have been read after the end of the copy was known. there: the group's committed offset on the target;
-    None: it has none. compacted: one of both topics is compacted.
+    - source: the records of the source partition, from one before the committed offset (if there is one) to the log
+      end. They must have been read after the end of the copy was known.
+    - committed: the group's committed offset on the source.
+    - copy: the records of the copy to its end, from the first that may be a copy of the first record in ``source``. If
+      ``there`` is lower, from there on.
+    - there: the group's committed offset on the target; None: it has none.
+    - compacted: whether the topic is compacted on one of the clusters.
     """
     source = _as_mirrored(source, copy)
     cut = bisect_left(source.offsets, committed)
-    if compacted:
-        return _bounded(source, cut, copy, there)
+    found = _bounded(source, cut, copy, there) if compacted else _walked(source, cut, copy, there)
+    return replace(
+        found,
+        method=Method.NEIGHBOURS if compacted else Method.WALK,
+        before=source.prints[cut - 1] if cut else None,
+        after=source.prints[cut] if cut < len(source.prints) else None,
+    )
+
+
+def _walked(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Place:
     try:
         found = walk(source.prints, cut, copy.prints, older=not source.from_start)
     except TooLong:
@@ -104,8 +141,8 @@ def find_place(source: LogPart, committed: int, copy: LogPart, there: int | None
     return _judged(source, cut, copy, found, there)
 
 
-def _as_mirrored(source: LogPart, copy: LogPart) -> LogPart:
-    """Return the source without aborted records, if the mirror does not deliver them."""
+def _as_mirrored(source: LogPart, copy: CopyPart) -> LogPart:
+    """Return the source's records without those of aborted transactions, unless the mirror delivers these too."""
     if not source.aborted:
         return source
     live = {each for index, each in enumerate(source.prints) if index not in source.aborted}
@@ -121,10 +158,12 @@ def _as_mirrored(source: LogPart, copy: LogPart) -> LogPart:
     )
 
 
-def _judged(source: LogPart, cut: int, copy: LogPart, found: Walk, there: int | None) -> Place:
+def _judged(source: LogPart, cut: int, copy: CopyPart, found: Walk, there: int | None) -> Place:
     index, indices = found.lowest, found.indices
     counts = _counts(source, cut, copy, indices, there, index)
     at_end = index == len(indices)
+    if index == 0 and copy.is_cut_off and not _begins_with(source, cut, indices):
+        return Place(status=Status.GONE, reason="the target's log starts later, or may do so", counts=counts)
     if found.lowest != found.highest:
         reread = found.highest - found.lowest
         offset = _offset(copy, index)
@@ -136,7 +175,7 @@ def _judged(source: LogPart, cut: int, copy: LogPart, found: Walk, there: int | 
             status=Status.GONE, reason=f"the target's log starts {counted(lost, 'offset')} later", counts=counts
         )
     if index:
-        # If nothing follows it, the last record itself must tell that it is the one before the committed offset.
+        # If no record follows the place, only the last record shows that the mirror has reached the committed offset.
         is_certain = not at_end or (indices[-1] != OLDER and len(found.ends) == 1)
         is_delivered = indices[index - 1] == cut - 1 and is_certain
     else:
@@ -150,13 +189,18 @@ def _judged(source: LogPart, cut: int, copy: LogPart, found: Walk, there: int | 
     return Place(status=Status.EXACT, offset=_offset(copy, index), counts=counts)
 
 
-def _offset(copy: LogPart, index: int) -> int | None:
+def _begins_with(source: LogPart, cut: int, indices: Sequence[int]) -> bool:
+    """Return whether the copy certainly begins with the record at the cut: no later one is identical with it."""
+    return bool(indices) and indices[0] == cut and source.prints[cut] not in source.prints[cut + 1 :]
+
+
+def _offset(copy: CopyPart, index: int) -> int:
     if index:
         return copy.offsets[index - 1] + 1
-    return copy.offsets[0] if copy.offsets else None
+    return copy.offsets[0] if copy.offsets else copy.start
 
 
-def _counts(source: LogPart, cut: int, copy: LogPart, indices: Sequence[int], there: int | None, place: int) -> Counts:
+def _counts(source: LogPart, cut: int, copy: CopyPart, indices: Sequence[int], there: int | None, place: int) -> Counts:
     known = [index for index in indices if index != OLDER]
     counts = Counts(
         copies=len(known) - len(set(known)),
@@ -165,16 +209,18 @@ def _counts(source: LogPart, cut: int, copy: LogPart, indices: Sequence[int], th
     if there is None:
         return counts
     start = bisect_left(copy.offsets, there)
-    again = sum(index < cut for index in indices[start:])
-    return counts._replace(again=again, skipped=len(_only_before(indices, start, cut)))
+    return counts._replace(again=max(0, place - start), skipped=len(_only_before(indices, start, cut)))
 
 
 def _only_before(indices: Sequence[int], start: int, cut: int) -> set[int]:
-    """Return the records at or after the cut that the copy has before its index ``start``, and not again from there."""
+    """Return the records at or after the cut that the copy has only before its index ``start``.
+
+    They are indices in the source's records. indices: such an index for each record of the copy.
+    """
     return {index for index in indices[:start] if index >= cut} - set(indices[start:])
 
 
-def _other(source: LogPart, copy: LogPart) -> str:
+def _other(source: LogPart, copy: CopyPart) -> str:
     known = set(source.prints)
     unknown = sum(each not in known for each in copy.prints)
     if source.from_start and unknown:
@@ -182,8 +228,11 @@ def _other(source: LogPart, copy: LogPart) -> str:
     return "the target's records do not follow each other as on the source"
 
 
-def _bounded(source: LogPart, cut: int, copy: LogPart, there: int | None) -> Place:
-    """Return the place between the last record from before the cut and the first one after it that both logs have."""
+def _bounded(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Place:
+    """Return the place in a compacted topic, from the records that both logs have.
+
+    The place lies between two of these: the last one from before the cut, and the first one from after it.
+    """
     index_of = {each: index for index, each in enumerate(source.prints)}
     if len(index_of) < len(source.prints):
         return Place(status=Status.UNDETERMINED, reason="identical records in a compacted topic")
@@ -193,6 +242,8 @@ def _bounded(source: LogPart, cut: int, copy: LogPart, there: int | None) -> Pla
     if after == len(indices) and (before < 0 or indices[before] < cut - 1):
         reason = "the mirror has not delivered a record that both logs have, from after the committed offset"
         return Place(status=Status.NOT_MIRRORED, reason=reason)
+    if before < 0 and copy.is_cut_off and indices[after] != cut:
+        return Place(status=Status.GONE, reason="the target's log starts later, or may do so")
     unknown = after - before - 1
     offset = _offset(copy, before + 1)
     if unknown:

@@ -1,8 +1,9 @@
-"""Walk along the copy of a log, and tell which record of the log each of its records is.
+"""Find out, for each record of a mirror's copy of a log, which record of the log it is a copy of.
 
 A mirror that keeps the order of a partition writes its records one after the other. After a restart it may begin again
-at an earlier record (at-least-once). So each record of the copy is the one that follows in the log, or an earlier one
-again. `walk` finds the explanation with the fewest restarts.
+at an earlier record (at-least-once delivery). So the next record of the copy is a copy of the next record of the log,
+or of an earlier one. If records are identical, the copy may have several explanations. `walk` finds the one with the
+fewest restarts.
 """
 
 from __future__ import annotations
@@ -12,25 +13,27 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 OLDER = -1
-"""In place of an index: a record before the first one of the log that was read."""
+"""Used in place of an index in the log: the record is older than the first record of the log that was read."""
 
 MOST_STEPS = 20_000_000
-"""`walk` compares at most so many pairs of records, which takes some seconds. Only runs of identical records need so
-many."""
+"""The largest number of pairs of records that `walk` compares, which takes some seconds. Only long runs of identical
+records need more."""
 
 
 class TooLong(Exception):
-    """Too many identical records to walk along them."""
+    """There are too many identical records to tell them apart."""
 
 
 class Walk(NamedTuple):
-    """The explanation of a copy with the fewest restarts.
+    """The explanation of a copy with the fewest restarts of the mirror.
 
-    indices: for each record of the copy, the index of its record in the log; `OLDER` for an earlier one. restarts: how
-    often the mirror began again at an earlier record. lowest, highest: the cut in the copy, which is the number of its
-    records up to the last one from before the cut. They are the lowest and the highest of all explanations without a
-    restart; if there is none, of all explanations, because more restarts are then no less likely. ends: the possible
-    indices of the last record, in all explanations.
+    indices: for each record of the copy, the index in the log of the record that it is a copy of, or `OLDER`. restarts:
+    how often the mirror began again at an earlier record. ends: the possible indices of the last record, in all
+    explanations.
+
+    lowest, highest: bounds of the cut in the copy. The cut is the number of records up to the last one from before the
+    committed offset. If there are explanations without a restart, these are the lowest and the highest cut of these.
+    Otherwise they are those of all explanations, because more restarts are then no less likely than few.
     """
 
     indices: Sequence[int]
@@ -41,10 +44,11 @@ class Walk(NamedTuple):
 
 
 class _State(NamedTuple):
-    """The explanations of the records so far that end with one record of the log.
+    """All explanations of the records so far in which the last record is a copy of one certain record of the log.
 
-    restarts, lowest, highest: as in `Walk`, of the explanations with the fewest restarts. first, last: the lowest and
-    the highest of all explanations. previous: the index of the record before, in an explanation that has ``lowest``.
+    restarts: the fewest restarts of any of them. lowest, highest: the lowest and the highest cut (see `Walk`) of those
+    with the fewest restarts. first, last: the lowest and the highest cut of all of them. previous: the index in the log
+    of the record before the last one, in one that has ``lowest``.
     """
 
     restarts: int
@@ -56,10 +60,10 @@ class _State(NamedTuple):
 
 
 def walk(log: Sequence[bytes], cut: int, copy: Sequence[bytes], *, older: bool) -> Walk | None:
-    """Return the explanation of a copy with the fewest restarts; None if there is none.
+    """Return the explanation of a copy with the fewest restarts; None if there is no explanation.
 
-    log, copy: the fingerprints of the records. cut: the index in the log of the first record at or after the committed
-    offset. older: the log has records before the first one given here.
+    log, copy: the fingerprints of the records, in order. cut: the index in the log of the first record at or after the
+    committed offset. older: whether the log has records before those in ``log``.
 
     Raises `TooLong` if runs of identical records are too long.
     """
@@ -100,12 +104,16 @@ def _at(here: int, restarts: int, previous: int) -> _State:
 
 
 def _step(states: Mapping[int, _State], candidates: Sequence[int], number: int, cut: int) -> dict[int, _State]:
-    """Return the states after the record ``number`` of the copy, which is one of the ``candidates`` of the log."""
+    """Return the states after a further record of the copy, by the index in the log of the record that it is a copy of.
+
+    states: those after the record before it. candidates: the indices in the log of the records that are identical with
+    it. number: its index in the copy. cut: as in `walk`.
+    """
     again = _again(states, candidates)
     after = {}
     for index in candidates:
         found = [again[index]] if index in again else []
-        # After an older record comes another older one, or the first one of the log.
+        # After a copy of an older record comes a copy of another older one, or of the first one in the log.
         if (before := max(index - 1, OLDER)) in states:
             found.append(_through(states[before], before, 0))
         if found:
@@ -115,12 +123,16 @@ def _step(states: Mapping[int, _State], candidates: Sequence[int], number: int, 
 
 
 def _through(state: _State, index: int, restarts: int) -> _State:
-    """Return the explanations that go on from the record ``index``, which ``state`` belongs to."""
+    """Return the explanations of a state, continued by a further record of the copy.
+
+    index: the index in the log to which the state belongs. restarts: 1 if the mirror restarts before the further
+    record, otherwise 0.
+    """
     return state._replace(restarts=state.restarts + restarts, previous=index)
 
 
 def _merged(states: Iterable[_State]) -> _State:
-    """Return the explanations of several states as one."""
+    """Return one state for all explanations of several states."""
     states = list(states)
     if len(states) == 1:
         return states[0]
@@ -138,7 +150,10 @@ def _merged(states: Iterable[_State]) -> _State:
 
 
 def _again(states: Mapping[int, _State], candidates: Sequence[int]) -> Mapping[int, _State]:
-    """Return, for each candidate, the explanations that reach it by a restart: from its own index or a later one."""
+    """Return, for each candidate, the explanations in which the mirror restarts at this record of the log.
+
+    Before the restart it had reached the same record or a later one.
+    """
     found: dict[int, _State] = {}
     so_far: list[_State] = []
     later = sorted(states, reverse=True)

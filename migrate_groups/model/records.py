@@ -1,4 +1,4 @@
-"""The records of a partition, as fingerprints."""
+"""The records of a partition, with a fingerprint of each record in place of its content."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """The records of a span of offsets of a partition, without transaction markers, in the order of their offsets.
+    """The records in a span of offsets of a partition, in order, without transaction markers.
 
-    offsets: their offsets. timestamps: in milliseconds since 1970. prints: the fingerprint of each record, 16 bytes. It
-    depends on the record's timestamp, key, value and headers, and on nothing else. log_append_time: the timestamps are
-    those of the broker (LogAppendTime), and not those of the producer (KIP-32).
+    offsets: their offsets. timestamps: in milliseconds since 1970. prints: the fingerprint of each record, a hash of 16
+    bytes over its timestamp, key, value and headers. log_append_time: whether the timestamps are those of the broker
+    (LogAppendTime), and not those of the producer (KIP-32).
     """
 
     offsets: Sequence[int]

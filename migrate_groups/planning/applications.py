@@ -20,8 +20,8 @@ from migrate_groups.snapshots.selection import TopicPattern
 class Application:
     """Members of a group that share topics with each other, and share none with the group's other members.
 
-    name: the common prefix of the members' client ids; if it is empty or another application has it too, the
-    alphabetically first topic. Each application of a group has another name. topics: the topics that the members
+    name: the common prefix of the members' client ids. If that is empty or another application has it too, the name is
+    the alphabetically first topic. The names of a group's applications differ. topics: the topics that the members
     subscribe to, by name or by regular expression.
     """
 
@@ -132,6 +132,6 @@ def _stem(client_ids: Collection[str]) -> str:
 
     The result is empty if the client ids have no common prefix.
     """
-    first, last = min(client_ids), max(client_ids)  # what these two begin with, all between them begin with
+    first, last = min(client_ids), max(client_ids)  # a prefix of the first and the last is a prefix of all between them
     size = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
     return re.sub(r"[-_.:/ 0-9]+$", "", first[:size])

@@ -15,6 +15,7 @@ from migrate_groups.model.partitions import CommittedOffset, PartitionValue
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Action, Change, Plan
 from migrate_groups.planning.run_states import Verb
+from migrate_groups.planning.translation import Translation
 
 Order = tuple[str, str, int]
 """A group, a topic and a partition number: the key and the sort order of changes."""
@@ -42,9 +43,9 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
     ``change.before`` is the pre-image: the committed offset from before the run, which a rollback restores. attempts:
     how many times the change was sent. error: why the offset is not confirmed; empty if there was no error.
 
-    own: offsets besides ``change.after`` that this migration wrote, or may have written: those of interrupted earlier
-    runs. If this run's offset was refused but may have been in place, it is in ``own`` too. None in ``own`` is a
-    deletion. If the group has one of these offsets, no other client has committed.
+    own: further offsets that this migration wrote, or may have written, besides ``change.after``. They are those of
+    interrupted earlier runs, and ``change.after`` itself if it was refused but may have been in place. None stands for
+    a deletion of the offset. As long as the group has one of these offsets, no other client has committed.
     """
 
     change: Change
@@ -86,7 +87,8 @@ class Execution:
 
     number: the position of the execution in the receipt, from 1. It orders the executions, because clocks may be set
     back. intent, content: the plan's two hashes, without and with offsets. topic_ids: topic ids (KIP-516) by topic; a
-    topic whose id is not known is absent. A rollback refuses a topic that was created again.
+    topic whose id is not known is absent. A rollback refuses a topic that was created again. translation: the source
+    group on another cluster, and the places of its offsets here; None: the offsets are of this cluster.
 
     moved: messages about groups that must no longer consume these partitions, such as the source group after a
     hand-over. A message names the group's members or its commits since its offsets were read, or says that the group
@@ -102,6 +104,7 @@ class Execution:
     started_at: datetime
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     entries: tuple[Entry, ...]
+    translation: Translation | None = None
     moved: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
@@ -117,6 +120,7 @@ class Execution:
             content=plan.content,
             started_at=started_at,
             topic_ids=plan.topic_ids,
+            translation=plan.translation,
             entries=tuple(
                 Entry(
                     change=change,
@@ -127,13 +131,15 @@ class Execution:
         )
 
     def resuming(self, earlier: Mapping[Order, Entry]) -> Execution:
-        """Return this execution as one that resumes an interrupted run. earlier: that run's entries, by partition.
+        """Return this execution, changed so that it continues an interrupted run.
 
-        The pre-image of a partition is the committed offset that a rollback restores. It stays that of the interrupted
-        run if the current committed offset is this pre-image, or an offset that the interrupted run may have written.
-        Any other current offset is another client's commit, and becomes the new pre-image. If the interrupted run has
-        put the planned offset in place, the outcome is ``unknown`` until the offset is read back, and the offset is not
-        written again.
+        earlier: that run's entries, by partition. The pre-image of a partition is the committed offset that a rollback
+        restores. The pre-image of the interrupted run is kept if the group still has it, or has an offset that the
+        interrupted run may have written. Otherwise another client has committed, and the group's current offset becomes
+        the pre-image.
+
+        If the interrupted run has put the planned offset in place, the outcome is ``unknown`` until the offset is read
+        back, and the offset is not written again.
         """
         return replace(self, entries=tuple(_resumed(entry, earlier.get(entry.change.order)) for entry in self.entries))
 
@@ -161,6 +167,13 @@ class Execution:
             for source in origins[entry.change.group, entry.change.topic]
             if entry.change.source_group in (None, source)
         )
+
+    @property
+    def source_topics(self) -> frozenset[str]:
+        """The topics of the execution, as they are named on the source group's cluster."""
+        if self.translation:
+            return self.translation.source_topics
+        return frozenset(entry.change.topic for entry in self.entries)
 
     def updated(self, entries: Iterable[Entry]) -> Execution:
         """Return the execution with these entries in place of its entries for the same group, topic and partition."""

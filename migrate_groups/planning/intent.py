@@ -13,19 +13,21 @@ from migrate_groups.planning.options import in_words
 from migrate_groups.planning.plan import Change, Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State
+from migrate_groups.planning.translation import Translation
 
 
 def intent_differences(approved: Plan, now: Plan) -> list[str]:
-    """Return how the intent of the plan made now differs from that of the approved plan, one message a difference.
+    """Compare the intent of the current plan with that of the approved plan, and return a message for each difference.
 
-    The intent is the cluster, the options, and which topic partitions go from which group to which group. The list is
-    empty if the intent hashes are equal. A whole topic, for instance a new one that a glob matches, is one difference.
+    The intent is the cluster, the options, and the source and the target group of each partition. The list is empty if
+    the intent hashes are equal. A whole topic, for instance a new one that a glob matches, is one difference.
     """
     if approved.intent == now.intent:
         return []
     differences = []
     if approved.cluster_id != now.cluster_id:
         differences.append(f"the cluster was {approved.cluster_id}, this is {now.cluster_id}")
+    differences += _other_source(approved.translation, now.translation)
     chosen = asdict(now.options)
     differences += [
         f"option {name} was {in_words(value)}, is {in_words(chosen[name])}"
@@ -47,11 +49,22 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
     return differences
 
 
-def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
-    """Return how the intent of a plan differs from that of the run that it is to resume, one message a difference.
+def _other_source(before: Translation | None, after: Translation | None) -> list[str]:
+    """Return how the source group's cluster, its name, or the names of its topics on both clusters differ."""
+    if before is None or after is None:
+        was = "this cluster" if before is None else f"cluster {before.cluster_id}"
+        return [] if before is after else [f"the old group was on {was}"]
+    was, now = (f"{each.group} on cluster {each.cluster_id}" for each in (before, after))
+    differences = [f"the old group was {was}, is {now}"] if was != now else []
+    copies = {*before.topics} ^ {*after.topics}
+    return [*differences, *(f"topic {topic} has the copy {copy} in one of them" for topic, copy in sorted(copies))]
 
-    The intent is the cluster, the options, and which topic partitions go from which group to which group. The list is
-    empty if there is no difference, or if the receipt (the record of the run) has no hand-over to resume. Two kinds of
+
+def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
+    """Compare the intent of a plan with that of the run that it is to resume, and return a message for each difference.
+
+    The intent is the cluster, the options, and the source and the target group of each partition. The list is empty if
+    there is no difference, or if the receipt (the record of the run) has no hand-over to resume. Two kinds of
     partitions are no difference:
 
     - a partition that was added to one of the run's topics since, even if the source group has committed an offset for
@@ -74,6 +87,7 @@ def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
         options=execution.options,
         changes=tuple(_with_source(entry.change, origins[entry.change.order[:2]]) for entry in execution.entries),
         checks=(),
+        translation=execution.translation,
     )
     return intent_differences(then, replace(now, changes=changes))
 

@@ -8,39 +8,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
-from msgspec import structs
-
 from migrate_groups.errors import Refused, Undetermined
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.execution import Entry, Execution, Order, Outcome
+from migrate_groups.planning.execution import Execution, Order, Outcome
+from migrate_groups.planning.lanes import Lane, lanes_after
 from migrate_groups.planning.plan import Change, Plan
-from migrate_groups.planning.run_states import State, Step, Verb, advice, state_after, step
+from migrate_groups.planning.run_states import State, Step, Verb, advice
 from migrate_groups.text import some
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
-    """The history of one partition in the record of a run: its state after all executions (writes), and what set it.
-
-    The partition is of a target group, or of the group of ``delete-offsets --group``. state: what was done with it,
-    such as handed over. entry: its entry in the last hand-over or deletion that included it. sources: the source groups
-    of its topic. execution: the number of the execution that set the state. left: the target group's committed offset
-    when the partition was handed back; None if it was not handed back, or if the group had no committed offset.
-    """
-
-    state: State
-    entry: Entry
-    sources: frozenset[str]
-    execution: int
-    left: CommittedOffset | None = None
-
-    def step(self, verb: Verb) -> Step:
-        """Return what a verb, such as rollback, does with the partition in its state: allow, refuse, skip, …."""
-        return step(self.state, verb)
-
-    def takes(self, verb: Verb, *steps: Step) -> bool:
-        """Return whether ``steps`` contains the step of a verb, such as rollback, for the partition in its state."""
-        return step(self.state, verb) in steps
+_ON_ANOTHER_CLUSTER = {
+    Verb.HAND_BACK: "migrate the group from this cluster to that one, behind a mirror that copies back",
+    Verb.DELETE_OFFSETS: "delete them there, with delete-offsets --group and its topics, or with delete-group",
+}
 
 
 @dataclass(frozen=True)
@@ -58,17 +37,7 @@ class Receipt:
 
         The group is a target group of the run, or the group from which offsets were deleted without a hand-over.
         """
-        lanes: dict[Order, Lane] = {}
-        has_handed_over = False
-        for execution in self.executions:
-            has_handed_over |= execution.verb is Verb.HAND_OVER
-            if execution.verb is Verb.HAND_OVER:
-                _fold_hand_over(lanes, execution)
-            elif execution.verb is Verb.DELETE_OFFSETS and not has_handed_over:
-                _fold_deletion(lanes, execution)
-            else:
-                _fold_way_back(lanes, execution)
-        return lanes
+        return lanes_after(self.executions)
 
     @property
     def is_of_deletion(self) -> bool:
@@ -143,8 +112,15 @@ class Receipt:
     def refusals(self, verb: Verb) -> list[str]:
         """Return why a verb, such as rollback, is refused in the current state of the run; empty if it is allowed.
 
-        There is one message for each state that forbids it, with the partitions in this state.
+        There is one message for each state that forbids it, with the partitions in this state. If the source group is
+        on another cluster, only a rollback goes back.
         """
+        source = self.hand_over.translation if self.hand_over else None
+        if source is not None and verb in (Verb.HAND_BACK, Verb.DELETE_OFFSETS):
+            return [
+                f"the old group, {source.group!r}, is on another cluster, {source.cluster_id}, and {verb} does not go "
+                f"there: {_ON_ANOTHER_CLUSTER[verb]}"
+            ]
         refusing = {order: lane for order, lane in self.lanes.items() if lane.takes(verb, Step.REFUSE)}
         return [f"{some(places)}: {advice(state)}" for state, places in _by_state(refusing).items()]
 
@@ -229,73 +205,3 @@ def _by_state(lanes: Mapping[Order, Lane]) -> Mapping[State, list[str]]:
     for (group, topic, number), lane in lanes.items():
         states[lane.state].append(f"{group} {topic}-{number}")
     return states
-
-
-def _fold_hand_over(lanes: dict[Order, Lane], execution: Execution) -> None:
-    origins = execution.origins()
-    for entry in execution.entries:
-        change = entry.change
-        # A refused partition is not handed over, unless its offset may have been in place for a moment.
-        if entry.outcome is Outcome.REFUSED:
-            if not entry.own and change.order in lanes:
-                continue
-            state = State.HANDED_OVER if entry.own else State.NEW
-        else:
-            state = state_after(execution.verb, settled=entry.settled)
-        sources = origins[change.group, change.topic]
-        lanes[change.order] = Lane(state=state, entry=entry, sources=sources, execution=execution.number)
-
-
-def _fold_deletion(lanes: dict[Order, Lane], execution: Execution) -> None:
-    for entry in execution.entries:
-        # A refused partition still has its offset, unless that may have been deleted for a moment.
-        if entry.outcome is Outcome.REFUSED and not entry.own:
-            continue
-        is_open = entry.outcome in (Outcome.UNKNOWN, Outcome.NOT_ATTEMPTED)
-        state = State.DELETING if is_open else State.DELETED
-        lanes[entry.change.order] = Lane(state=state, entry=entry, sources=frozenset(), execution=execution.number)
-
-
-def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
-    of_partition: dict[tuple[str, int], list[Order]] = defaultdict(list)
-    for order in lanes:
-        of_partition[order[1:]].append(order)
-    for entry in execution.entries:
-        change = entry.change
-        if entry.outcome is Outcome.REFUSED:
-            continue
-        state = state_after(execution.verb, settled=entry.settled)
-        if execution.verb is Verb.HAND_BACK:
-            order = (change.source_group or "", change.topic, change.partition)
-            lane = lanes.get(order) or _added_since(change, execution.number)
-            lanes[order] = replace(lane, state=state, execution=execution.number, left=change.source_committed)
-            continue
-        for order in of_partition[change.topic, change.partition]:
-            lane = lanes[order]
-            if _is_about(change, execution.verb, order, lane):
-                is_restored = state is State.UNDONE and lane.entry.change.after is None
-                reached = State.RESTORED if is_restored else state
-                lanes[order] = replace(lane, state=reached, execution=execution.number)
-
-
-def _is_about(change: Change, verb: Verb, order: Order, lane: Lane) -> bool:
-    """Return whether a change of `rollback` or `delete-offsets` concerns this partition of a target group.
-
-    A `rollback` may also restore a committed offset that has expired in the source group. Such a change does not
-    concern the target group: its ``group`` is the source group, and its ``source_group`` is the target group.
-    """
-    if not lane.takes(verb, Step.UNDO, Step.ALLOW, Step.RESUME):
-        return False
-    if verb is Verb.ROLLBACK:
-        return change.order == order and change.source_group is None
-    return change.group in lane.sources
-
-
-def _added_since(change: Change, execution: int) -> Lane:
-    """Return the record of a partition that was added to a handed-over topic after the hand-over.
-
-    change: the partition's change in a hand-back, from the target group to the source group.
-    """
-    moved = structs.replace(change, source_group=change.group, group=change.source_group or "")
-    entry = Entry(change=moved, outcome=Outcome.UNCHANGED)
-    return Lane(state=State.HANDED_OVER, entry=entry, sources=frozenset({change.group}), execution=execution)

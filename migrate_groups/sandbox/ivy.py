@@ -80,7 +80,7 @@ class Ivy:
             module = f"{organisation}:{name}:{revision}"
             raise ClusterUnavailable(
                 f"{module} could not be fetched{_why(said, module)}; "
-                "finished downloads are kept: run this again to resume, behind a firewall with --mirror URL"
+                "finished downloads are kept: run this again to resume, behind a firewall with --maven-mirror URL"
             )
 
     def _run(self, *arguments: str) -> list[str] | None:

@@ -5,9 +5,9 @@ neither Ctrl-C nor a closed terminal reaches it or Kafka. It reads one line of J
 text}, "prepare": command, "serve": command}``. Stdin is a pipe from the parent. If the pipe is closed, the parent has
 ended or no longer needs Kafka, and the keeper ends.
 
-The keeper writes the files into a new temporary folder, and runs the commands there one after the other: ``prepare``
-formats Kafka's storage, ``serve`` runs Kafka. In the commands, ``{folder}`` stands for that folder. It writes a line of
-JSON to stdout:
+The keeper writes the files into a new temporary folder, and runs the commands there one after the other: ``prepare``,
+unless it is empty, formats Kafka's storage, ``serve`` runs Kafka. In the commands, ``{folder}`` stands for that folder.
+It writes a line of JSON to stdout:
 
 - ``{"folder": path, "pid": pid}`` when ``serve`` has been started
 - ``{"exit": code, "log": text}`` when ``prepare`` has failed or ``serve`` has ended. After the end of ``serve``, an
@@ -95,7 +95,7 @@ def main() -> None:
         folder = Path(name)
         for file, text in job["files"].items():
             (folder / file).write_text(text, encoding="utf-8")
-        step = "prepare"
+        step = "prepare" if job["prepare"] else "serve"
         while True:
             process = _start([argument.replace("{folder}", name) for argument in job[step]], folder)
             try:

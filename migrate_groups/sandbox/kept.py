@@ -122,6 +122,8 @@ class KeptServer:
 def keep(*, files: Mapping[str, str], prepare: Sequence[str], serve: Sequence[str]) -> Iterator[KeptServer]:
     """Run the command ``prepare``, then the command ``serve``, in a new temporary folder, during a ``with`` block.
 
+    An empty ``prepare`` is left out.
+
     The block begins at once; `KeptServer.hear` waits for the start of ``serve``. When the block ends, the running
     command is killed and the folder is deleted. files: the text of each file to write into the folder first, by name.
     """

@@ -1,23 +1,25 @@
-"""Run MirrorMaker 2 between two sandboxes: a process that copies topics, and translates the offsets of groups."""
+"""Run MirrorMaker 2 between two sandboxes. It copies topics, and translates the committed offsets of groups."""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
+from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.sandbox.fetch import Fetch
 from migrate_groups.sandbox.ivy import FetchProgress, Ivy
+from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
+from migrate_groups.sandbox.kept import Ended, KeptServer, ServerStarted, keep
 from migrate_groups.sandbox.node import JVM_OPTIONS
 
 _CLASS = "org.apache.kafka.connect.mirror.MirrorMaker"
-_SECONDS_TO_END = 20.0
+_PROPERTIES = "mirror.properties"
+_SECONDS = 20.0
 # Few seconds instead of minutes: topics, groups and offsets of a sandbox change while somebody watches.
 _SETTINGS = {
     "source->target.enabled": "true",
@@ -43,11 +45,12 @@ def fetch_mirror_jars(
     version: str,
     mirror: str | None = None,
     report: Callable[[FetchProgress], None] = lambda progress: None,
-) -> tuple[Path, ...]:
+) -> KafkaJars:
     """Return the jars of MirrorMaker 2 from its folder below ``cache``; fetch them first if they are missing.
 
     The arguments and the errors are those of `fetch_jars`.
     """
+    folder = cache / "kafka" / f"mirror-maker-{version}"
 
     def retrieve(ivy: Ivy, new: Path) -> set[str]:
         ivy.retrieve("org.apache.kafka", "connect-mirror", version, new, transitive=True)
@@ -55,66 +58,67 @@ def fetch_mirror_jars(
             ivy.retrieve("org.slf4j", "slf4j-simple", api.stem.removeprefix("slf4j-api-"), new)
         return {f"connect-mirror-{version}", f"connect-mirror-client-{version}", f"connect-runtime-{version}"}
 
-    folder = cache / "kafka" / f"mirror-maker-{version}"
-    return Fetch(java=java, mirror=mirror, report=report).jars(folder, f"MirrorMaker {version}", retrieve)
+    return KafkaJars(
+        version=version,
+        jars=Fetch(java=java, mirror=mirror, report=report).jars(folder, f"MirrorMaker {version}", retrieve),
+        archives=folder,
+        jvm_options=("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",),
+    )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorMaker:
-    """A MirrorMaker 2 from one cluster to another one, and its log. `kill` and `start` make it fail and come back."""
+    """A MirrorMaker 2 from one cluster to another one. `kill` and `start` make it fail and come back."""
 
-    command: tuple[str, ...]
-    log: Path
-    process: subprocess.Popen[bytes] = field(init=False)
+    kept: KeptServer
 
     def start(self) -> None:
-        """Start the process, and do not wait until it copies."""
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+        """Start the process again after it has ended, and do not wait until it copies.
+
+        Raises `ClusterUnavailable` if it does not start.
+        """
+        self.kept.serve_again()
+        self.await_start()
+
+    def await_start(self) -> None:
+        """Wait until the process is started. Raises `ClusterUnavailable` if it does not start."""
+        end = self.kept.hear(_SECONDS)
+        if not isinstance(end, ServerStarted):
+            raise ClusterUnavailable(f"MirrorMaker 2 could not be started ({end})")
 
     def kill(self) -> None:
         """Kill the process, as ``kill -9`` does, and wait until it has ended."""
-        self.process.kill()
-        self.process.wait()
+        self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Stop the process with SIGTERM; kill it if it has not ended after 20 s."""
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(_SECONDS_TO_END)
-        except subprocess.TimeoutExpired:
+        """Stop the process with SIGTERM, so that it commits what it has copied; kill it if it does not end in 20 s."""
+        if not self._end(signal.SIGTERM):
             self.kill()
+
+    def _end(self, number: int) -> bool:
+        os.kill(self.kept.server_pid, number)
+        return isinstance(self.kept.hear(_SECONDS), Ended)
 
 
 @contextmanager
 def mirror_maker(
-    jars: tuple[Path, ...], source: str, target: str, *, java: Java, settings: Mapping[str, str]
+    jars: KafkaJars, source: str, target: str, *, java: Java, settings: Mapping[str, str]
 ) -> Iterator[MirrorMaker]:
-    """Run MirrorMaker 2 for the length of a ``with`` block; it is killed at the end.
+    """Run MirrorMaker 2 for the length of a ``with`` block; it is killed when the block or this process ends.
 
     source, target: the bootstrap servers of both clusters, whose aliases are ``source`` and ``target``. settings:
     properties that replace or complement those of the sandbox.
     """
-    with TemporaryDirectory(prefix="migrate-groups-mirror-") as folder:
-        given = {
-            "clusters": "source, target",
-            "source.bootstrap.servers": source,
-            "target.bootstrap.servers": target,
-            **_SETTINGS,
-            **settings,
-        }
-        properties = Path(folder, "mirror.properties")
-        properties.write_text("".join(f"{key}={value}\n" for key, value in given.items()), encoding="utf-8")
-        options = (*JVM_OPTIONS, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
-        classpath = os.pathsep.join(map(str, jars))
-        running = MirrorMaker(
-            command=(str(java.executable), *options, "-cp", classpath, _CLASS, str(properties)),
-            log=Path(folder, "mirror.log"),
-        )
-        running.start()
-        try:
-            yield running
-        finally:
-            running.kill()
+    given = {
+        "clusters": "source, target",
+        "source.bootstrap.servers": source,
+        "target.bootstrap.servers": target,
+        **_SETTINGS,
+        **settings,
+    }
+    properties = "".join(f"{key}={value}\n" for key, value in given.items())
+    serve = [str(java.executable), *JVM_OPTIONS, *jars.jvm_options, "-cp", jars.classpath, _CLASS, _PROPERTIES]
+    with keep(files={_PROPERTIES: properties}, prepare=[], serve=serve) as kept:
+        running = MirrorMaker(kept=kept)
+        running.await_start()
+        yield running

@@ -1,4 +1,4 @@
-"""What ``advise`` finds about groups: on a terminal, and as JSON."""
+"""The findings of ``advise``: the terminal view and the JSON document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OF_APPLICATION = {"APPLICATION": "<", "MEMBERS": ">", "IDLE": ">", "LAG": ">", 
 
 
 class AdvisedTopic(Part, frozen=True, kw_only=True):
-    """A topic of a group. lag: the sum of its partitions' known lags; null if none is known."""
+    """A topic of a group. partitions: their number. lag: the sum of their known lags; null if none is known."""
 
     topic: str
     partitions: int
@@ -32,10 +32,10 @@ class AdvisedTopic(Part, frozen=True, kw_only=True):
 
 
 class AdvisedApplication(Part, frozen=True, kw_only=True):
-    """Members of a group that share topics with each other and with no other member.
+    """Members of a group that share topics with each other, and share none with the group's other members.
 
-    name: what their client ids begin with, or a topic. idle_members: those without a partition.
-    lag: the sum of the known lags of its topics.
+    name: the common beginning of their client ids, or a topic. members: their number. idle_members: the number of
+    members without a partition. lag: the sum of the known lags of its topics.
     """
 
     name: str
@@ -47,13 +47,13 @@ class AdvisedApplication(Part, frozen=True, kw_only=True):
 
 
 class AdvisedGroup(Part, frozen=True, kw_only=True):
-    """What one look finds about a group.
+    """The finding about a group.
 
     state, type, assignor: in Kafka's own words. members, idle_members, applications: null if they are not known.
     finding: "shared", "joined by one subscription", "members without a partition", "not known" or "nothing to do".
-    advice: the finding in a sentence. joining_client_ids: the members whose one subscription joins the topics of
-    several applications. unsubscribed: the topics with a committed offset that no member subscribes to.
-    remarks: what is not known, and why.
+    advice: the finding in a sentence. joining_client_ids: the members with the one subscription that joins the topics
+    of several applications. unsubscribed: the topics that no member subscribes to, and for which the group has a
+    committed offset. remarks: what is not known, and why.
     """
 
     group: str
@@ -78,12 +78,15 @@ class AdviceDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/ad
 
 
 def document(found: Sequence[GroupAdvice]) -> AdviceDocument:
-    """Return the JSON document of an advice."""
+    """Return the JSON document of these findings."""
     return AdviceDocument(groups=[_group(each) for each in found])
 
 
 def terminal(found: Sequence[GroupAdvice], *, whole: bool = False) -> RenderableType:
-    """Return one line per group, worst first, and totals. whole: also one line for each application of each group."""
+    """Return a table with one line for each group, the worst first, and the totals.
+
+    whole: whether each group is followed by a table with one line for each of its applications.
+    """
     table = Table(_COLUMNS)
     for each in found:
         status = each.status

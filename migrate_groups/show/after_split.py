@@ -1,4 +1,4 @@
-"""Predicted and measured seconds after a split: on a terminal, as JSON, and as an HTML page."""
+"""The predicted and the measured cost of a split: the terminal view, the JSON document, and the HTML page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from migrate_groups.migration.advise.costs import Predicted
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.page import environment
 from migrate_groups.show.tables import UNKNOWN, Table, cell
-from migrate_groups.text import counted, some
+from migrate_groups.text import counted, one_line, some
 
 _COLUMNS = {
     **dict.fromkeys(("APPLICATION", "GROUP"), "<"),
@@ -27,7 +27,10 @@ _NOTE = (
 
 
 class PredictedSeconds(Part, frozen=True, kw_only=True):
-    """The seconds without an owner that are expected, and how many they may be at most."""
+    """A prediction of the seconds in which partitions of an application have no owner after a split.
+
+    seconds: the expected number. at_most: the number in the worst case.
+    """
 
     seconds: float
     at_most: float
@@ -36,11 +39,12 @@ class PredictedSeconds(Part, frozen=True, kw_only=True):
 class AfterSplitApplication(Part, frozen=True, kw_only=True):
     """An application before and after the split. A value that is not known is null.
 
-    assignor: of the shared group; "consumer" for KIP-848. groups: the new groups of its topics. waited_before: the
-    seconds that it stood still for others in the shared group, at most. outage_before: the seconds that it was without
-    an owner because of its own members. restarts_before, restarts: how often all its members restarted together, before
-    the split and since. predicted, measured: the seconds without an owner since the split. holds: whether they agree
-    within 20 % or 2 s. remarks: what can't be told.
+    assignor: that of the shared group; "consumer" for KIP-848. groups: the new groups that got its topics.
+    waited_before: an upper bound of the seconds for which it stood still in the shared group because of other
+    applications. outage_before: the seconds in which its partitions had no owner because of its own members.
+    restarts_before, restarts: how often all its members restarted together, before the split and since. predicted,
+    measured: the seconds since the split in which its partitions had no owner. holds: whether they differ by at most 20
+    % or 2 s. remarks: what is not known, and why.
     """
 
     application: str
@@ -57,7 +61,7 @@ class AfterSplitApplication(Part, frozen=True, kw_only=True):
 
 
 class AfterSplitDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/after-split"):
-    """The result of ``advise --after``: the applications, those with the most seconds since the split first."""
+    """The result of ``advise --after``: the applications, with the most seconds since the split first."""
 
     applications: Sequence[AfterSplitApplication]
 
@@ -85,7 +89,7 @@ def document(found: Sequence[AfterSplit]) -> AfterSplitDocument:
 
 
 def terminal(found: Sequence[AfterSplit]) -> RenderableType:
-    """Return one line per application."""
+    """Return a table with one line for each application."""
     table = Table(_COLUMNS)
     for each in found:
         table.add_row(*map(cell, _cells(each)))
@@ -94,9 +98,21 @@ def terminal(found: Sequence[AfterSplit]) -> RenderableType:
 
 def page(found: Sequence[AfterSplit]) -> str:
     """Return the comparison as one HTML file without external parts."""
-    rows = [_cells(each) for each in found]
-    title = f"{counted(len(found), 'application')} after the split"
-    return environment().get_template("after_split.html").render(title=title, titles=_TITLES, rows=rows, note=_NOTE)
+    group = found[0].before.group if found else UNKNOWN
+    known = [each for of in found for each in (of.before.outage, of.measured, of.before.stood_still)]
+    return (
+        environment()
+        .get_template("after_split.html")
+        .render(
+            title=f"{counted(len(found), 'application')} of {one_line(group)} after the split",
+            titles=_TITLES,
+            found=found,
+            most=max((each for each in known if each is not None), default=0),
+            seconds=_seconds,
+            rows=[_cells(each) for each in found],
+            note=_NOTE,
+        )
+    )
 
 
 def _cells(each: AfterSplit) -> tuple[str, ...]:
@@ -116,7 +132,7 @@ def _cells(each: AfterSplit) -> tuple[str, ...]:
 
 
 def expected(value: Predicted | None) -> str:
-    """Return predicted seconds, and how many they may be at most if that is more."""
+    """Return a prediction as text: the expected seconds and, if they are more, the seconds in the worst case."""
     if value is None:
         return UNKNOWN
     seconds, at_most = f"{value.seconds:.1f} s", f"{value.at_most:.1f} s"

@@ -1,14 +1,16 @@
-"""What ``compare`` finds: on a terminal and as JSON."""
+"""The result of ``compare``: the terminal view and the JSON document."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from migrate_groups.migration.compare import Compared, Comparison
+from migrate_groups.migration.across.compare import Compared, Comparison
 from migrate_groups.mirrors.place import Status
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.tables import Table, cell
@@ -28,13 +30,18 @@ _STYLES = {Status.EXACT: "green", Status.UNDETERMINED: "yellow", Status.NOT_MIRR
 class ComparedPartition(Part, frozen=True, kw_only=True):
     """A partition of a group on both clusters.
 
-    committed_offset: on the source; null while a transactional commit is pending. target_topic: null if the target has
-    no such partition. place: the offset at which the group must continue on the target, or the lowest of several; null
-    if there is none. reread_at_most: how many records are read again at most from there. target_committed_offset: the
-    group's committed offset on the target; null if it has none. read_again, skipped: how many records it would read
-    again, and would skip, from that offset; null if this is not known. copies: how many records the mirror has written
-    more than once. aborted: how many records of aborted transactions at or after the place the mirror has delivered.
-    reason: why the status is not "exact"; otherwise empty.
+    committed_offset: the one on the source; null while a transactional commit is pending. target_topic: null if the
+    target has no such partition. place: the offset at which the group must continue on the target, or the lowest
+    possible one; null if there is none. reread_at_most: the largest number of records that the group reads again from
+    there. target_committed_offset: the group's committed offset on the target; null if it has none. read_again,
+    skipped: how many records the group would read again, and how many it would skip, from that offset instead of from
+    the place; null if not known. copies: the number of copies besides the first copy of each record. aborted: the
+    number of records of aborted transactions that the mirror has delivered at or after the place. reason: why the
+    status is not "exact"; otherwise empty. method: how the place was found: "walk", or "neighbours" in a compacted
+    topic; empty if no records were compared. mirrored_to: the last stable offset of the target's partition when it was
+    read; null if it was not read. fingerprint_before, fingerprint_after: those of the source's last record before the
+    committed offset and of its first record from there on; null if there is none. A fingerprint is 16 bytes as
+    hexadecimal digits.
     """
 
     group: str
@@ -51,10 +58,14 @@ class ComparedPartition(Part, frozen=True, kw_only=True):
     aborted: int
     status: str
     reason: str
+    method: str
+    mirrored_to: int | None
+    fingerprint_before: str | None
+    fingerprint_after: str | None
 
 
 class CompareDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/compare"):
-    """The result of ``compare``."""
+    """The result of ``compare``: the partitions of the groups on both clusters."""
 
     source_cluster: str
     target_cluster: str
@@ -68,11 +79,11 @@ def document(found: Comparison) -> CompareDocument:
         target_cluster=found.target_cluster,
         partitions=[
             ComparedPartition(
-                group=each.at.group,
+                group=each.group,
                 topic=each.at.source.topic,
                 partition=each.at.source.partition,
                 committed_offset=each.at.committed,
-                target_topic=None if each.at.target is None else each.at.target.topic,
+                target_topic=None if each.at.copy is None else each.at.copy.topic,
                 place=each.place.offset,
                 reread_at_most=each.place.reread,
                 target_committed_offset=each.at.there,
@@ -82,15 +93,48 @@ def document(found: Comparison) -> CompareDocument:
                 aborted=each.place.counts.aborted,
                 status=each.place.status,
                 reason=each.place.reason,
+                method=each.place.method,
+                mirrored_to=each.found.mirrored_to,
+                fingerprint_before=_hex(each.place.before),
+                fingerprint_after=_hex(each.place.after),
             )
             for each in found.partitions
         ],
     )
 
 
+def rows(found: Comparison) -> Sequence[Mapping[str, Any]]:
+    """Return the rows of the table that ``compare`` writes: for each partition the fields of the JSON document."""
+    shown = document(found)
+    about = {
+        "source_cluster": shown.source_cluster,
+        "target_cluster": shown.target_cluster,
+        "taken_at": found.taken_at,
+    }
+    return [about | msgspec.structs.asdict(each) for each in shown.partitions]
+
+
+def conclusion(found: Comparison) -> str:
+    """Return the overall verdict of a comparison as a sentence without a full stop."""
+    if found.off:
+        return (
+            f"{counted(found.off, 'partition')} would not continue on the target where the group stopped on the source"
+        )
+    if found.untold:
+        return f"the place of {counted(found.untold, 'partition')} on the target is not known"
+    return "every partition continues on the target where it stopped on the source"
+
+
+def _hex(print_: bytes | None) -> str | None:
+    return None if print_ is None else print_.hex()
+
+
 def terminal(found: Comparison) -> RenderableType:
-    """Return a line for each partition, those that need attention first, their reasons, and totals."""
-    shown = sorted(found.partitions, key=lambda each: (each.is_told and not each.is_off, each.at.group, each.at.source))
+    """Return a table with a line for each partition, then their reasons and the totals.
+
+    Partitions that need attention come first.
+    """
+    shown = sorted(found.partitions, key=lambda each: (each.is_told and not each.is_off, each.group, each.at.source))
     table = Table(_COLUMNS)
     for each in shown[:_MOST_ROWS]:
         table.add_row(*_cells(each))
@@ -108,11 +152,11 @@ def _cells(each: Compared) -> list[str | Text]:
     place = each.place
     numbers = (place.offset, each.at.there, place.counts.again, place.counts.skipped, place.counts.copies)
     return [
-        cell(each.at.group),
+        cell(each.group),
         each.at.source.topic,
         str(each.at.source.partition),
         "-" if each.at.committed is None else str(each.at.committed),
-        each.at.target.topic if each.at.target else "-",
+        each.at.copy.topic if each.at.copy else "-",
         *("-" if number is None else str(number) for number in numbers),
         Text(place.status, style=_STYLES.get(place.status, "red")),
     ]
@@ -120,12 +164,15 @@ def _cells(each: Compared) -> list[str | Text]:
 
 def _totals(partitions: Sequence[Compared]) -> str:
     statuses = Counter(each.place.status for each in partitions)
-    again = sum(each.place.counts.again or 0 for each in partitions)
-    skipped = sum(each.place.counts.skipped or 0 for each in partitions)
+    known = [each.place.counts for each in partitions if each.place.counts.again is not None]
+    again, skipped = sum(each.again or 0 for each in known), sum(each.skipped or 0 for each in known)
     aborted = sum(each.place.counts.aborted for each in partitions)
     without = sum(each.at.there is None for each in partitions)
     parts = [counted(len(partitions), "partition") + ": " + ", ".join(f"{n:,} {s}" for s, n in statuses.items())]
-    parts.append(f"from the committed offsets on the target {counted(again, 'record')} read again, {skipped:,} skipped")
+    if known:
+        parts.append(
+            f"from the committed offsets on the target {counted(again, 'record')} read again, {skipped:,} skipped"
+        )
     if without:
         parts.append(f"{counted(without, 'partition')} without a committed offset there")
     if aborted:

@@ -1,4 +1,4 @@
-"""What ``advise --log`` finds about shared groups: on a terminal, as JSON, and in Markdown."""
+"""What sharing a group costs, as ``advise --log`` shows it: the terminal view, the JSON document, and Markdown."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ LIMITS = (
 
 
 class CostlyGroup(Part, frozen=True, kw_only=True):
-    """A group and what sharing it costs. stood_still: the most of any application, in seconds; null: not known.
+    """A group, and what sharing it costs its applications.
 
-    predicted: for each application its seconds without an owner after a split, if it restarted as often.
+    stood_still: an upper bound, in seconds, of the time for which any one application stood still for others; null: not
+    known. predicted: for each application the seconds in which its partitions would have no owner after a split, if it
+    restarted as often.
     """
 
     group: str
@@ -42,7 +44,7 @@ class CostlyGroup(Part, frozen=True, kw_only=True):
 
 
 class CostsDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/costs"):
-    """The result of ``advise --log``: the groups, worst first. found: the number of applications in the log."""
+    """The result of ``advise --log``: the groups, the worst first. found: the number of applications in the log."""
 
     found: int
     groups: tuple[CostlyGroup, ...]
@@ -66,7 +68,7 @@ def document(found: Costs, groups: Sequence[GroupCost]) -> CostsDocument:
 
 
 def terminal(groups: Sequence[GroupCost]) -> RenderableType:
-    """Return one line per group, the worst first."""
+    """Return a table with one line for each group, the worst first."""
     table = Table({"GROUP": "<", "APPLICATIONS": ">", "REBALANCES": ">", "STOOD-STILL": ">", "ADVICE": "<"})
     for each in groups[:_MOST_ROWS]:
         first = each.applications[0]
@@ -98,11 +100,11 @@ def _blocks(groups: Sequence[GroupCost], size: Size) -> Iterator[str]:
     yield comment.prose(LIMITS[0], Size(characters=1000, rows=1))
 
 
-TITLES = ("caused", "stood still for others", "own outage", "restarted together", "missing")
+TITLES = ("rebalances caused", "stood still for others", "own outage", "restarted together", "compacted away")
 
 
 def figures(row: SharedCost) -> tuple[str, ...]:
-    """Return the figures of an application, in the order of `TITLES`."""
+    """Return the figures of an application as texts, in the order of `TITLES`."""
     return (
         f"{row.caused:,} of {row.rebalances:,}",
         seconds(row.stood_still),
@@ -113,5 +115,5 @@ def figures(row: SharedCost) -> tuple[str, ...]:
 
 
 def seconds(value: float | None) -> str:
-    """Return seconds with their unit, or ``-`` if they are not known."""
+    """Return a number of seconds as text with its unit, or ``-`` if it is not known."""
     return "-" if value is None else f"{value:.1f} s"

@@ -22,7 +22,11 @@ _WIDTH, _HEIGHT = 600, 24
 
 
 class Drawn(NamedTuple):
-    """What the page suggests for a group. spec: the split as the text of a spec; empty: none, see why_not."""
+    """The suggestion for a group, as the page shows it.
+
+    cures: settings that cost less than a split. spec: the split as the text of a spec; empty if there is none, and
+    ``why_not`` then says why.
+    """
 
     cures: Sequence[Cure]
     spec: str
@@ -30,7 +34,11 @@ class Drawn(NamedTuple):
 
 
 class _Map(NamedTuple):
-    """The map of a group: for each client id, its application's number from 1 and whether it reads each topic."""
+    """The picture of a group's client ids and topics, as a table.
+
+    topics: the columns. members: a row for each client id: the client id, the number of its application (from 1), and
+    for each topic whether it subscribes to it. more: a text that says how many client ids and topics are left out.
+    """
 
     topics: Sequence[str]
     members: Sequence[tuple[str, int, Sequence[bool]]]
@@ -39,7 +47,11 @@ class _Map(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """A generation in the drawing of a group's time: position and width in percent, its cause, and a text."""
+    """A generation in the picture of a group over time.
+
+    at, width: its place and its length, in percent of the whole time. colour: the number of the application whose
+    members ended it (from 1); 0: those of none or of several. text: an explanation.
+    """
 
     at: float
     width: float
@@ -47,8 +59,22 @@ class _Bar:
     text: str
 
 
+class _Timeline(NamedTuple):
+    """The picture of a group over time: its generations that have ended, in order.
+
+    since: when the first of them began. until: when the last of them ended.
+    """
+
+    since: datetime
+    until: datetime
+    bars: Sequence[_Bar]
+
+
 def page(found: Costs, groups: Sequence[GroupCost], lag: Sequence[Moment], suggested: Mapping[str, Drawn]) -> str:
-    """Return the advice as one HTML file without external parts. lag: of the groups over time, as in ``history``."""
+    """Return what sharing costs as one HTML file without external parts.
+
+    lag: the lag of the groups over time, as in ``history``. suggested: the suggestion for each group, by its name.
+    """
     shared = [each for each in groups if len(each.applications) > 1][:_MOST_GROUPS]
     return (
         environment()
@@ -56,7 +82,7 @@ def page(found: Costs, groups: Sequence[GroupCost], lag: Sequence[Moment], sugge
         .render(
             groups=groups,
             shared=shared,
-            bars={each.group: _bars(each, found.generations) for each in shared},
+            timelines={each.group: _timeline(each, found.generations) for each in shared},
             maps={each.group: _map(each, found.subscriptions) for each in shared},
             most={each.group: _most(each) for each in shared},
             suggested=suggested,
@@ -75,9 +101,9 @@ def page(found: Costs, groups: Sequence[GroupCost], lag: Sequence[Moment], sugge
 
 
 def _most(group: GroupCost) -> float:
-    """Return the longest bar of a group, in seconds."""
+    """Return the length of the longest bar in the pictures of a group's costs, in seconds; 0 if there is no cost."""
     known = [each or 0 for row in group.applications for each in (row.stood_still, row.outage)]
-    return max([*known, *(each.seconds for each in group.predicted.values())], default=0) or 1
+    return max([*known, *(each.seconds for each in group.predicted.values())], default=0)
 
 
 def _map(group: GroupCost, subscriptions: Sequence[Subscription]) -> _Map:
@@ -95,26 +121,26 @@ def _map(group: GroupCost, subscriptions: Sequence[Subscription]) -> _Map:
     return _Map(shown, members, f"… and {more} in subscriptions.parquet" if more else "")
 
 
-def _bars(group: GroupCost, generations: Sequence[Generation]) -> list[_Bar]:
-    """Return the generations of a group over time. The colour is the application that ended it; 0: none or several."""
-    own = [each for each in generations if each.group == group.group]
-    ends = [each.until for each in own if each.until is not None]
-    if not ends:
-        return []
-    first, last = min(each.since for each in own), max(ends)
+def _timeline(group: GroupCost, generations: Sequence[Generation]) -> _Timeline | None:
+    """Return the picture of a group over time; None if none of its generations has ended."""
+    own = [each for each in generations if each.group == group.group and each.until is not None]
+    if not own:
+        return None
+    own.sort(key=lambda each: each.since)
+    first, last = own[0].since, max(each.until or each.since for each in own)
     seconds = (last - first).total_seconds() or 1
     names = [each.application for each in group.applications]
 
-    def place(moment: datetime) -> float:
-        return 100 * (moment - first).total_seconds() / seconds
+    def place(moment: datetime | None) -> float:
+        return 100 * ((moment or last) - first).total_seconds() / seconds
 
-    return [
+    bars = [
         _Bar(
             place(each.since),
             place(each.until) - place(each.since),
             names.index(each.caused_by[0]) + 1 if len(each.caused_by) == 1 else 0,
             f"generation {each.generation}, ended by {some(each.caused_by) or 'no member'}",
         )
-        for each in sorted(own, key=lambda each: each.since)
-        if each.until is not None
+        for each in own
     ]
+    return _Timeline(first, last, bars)

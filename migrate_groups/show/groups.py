@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from migrate_groups.migration.reading.groups import GroupStatus
+from migrate_groups.migration.reading.status import GroupStatus
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.show import group_documents as documents

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -53,11 +53,8 @@ def drawn(timeline: Sequence[Moment], most: int) -> dict[str, Any]:
     }
 
 
-def environment(**filters: Callable[..., str]) -> Environment:
-    """Return the Jinja environment for the templates of HTML pages. It escapes HTML in all values.
-
-    filters: filters of a single page, by name, in addition to those of all pages.
-    """
+def environment() -> Environment:
+    """Return the Jinja environment for the templates of HTML pages. It escapes HTML in all values."""
     made = Environment(
         autoescape=True,
         loader=PackageLoader("migrate_groups.show"),
@@ -74,9 +71,17 @@ def environment(**filters: Callable[..., str]) -> Environment:
         "span": in_words.span,
         "counted": counted,
         "time": lambda moment: f"{moment:%Y-%m-%d %H:%M:%S}",
-        **filters,
+        "share": _share,
     }
     return made
+
+
+def _share(value: float, most: float) -> str:
+    """Return the length of the bar for ``value`` in percent of the bar for ``most``, as text such as ``12.50``.
+
+    A value below 0 gives 0. A lag is below 0 if the log end offset was read before a commit at a higher offset.
+    """
+    return f"{100 * max(value, 0) / most:.2f}" if most > 0 else "0"
 
 
 def _curve(moments: Sequence[Moment], first: datetime, last: datetime) -> Curve:

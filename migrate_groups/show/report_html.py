@@ -38,7 +38,7 @@ def report(found: Reconciliation) -> str:
     """Return the result of a reconciliation as an HTML page."""
     groups = [_group(rows) for rows in in_words.by_group(found.summary)]
     return (
-        page.environment(share=_share)
+        page.environment()
         .get_template("report.html")
         .render(
             found=found,
@@ -58,11 +58,3 @@ def _group(rows: Sequence[GroupTopic]) -> _Group:
     drawn = rows[:_MOST_TOPICS]
     most = max(lag or 0 for row in drawn for lag in (row.lag_before, row.lag_after))
     return _Group(rows[0], drawn, len(rows) - len(drawn), most)
-
-
-def _share(lag: int, most: int) -> str:
-    """Return the length of the bar for ``lag`` in percent of the bar for ``most``, as text such as ``12.50``.
-
-    A lag below 0 gives 0. A lag is below 0 if the log end offset was read before a commit at a higher offset.
-    """
-    return f"{100 * max(lag, 0) / most:.2f}" if most > 0 else "0"

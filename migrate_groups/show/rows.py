@@ -20,5 +20,8 @@ def object_type(kind: Any) -> type[msgspec.Struct]:
 
 
 def objects(kind: type[msgspec.Struct], rows: Iterable[Any]) -> tuple[Any, ...]:
-    """Return named tuples as objects of the class ``kind``, which `object_type` has made from their class."""
+    """Convert named tuples to objects of the class ``kind``.
+
+    `object_type` has made it from the class of the named tuples.
+    """
     return tuple(kind(*row) for row in rows)

@@ -158,7 +158,10 @@ class SnapshotTable:
         return sorted(self._distinct("topic"))
 
     def keep(self, wanted: Mapping[str, Iterable[Any]]) -> SnapshotTable:
-        """Return the rows that have, in each column that ``wanted`` names, one of the values for this column."""
+        """Return the rows that have a wanted value in every column of ``wanted``.
+
+        wanted: by column name, the values of the rows to keep.
+        """
         table = self.table
         for column, values in wanted.items():
             table = table.filter(pc.is_in(table[column], value_set=pa.array(list(values), SCHEMA.field(column).type)))
@@ -266,7 +269,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def concatenate_by_group(snapshots: Sequence[SnapshotTable]) -> SnapshotTable:
-    """Return all rows of these snapshots, each of which has the rows of one group only, as one snapshot.
+    """Return all rows of these snapshots as one snapshot. Each of them must have the rows of one group only.
 
     If all groups differ, the snapshots are put in order, which is faster than sorting all rows again. If two snapshots
     have the same group, this does what `concatenate` does.

@@ -1,1 +1,1 @@
-"""The Spark jobs behind reconcile, audit and history: functions from DataFrame to DataFrame, and a job for each."""
+"""The Spark jobs of reconcile, audit, history and advise: functions from DataFrame to DataFrame, and a job for each."""

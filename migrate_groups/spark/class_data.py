@@ -15,9 +15,10 @@ _PATIENCE_S = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassData:
-    """The path of the archive for one Java and one PySpark. The file may not exist yet.
+    """The path of a class-data archive for one version of Java and one of PySpark. The file need not exist yet.
 
-    partial: the file to which the JVM of this process writes the archive; it is renamed once it is complete.
+    partial: the file to which the JVM of this process writes a new archive. It is renamed to ``archive`` once it is
+    complete.
     """
 
     archive: Path
@@ -25,7 +26,10 @@ class ClassData:
 
     @property
     def options(self) -> str:
-        """JVM options that use the archive, or that write it when the JVM exits; empty if writing failed before."""
+        """The JVM options that use the archive, or that make the JVM write it at its exit.
+
+        Empty if an earlier process failed to write it.
+        """
         if not self.archive.exists():
             return f'"-XX:ArchiveClassesAtExit={self.partial}"'
         # Without this check a damaged archive can crash the JVM; with it, the JVM ignores the archive.
@@ -33,21 +37,22 @@ class ClassData:
         return f'"-XX:SharedArchiveFile={self.archive}" {check}' if self.archive.stat().st_size else ""
 
     def keep(self, jvm: subprocess.Popen[bytes]) -> None:
-        """Keep the archive that the JVM writes at its exit: wait for it when this process exits (some 10 s, once).
+        """Wait at the exit of this process until its JVM has written the archive, unless the archive exists already.
 
-        The JVM exits when its stdin is closed. Errors are ignored, because the archive only saves time.
+        The wait takes about 10 s, once. The JVM exits because its stdin is closed. Errors are ignored, because the
+        archive only saves time.
         """
         if not self.archive.exists():
             atexit.register(self._keep, jvm)
 
     def give_up(self) -> None:
-        """Put an empty file in the archive's place, which tells later starts that an attempt to make it has failed."""
+        """Put an empty file in the archive's place, so that later processes do not try to write the archive again."""
         with suppress(OSError):
             self.archive.unlink(missing_ok=True)
             self.archive.touch()
 
     def _keep(self, jvm: subprocess.Popen[bytes]) -> None:
-        if jvm.poll() is not None:  # it was ended early, so its archive may be incomplete
+        if jvm.poll() is not None:  # The JVM was ended early, so its archive may be incomplete.
             return
         with suppress(OSError, subprocess.TimeoutExpired, KeyboardInterrupt):
             if jvm.stdin:
@@ -55,17 +60,18 @@ class ClassData:
             jvm.wait(_PATIENCE_S)
             if self.partial.exists():
                 self.partial.rename(self.archive)
-                # Killed processes leave theirs, and a process that still writes one has no use for it any more.
+                # Other partial archives are of killed processes, or of processes that no longer need to write one.
                 for left in self.archive.parent.glob(f"{self.archive.stem}.partial-*"):
                     left.unlink(missing_ok=True)
             else:
-                self.archive.touch()  # marks the failed attempt; an archive that another process has made stays
+                self.archive.touch()  # An empty file marks the failed attempt. An archive of another process is kept.
 
 
 def class_data(folder: Path, *, java: Path, spark: Path) -> ClassData | None:
-    """Return the archive in ``folder`` for this Java and these jars of PySpark; None if the folder can't be written.
+    """Return the archive in ``folder`` for this Java and these jars of PySpark; None if the folder can't be made.
 
-    The file name is a hash of both paths and modification times. A JVM ignores an archive that does not fit it.
+    The name of the archive is a hash of both paths and of their modification times. A JVM ignores an archive that does
+    not fit it.
     """
     parts = [f"{path.resolve()} {path.stat().st_mtime_ns}" for path in (java, spark)]
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]

@@ -34,13 +34,13 @@ _ENDED = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 
 @contextmanager
 def readable_failures(path: str | None = None) -> Iterator[None]:
-    """Turn a failure of Spark in the block into an error of this package, in one line; let other exceptions pass.
+    """Turn a failure of Spark in the block into an error of this package, in one line.
 
-    An interrupt stays an interrupt: PySpark calls its JVM once more when one arrives, and if this call fails, its error
-    takes the place of the `KeyboardInterrupt`.
+    Other exceptions are not changed. A `KeyboardInterrupt` is raised as such. Without this, PySpark might replace it:
+    when it arrives, PySpark calls its JVM once more, and an error of this call hides the interrupt.
 
-    path: the path that the block reads or writes. A failure that names no other cause is blamed on it, unless Spark's
-    Java process has ended.
+    path: the path that the block reads or writes. The error names it if the failure names no other cause and Spark's
+    Java process is still running.
 
     Raises:
         InvalidInput: an input file, the path or a full disk caused the failure.
@@ -66,7 +66,10 @@ def _was_interrupted(error: BaseException) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """Return Spark's message without the stack: the last cause that it names, otherwise its first line."""
+    """Return the message of a Spark error in one line, without the stack trace.
+
+    It is the last cause that Spark names; if it names none, the first line of the message.
+    """
     if type(error).__name__ in _ENDED:
         return "Spark's Java process has ended: it was killed, or ran out of memory; free some memory and try again"
     causes = _CAUSE.findall(str(error))
@@ -75,7 +78,7 @@ def first_line(error: Exception) -> str:
 
 
 def is_of_spark(error: Exception) -> bool:
-    """Return whether Spark raised the error, or its JVM has ended."""
+    """Return whether PySpark or its connection to the JVM raised the error."""
     return type(error).__module__.partition(".")[0] in ("pyspark", "py4j", "grpc") or type(error).__name__ in _ENDED
 
 
@@ -98,19 +101,19 @@ def local_file(uri: str) -> Path | None:
 
 
 def shown(uri: str) -> str:
-    """Return a file's URI as people write it: a ``file:`` URI as its path, any other URI unchanged."""
+    """Return the URI of a file for messages: a ``file:`` URI as a path, any other URI unchanged."""
     return str(local_file(uri) or uri)
 
 
 Cell = tuple[str | None, str | None]
-"""A column and its value, as in `PROBLEM_FIELDS`."""
+"""The column and the value of a cell; their meaning is that of the keys in `PROBLEM_FIELDS`."""
 
 
 def first_lines(path: Path | None, cells: Collection[Cell]) -> dict[Cell, int]:
-    """Return, for each cell, the line on which the first row with this cell starts.
+    """Return the number of the line on which the first row with a cell begins, for each of these cells.
 
-    A cell without a column is a whole row with the wrong number of cells. Cells that are not found are left out; the
-    result is empty unless the file is a ``.csv`` on this machine. Reads the file once.
+    A cell without a column stands for a row with the wrong number of cells. A cell that is not found has no entry. The
+    result is empty unless the file is a ``.csv`` on this machine. The file is read once.
     """
     found: dict[Cell, int] = {}
     if path is None or path.suffix != ".csv" or not path.is_file():

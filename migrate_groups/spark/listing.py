@@ -14,16 +14,18 @@ from migrate_groups.spark.failures import local_file, readable_failures, shown
 from migrate_groups.text import some
 
 KINDS = (".csv", ".parquet")
-"""The suffixes of the files that are read."""
+"""The suffixes of the files that can be read."""
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")
 
 
 def files_of(spark: SparkSession, path: str, location: str) -> list[str]:
-    """Return, as URIs, the files that Spark reads from ``location``, which is ``path`` as Spark takes it.
+    """Return the URIs of the files that Spark reads for a path.
+
+    path: as the user gave it, for errors. location: the same path in the form of `snapshots.spark_path`.
 
     Raises `InvalidInput` if there is no file, if a file has 0 bytes, or if Spark skips a file of `KINDS` because its
-    name or a folder's name begins with ``_`` or ``.``. Skipped files are only found on this machine, because in
+    name or the name of a folder begins with ``_`` or ``.``. Skipped files are found only on this machine, because in
     other file systems only Spark lists files.
     """
     with readable_failures(path):
@@ -44,7 +46,7 @@ def files_of(spark: SparkSession, path: str, location: str) -> list[str]:
 
 
 def literal(uri: str) -> str:
-    """Return a file's URI, or a path, escaped so that Spark takes it literally, even if it looks like a glob."""
+    """Return a path or the URI of a file with escapes, so that Spark does not take it for a glob."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", uri)
 
 
@@ -53,7 +55,7 @@ def _one_name(file: Path) -> str:
 
 
 def _there(path: str) -> Iterator[Path]:
-    """Yield all files on this machine that a path stands for: a file, a folder, or a glob in Hadoop's syntax."""
+    """Yield all files on this machine that match a path: a file, a folder, or a glob in Hadoop's syntax."""
     roots = [Path(path)] if Path(path).exists() else [root for each in _choices(path) for root in _matches(each)]
     for root in roots:
         if root.is_file():
@@ -63,7 +65,7 @@ def _there(path: str) -> Iterator[Path]:
 
 
 def _choices(path: str) -> Iterator[str]:
-    """Yield every path that a path with ``{a,b}`` stands for."""
+    """Yield the paths that a path with alternatives such as ``{a,b}`` stands for."""
     if found := _CHOICE.search(path):
         for choice in found[1].split(","):
             yield from _choices(path[: found.start()] + choice + path[found.end() :])
@@ -77,6 +79,6 @@ def _matches(path: str) -> Iterator[Path]:
 
 
 def _empty(spark: SparkSession, location: str) -> list[str]:
-    """Return one empty file of a location that is not on this machine, if there is any."""
+    """Return the URI of an empty file in a location on another machine, as a list; an empty list if there is none."""
     found = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(location).where("length = 0")
     return [shown(row["path"]) for row in found.select("path").limit(1).collect()]

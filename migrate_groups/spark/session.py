@@ -1,4 +1,4 @@
-"""Spark sessions: one on this machine, which prints nothing, or the one that spark-submit has started."""
+"""Spark sessions: a quiet one on this machine, or the one that spark-submit has started."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 APP_NAME = "migrate-groups"
 
 SMALL = 500_000
-"""A job over fewer rows than this is small: Spark's start takes most of its time."""
+"""A job over fewer rows than this is small: the start of Spark takes most of its time."""
 
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""JVM options for a small job: less compilation, which saves more time than the slower code costs."""
+"""JVM options for a small job. They make the JVM compile less: this saves more time than the slower code costs."""
 
 _SMALL_JOB = {
     "spark.sql.shuffle.partitions": "2",
@@ -37,8 +37,8 @@ _SMALL_JOB = {
 _JOB_SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
-    # Java does not compile a method of more bytes. A stage with such a method would take three times as long
-    # (docs/kafka-behaviour.md#other-libraries).
+    # Java compiles no method with more bytes of bytecode than this. A stage with such a method would take three times
+    # as long (docs/kafka-behaviour.md#other-libraries).
     "spark.sql.codegen.hugeMethodLimit": "8000",
 }
 # The time that a terminated JVM gets to remove its files.
@@ -52,20 +52,20 @@ _NEEDS_JAVA = (
 def local_session(
     *, small: bool = False, settings: dict[str, str] | None = None, archives: Path | None = None
 ) -> SparkSession:
-    """Return a session on all cores of this machine, which listens on loopback only and leaves no files behind.
+    """Return a session on all cores of this machine. It listens on loopback only and leaves no files behind.
 
-    The JVM's stdout and stderr, its banner included, go to an unnamed temporary file, so that a terminal shows only our
-    own lines. If this process has an active session already, that session is returned, with the SQL settings on which
-    results depend (ANSI mode, UTC).
+    The stdout and stderr of the JVM go to a temporary file without a name, so that a terminal shows only the output of
+    this package. If this process has an active session already, that session is returned, with the SQL settings on
+    which results depend (ANSI mode, UTC).
 
     Args:
         small: for a job of few rows (`SMALL`), which then takes half the time.
-        settings: further Spark settings, which override ours.
-        archives: a folder for an archive of Spark's classes (`class_data`). The first process that uses it takes some
-            10 s longer to exit; every later one starts in half the time.
+        settings: further Spark settings, which override those of this package.
+        archives: a folder for an archive of Spark's classes (`class_data`). The first process that uses the folder
+            takes some 10 s longer to exit. Later processes start in half the time.
 
     Raises:
-        MissingDependency: PySpark or Java 17 is missing, or the environment keeps Spark from starting.
+        MissingDependency: PySpark or Java 17 is missing, or Spark can't start with the environment's settings.
     """
     try:
         from pyspark import SparkConf, SparkContext
@@ -78,7 +78,7 @@ def local_session(
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             wanted = _local_settings() | (_SMALL_JOB if small else {}) | (settings or {})
             jvm_options = QUICK_START if small else ""
-            if SparkContext._gateway is None:  # a stopped session leaves its JVM running for the next one
+            if SparkContext._gateway is None:  # otherwise the JVM of a stopped session is still running
                 gateway = _start_jvm(wanted, jvm_options, _class_data(archives) if archives else None)
                 SparkContext._ensure_initialized(gateway=gateway)
             SparkContext(conf=SparkConf(loadDefaults=False).setAll([*wanted.items()]))
@@ -96,9 +96,9 @@ def active_session() -> SparkSession | None:
 
 @contextmanager
 def beside(active: SparkSession) -> Iterator[SparkSession]:
-    """Yield a new session of the active session's Spark application, with the settings on which results depend.
+    """Yield a new session in the Spark application of an active session, with the settings on which results depend.
 
-    The active session keeps its settings and views, keeps running, and is the active session again afterwards.
+    The active session keeps its settings and views. After the block it is the active session again.
     """
     session = active.newSession()
     for key, value in _JOB_SETTINGS.items():
@@ -106,11 +106,11 @@ def beside(active: SparkSession) -> Iterator[SparkSession]:
     try:
         yield session
     finally:
-        active.createDataFrame([], "nothing int")  # PySpark activates the session that makes a DataFrame
+        active.createDataFrame([], "nothing int")  # PySpark makes the session that creates a DataFrame the active one
 
 
 def submitted_session() -> SparkSession:
-    """Return the session that spark-submit (or Spark Connect) provides, whatever its master is.
+    """Return the session that spark-submit or Spark Connect provides, on whatever cluster.
 
     The session gets the SQL settings on which results depend (ANSI mode, UTC).
 
@@ -138,7 +138,7 @@ def _local_settings() -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
-        # By default PySpark records the line of Python behind every column: half of Python's time for planning.
+        # By default PySpark notes for each column the line of Python that made it, which doubles the time for planning.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.shuffle.partitions": str(32 * cores),  # adaptive execution merges small partitions
         "spark.sql.catalogImplementation": "in-memory",
@@ -151,7 +151,7 @@ def _local_settings() -> dict[str, str]:
 
 
 def end_jvm() -> None:
-    """End the JVM of this process's session, even while it runs a job."""
+    """End the JVM of this process's session, also while it runs a job."""
     from pyspark import SparkContext
 
     jvm = getattr(SparkContext._gateway, "proc", None)
@@ -182,7 +182,7 @@ def _readable_start() -> Iterator[None]:
 def _class_data(archives: Path) -> ClassData | None:
     import pyspark
 
-    # Spark's own scripts look for Java in the same way.
+    # Spark's scripts look for Java in the same way.
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(Path(home) / "bin" / "java") if home else shutil.which("java")
     return class_data(archives, java=Path(java), spark=Path(pyspark.__file__).parent / "jars") if java else None

@@ -1,8 +1,9 @@
-"""The Spark types of the tables that the jobs read and write; most are made from `schema`.
+"""The Spark types of the tables that the jobs read and write. Most are made from `schema`.
 
-Read: `SNAPSHOT`, `MAPPING`, `TOPIC_MAPPING`, `PLANNED`, and `RAW`, the copied log of the offsets topic. Written:
-`PARTITION_VERDICT`, `GROUP_TOPIC_SUMMARY` and `LAG_TIMELINE`. If a side has `OLDEST_UNCONSUMED`, the first two have
-`TIME_LAGS` as well: ``partition_verdict`` after lag_after, ``group_topic_summary`` at the end.
+The jobs read `SNAPSHOT`, `MAPPING`, `TOPIC_MAPPING`, `PLANNED` and `RAW`, the copied log of the offsets topic. They
+write `PARTITION_VERDICT`, `GROUP_TOPIC_SUMMARY` and `LAG_TIMELINE`. If BEFORE or AFTER has the column
+`OLDEST_UNCONSUMED`, the first two of these have the columns `TIME_LAGS` too: ``partition_verdict`` after lag_after,
+``group_topic_summary`` at the end.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.spark.offsets_topic.audit_job import Audit
 from tests.support.broker_world import BrokerWorld, broker_world, until
 from tests.support.cli import CliHere
+from tests.support.mirror import records, write
 from tests.support.secured import Secured, properties_text
 from tests.support.versions import NEEDS_KIP_848, NEEDS_SCRAM
 
@@ -384,3 +385,41 @@ def test_the_page_lists_the_least_permissions():
     proved = LEAST | {"apply --group": LEAST["apply"]}
     assert {name: needs for name, needs in stated.items() if name in proved} == proved
     assert {name.split()[0] for name in stated} == {command for commands in GROUPS.values() for command in commands}
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_compare_with_the_least_permissions_on_one_cluster(scene, secured, bootstrap_servers, side):
+    """Compare works over TLS with Describe on the group and Read on the topic; without either the error names it.
+
+    The other cluster has no authorizer. Without Describe on the topic no error can name it: on the source the group
+    seems to have no committed offset, on the target the topic is not there.
+    """
+    login = {"security_protocol": "SASL_SSL"} | secured.trust() | secured.login("PLAIN", user="least")
+    (scene.here.folder / "client.properties").write_text(properties_text(**login))
+    group, topic = ("Describe", "Group", scene.old), ("Read", "Topic", scene.topic)
+    guarded = (secured.address("SASL_SSL"), "client.properties")
+    to = "to-" if side == "target" else ""
+    arguments = ["compare", scene.old, f"--{to}bootstrap-server", guarded[0], f"--{to}command-config", guarded[1]]
+    with broker_world(bootstrap_servers) as other:
+        other.create_topic(topic=scene.topic)
+        copied = records(scene.world.bootstrap_servers, scene.topic, 0)
+        write(bootstrap_servers, scene.topic, 0, copied, lambda each: each.value())
+        other.commit(scene.old, scene.partition, 4)
+        arguments += [f"--{'' if to else 'to-'}bootstrap-server", bootstrap_servers]
+
+        def outcome(*allowed: Needed) -> tuple[int, str]:
+            scene.allow(allowed)
+            code, out, err = scene.here.outcome(*arguments)
+            return code, out + err
+
+        code, said = outcome(group, topic)
+        assert (code, "1 exact" in said) == (0, True), said
+        assert outcome(topic)[1].startswith(f"error: not authorized: {PRINCIPAL} lacks Describe on Group '{scene.old}'")
+        code, said = outcome(group, ("Describe", "Topic", scene.topic))
+        assert (code, f"{PRINCIPAL} lacks Read on a topic" in said) == (5, True), said
+        hidden = {
+            "source": (3, "no committed offset on the source, on a topic that"),
+            "target": (7, "no such partition on the target, or no Describe on its topic"),
+        }
+        code, said = outcome(group)
+        assert (code, hidden[side][1] in said) == (hidden[side][0], True), said

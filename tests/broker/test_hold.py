@@ -124,8 +124,7 @@ def test_commit_without_membership_is_refused_until_the_hold_ends(config, world,
 def test_transactional_commit_is_accepted_during_a_hold(config, world):
     """A hold does not refuse a transactional commit without membership, so the offsets must be read again."""
     group, partition = stopped_group(world)
-    producer = confluent_kafka.Producer({"bootstrap.servers": world.bootstrap_servers, "transactional.id": group})
-    producer.init_transactions(30)
+    producer = world.transactional_producer()
     with hold(config, group) as held, client(world, group) as consumer:
         producer.begin_transaction()
         offsets = [confluent_kafka.TopicPartition(*partition, 6)]

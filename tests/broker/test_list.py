@@ -145,7 +145,7 @@ def test_kip_848_groups_are_described_at_once(world, reader, sent):
         group: [member] for group, member in members.items()
     }
     assert sent == Counter(FindCoordinator=1, DescribeGroups=1, ListGroups=1, ConsumerGroupDescribe=1)
-    assert [reader._described_consumers([*groups, gone])[each].state for each in (groups[0], gone)] == [
+    assert [reader._descriptions.of_consumers([*groups, gone])[each].state for each in (groups[0], gone)] == [
         "Stable",
         "Dead",
     ]

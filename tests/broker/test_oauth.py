@@ -20,8 +20,7 @@ from migrate_groups.kafka.credentials.given import parse_properties
 from migrate_groups.kafka.credentials.oauth import NoToken, OAuth
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.broker_world import broker_world, until
-from tests.support.cli import running
+from tests.support.broker_world import broker_world
 from tests.support.hand_over import HandOver
 from tests.support.secured import ALLOWED_URLS, MODULES, SECRETS, Secured, jaas, properties_text
 from tests.support.token_server import AUDIENCE, metadata_server
@@ -188,15 +187,9 @@ def test_a_wait_outlives_its_tokens(secured: Secured, cli, secured_topic, monkey
     cli.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = secured.address("SASL_SSL")
     with broker_world(secured.sandbox.bootstrap_servers) as world:
         hand_over, before = HandOver(cli, world, secured_topic), len(secured.server.requests)
-        member = world.join(hand_over.source, secured_topic)
-        options = ("--wait", "5m", "--second-client", "required", "--command-config", "client.properties")
-        with running(cli, "migrate", "split.toml", "--yes", *options) as process:
-            until(lambda: len(secured.server.requests) >= before + 4)
-            assert process.poll() is None
-            world.leave(member)
-            out, err = process.communicate(timeout=60)
-        assert (process.returncode, "1 partition: 1 confirmed" in out) == (0, True), err
-        assert world.committed(hand_over.target) == {hand_over.partition: 7}
+        hand_over.wait_until(
+            lambda: len(secured.server.requests) >= before + 4, "--command-config", "client.properties"
+        )
 
 
 def test_a_read_back_ends_the_sleep_of_confluent_kafkas_constructor(secured: Secured, secured_topic):

@@ -21,7 +21,7 @@ from migrate_groups.sandbox import node as node_module
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
-from tests.support.broker_world import BrokerWorld, until
+from tests.support.broker_world import BrokerWorld, broker_world, until, wait_for_coordinators
 from tests.support.cli import Cli
 from tests.support.processes import gone
 from tests.support.versions import NEEDS_LATE_CLASSES, NEEDS_TOOL_NAMES
@@ -201,3 +201,35 @@ def test_command_prints_the_address_and_ends_on_a_signal(
     assert f"--bootstrap-server {address}" in err
     assert list(temporary.iterdir()) == []
     assert not listens(address)
+
+
+@pytest.mark.long
+def test_a_sandbox_with_a_mirror(tmp_path: Path, temporary: Path):
+    """`sandbox --mirror` prints two addresses, copies topics and groups, and ends with all three processes."""
+    cli = Cli(tmp_path)
+    with cli.start("sandbox", "--mirror") as process:
+        try:
+            assert process.stdout
+            source, target = (process.stdout.readline().strip() for _ in range(2))
+            for each in (source, target):
+                wait_for_coordinators(each)
+            with broker_world(source) as world, broker_world(target) as there:
+                topic, group = world.create_topic(), world.name("group")
+                world.produce(topic, 0, 10)
+                world.commit(group, TopicPartition(topic, 0), 4)
+                until(lambda: there.committed(group), seconds=120)
+            addresses = ("--bootstrap-server", source, "--to-bootstrap-server", target)
+            shown = cli("compare", group, *addresses, code=6).stdout
+            assert shown.splitlines()[1].split()[4:6] == [f"source.{topic}", "4"]
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_mirror_has_one_broker_on_each_side(tmp_path: Path):
+    """`--mirror` with `--brokers` is refused before anything is started."""
+    line = Cli(tmp_path).fails("sandbox", "--mirror", "--brokers", "3", code=2)
+    assert line == "error: --mirror runs two clusters of one broker each: leave out --brokers"

@@ -181,7 +181,7 @@ def test_unreachable_mirror_is_a_one_line_error(tmp_path: Path):
         unused.bind(("127.0.0.1", 0))
         cli = Cli(tmp_path)
         cli.environment["XDG_CACHE_HOME"] = str(tmp_path)
-        line = cli.fails("sandbox", "--mirror", f"http://127.0.0.1:{unused.getsockname()[1]}/", code=5)
+        line = cli.fails("sandbox", "--maven-mirror", f"http://127.0.0.1:{unused.getsockname()[1]}/", code=5)
     assert "org.apache.kafka:kafka_2.13" in line
     assert "Connection refused" in line
     assert not list(tmp_path.rglob("*.jar"))

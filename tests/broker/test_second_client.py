@@ -10,12 +10,13 @@ from contextlib import closing
 import pytest
 
 from migrate_groups.kafka import second_client
+from migrate_groups.kafka.child import Child
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.old_group import Old
 
 
-class Crashing(second_client._Child):
+class Crashing(Child):
     """A real child process that is killed at its first requests, with one signal for each entry of ``crashes``."""
 
     crashes: list[int]
@@ -30,7 +31,7 @@ class Crashing(second_client._Child):
 def crashes(monkeypatch) -> list[int]:
     """The signals for the next requests to the second client."""
     Crashing.crashes = []
-    monkeypatch.setattr(second_client, "_Child", Crashing)
+    monkeypatch.setattr(second_client, "Child", Crashing)
     return Crashing.crashes
 
 

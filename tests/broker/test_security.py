@@ -5,20 +5,23 @@ from __future__ import annotations
 import base64
 import itertools
 import re
+import resource
 import signal
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from migrate_groups.kafka import second_client as second_client_module
+from migrate_groups.kafka import child
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.client_properties import understand
 from migrate_groups.kafka.credentials.given import parse_properties
+from migrate_groups.kafka.records import KafkaRecords
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import broker_world, until
@@ -97,17 +100,23 @@ def test_no_log_of_verbose_has_a_secret(secured, hand_over, client_properties, m
     assert not [secret for secret in secrets if secret in said]
 
 
-def test_no_secret_is_in_the_process_list(secured, monkeypatch):
-    """The second client's process gets its settings through a pipe, not as arguments or in its environment."""
-    monkeypatch.setattr(second_client_module, "subprocess", subprocess)  # a cold start: its command line is read
+@pytest.mark.parametrize(
+    ("program", "client", "ask"),
+    [
+        ("second_client_process", SecondClient, lambda it, at: it.committed("nobody", [at])),
+        ("records_process", KafkaRecords, lambda it, at: it.read({at: range(10)}, committed_only=False)),
+    ],
+)
+def test_no_secret_is_in_the_process_list(secured, secured_topic, monkeypatch, program, client, ask):
+    """A process of confluent-kafka gets its settings through a pipe, not as arguments or in its environment."""
+    monkeypatch.setattr(child, "subprocess", subprocess)  # a cold start: its command line is read
     _, properties = secured.modes()["SASL_PLAINTEXT PLAIN"]
     security = understand(parse_properties(properties_text(**properties), "test")).security
     config = ClientConfig(bootstrap_servers=secured.address("SASL_PLAINTEXT"), timeout=20, security=security)
-    with closing(SecondClient(config)) as second_client:
-        assert second_client.committed("nobody", [TopicPartition("nothing", 0)]) == {TopicPartition("nothing", 0): None}
-        assert second_client._child is not None
-        process = Path(f"/proc/{second_client._child._process.pid}")
-        assert b"second_client_process" in (process / "cmdline").read_bytes()
+    with closing(client(config)) as asked:
+        assert len(ask(asked, TopicPartition(secured_topic, 0))) == 1
+        process = Path(f"/proc/{asked._child._process.pid}")
+        assert program.encode() in (process / "cmdline").read_bytes()
         assert re.search(r"^Max core file size +0 +0 ", (process / "limits").read_text(), re.M)  # no core file
         assert SECRETS["alice"].encode() not in (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
 
@@ -176,13 +185,18 @@ LONG = pytest.mark.long
         *(pytest.param(each, marks=LONG) for each in (signal.SIGINT, signal.SIGHUP, signal.SIGKILL)),
     ],
 )
-def test_a_command_that_is_ended_while_it_waits_leaves_no_secret_behind(secured, cli, secured_topic, end):
+def test_a_command_that_is_ended_while_it_waits_leaves_no_secret_behind(secured, cli, secured_topic, end, request):
     """`migrate` waits for the stop, and a signal ends it: its processes, logs and files have no secret.
+
+    No process would write a core file.
 
     MIGRATE_GROUPS_PROPERTIES is in the environment of the command itself, where the user put it, but not in that of the
     second client's process.
     """
     all_secrets(cli, secured)
+    cores, most = resource.getrlimit(resource.RLIMIT_CORE)
+    request.addfinalizer(lambda: resource.setrlimit(resource.RLIMIT_CORE, (cores, most)))
+    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
     with broker_world(secured.sandbox.bootstrap_servers) as world:
         hand_over = HandOver(cli, world, secured_topic)
         member = world.join(hand_over.source, secured_topic)
@@ -194,8 +208,10 @@ def test_a_command_that_is_ended_while_it_waits_leaves_no_secret_behind(secured,
         until(lambda: sum(look in line for line in said) > 1 and children_of(process.pid))  # it waits for the stop
         children = children_of(process.pid)
         shown = Path(f"/proc/{process.pid}/cmdline").read_bytes()
-        for child, name in itertools.product(children, ("cmdline", "environ")):
-            shown += Path(f"/proc/{child}/{name}").read_bytes()
+        for pid, name in itertools.product(children, ("cmdline", "environ")):
+            shown += Path(f"/proc/{pid}/{name}").read_bytes()
+        for each in (process.pid, *children):
+            assert re.search(r"^Max core file size +0 ", Path(f"/proc/{each}/limits").read_text(), re.M)
         process.send_signal(end)
         reading.join(60)
         out, _ = process.communicate(timeout=60)
@@ -206,6 +222,27 @@ def test_a_command_that_is_ended_while_it_waits_leaves_no_secret_behind(secured,
     assert b"second_client_process" in shown
     assert any("kafka-python: " in line for line in said)
     assert_no_secret(shown + written_by(cli) + "".join([out, *said]).encode())
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_compare_shows_no_secret(secured, cli, world, side):
+    """`compare` reads groups and records of a cluster with secrets: logs, documents and files have none."""
+    all_secrets(cli, secured)
+    if side == "target":
+        for name in ("PROPERTIES", "BOOTSTRAP_SERVER", "COMMAND_CONFIG"):
+            cli.environment[f"MIGRATE_GROUPS_TO_{name}"] = cli.environment.pop(f"MIGRATE_GROUPS_{name}")
+    other = "MIGRATE_GROUPS_BOOTSTRAP_SERVER" if side == "target" else "MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"
+    cli.environment[other] = world.bootstrap_servers
+    with broker_world(secured.sandbox.bootstrap_servers) as secret:
+        topic, group, now = world.name("topic"), world.name("group"), int(time.time() * 1000)
+        for each in (world, secret):
+            each.create_topic(1, topic=topic)
+            each.produce_in_order(topic, 0, [(str(number), now + number) for number in range(10)])
+            each.commit(group, TopicPartition(topic, 0), 7)
+        done = cli("compare", group, "-vv", "--format", "json", "-o", "places.csv")
+    assert '"status":"exact"' in done.stdout.replace(" ", "")
+    assert re.search("^  librdkafka: .*Connected", done.stderr, re.M)
+    assert_no_secret(written_by(cli) + (done.stdout + done.stderr).encode())
 
 
 def test_a_traceback_has_no_secret(secured, cli):

@@ -20,6 +20,6 @@ def browser() -> Iterator[Browser]:
     if path is None and os.environ.get("TEST_BROWSER") == "required":
         pytest.fail(MISSING)
     if path is None:
-        pytest.skip(f"report.html is not tested: {MISSING}")
+        pytest.skip(f"the HTML pages are not tested: {MISSING}")
     with sync_playwright() as playwright, playwright.chromium.launch(executable_path=path) as browser:
         yield browser

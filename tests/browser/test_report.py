@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
@@ -14,65 +13,16 @@ from playwright.sync_api import Browser, Page, expect
 
 from migrate_groups.show import report_html
 from migrate_groups.spark.reconciliation.result import Reconciliation
+from tests.browser.opened import CONTRASTS, DESK, PHONE, VIEWS, beyond, opened_page, width_of
 from tests.support.reconciliations import moments, partition, realistic, reconciliation, topic
 
-PHONE, DESK = 360, 1280
-VIEWS = [(width, scheme) for width in (PHONE, DESK) for scheme in ("light", "dark")]
 FOUND = realistic()
 
-# The relative luminance of text and of its background by WCAG 2, from the colours that the browser computed.
-CONTRASTS = """() => {
-  const parse = text => { const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number); return [r, g, b, a]; };
-  const over = (top, below) => below.map((c, i) => i < 3 ? top[i] * top[3] + c * (1 - top[3]) : 1);
-  const under = element => {
-    if (!element) return [255, 255, 255, 1];
-    const own = parse(getComputedStyle(element).backgroundColor);
-    return own[3] === 1 ? own : over(own, under(element.parentElement));
-  };
-  const light = rgb => rgb.slice(0, 3).map(c => c / 255).map(c => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4)
-    .reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], 0);
-  const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + .05) / (y + .05); };
-  const texts = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || !element.checkVisibility()) continue;
-    const ground = under(element);
-    const ratioOfText = ratio(over(parse(getComputedStyle(element).color), ground), ground);
-    texts.push([walker.currentNode.textContent.trim(), ratioOfText]);
-  }
-  const shapes = [...document.querySelectorAll(".fill, .stack span")].map(element =>
-    [element.className, ratio(parse(getComputedStyle(element).backgroundColor), under(element.closest("section")))]);
-  const lines = [...document.querySelectorAll(".line")].map(element =>
-    [element.className.baseVal, ratio(parse(getComputedStyle(element).stroke), under(element.closest("section")))]);
-  return {texts, shapes: [...shapes, ...lines], page: light(under(document.body))};
-}"""
 
-
-@contextmanager
 def opened(
     browser: Browser, folder: Path, found: Reconciliation, width: int = DESK, scheme: Literal["light", "dark"] = "light"
-) -> Iterator[Page]:
-    """Open the page as a file in a window; any request or console message of the page is an error."""
-    file = folder / "report.html"
-    file.write_text(report_html.report(found), encoding="utf-8")
-    with browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme) as context:
-        page = context.new_page()
-        asked: list[str] = []
-        said: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("dialog", lambda dialog: said.append(dialog.message))
-        page.goto(file.as_uri())
-        for fold in page.locator("summary").all():
-            fold.click()
-        yield page
-        assert asked == [file.as_uri()]
-        assert said == []
-
-
-def width_of(page: Page) -> int:
-    return page.evaluate("document.documentElement.scrollWidth")
+) -> AbstractContextManager[Page]:
+    return opened_page(browser, folder / "report.html", report_html.report(found), width, scheme)
 
 
 @pytest.mark.parametrize(("width", "scheme"), VIEWS)
@@ -80,11 +30,7 @@ def test_page_fits_its_window(browser, tmp_path, width, scheme):
     """With open folds the page fits any width and colour scheme; wide content scrolls in its own box."""
     with opened(browser, tmp_path, FOUND, width, scheme) as page:
         assert width_of(page) == width
-        beyond = page.evaluate(
-            "[...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll *') && e.checkVisibility()"
-            " && e.getBoundingClientRect().right > innerWidth).map(e => e.outerHTML)"
-        )
-        assert beyond == []
+        assert beyond(page) == []
         assert page.locator("table:not(.scroll table)").count() == 0
         if width == PHONE:
             box = page.locator(".scroll").first

@@ -8,13 +8,14 @@ from contextlib import closing
 import pytest
 
 from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.records import KafkaRecords
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.snapshots.selection import TopicPattern
 from tests.support.broker_world import broker_world
-from tests.support.in_memory import InMemoryCluster
+from tests.support.in_memory import InMemoryCluster, InMemoryRecords
 
 
 class InMemoryWorld:
@@ -22,14 +23,15 @@ class InMemoryWorld:
 
     def __init__(self) -> None:
         self.writer = self.second_client = InMemoryCluster()
+        self.records = InMemoryRecords(self.writer)
         self._numbers = itertools.count()
 
     def name(self, what: str) -> str:
         return f"{what}-{next(self._numbers)}"
 
-    def create_topic(self, partitions: int = 1, *, topic: str | None = None) -> str:
+    def create_topic(self, partitions: int = 1, *, topic: str | None = None, **config: str) -> str:
         topic = topic or self.name("topic")
-        self.writer.create_topic(topic, partitions)
+        self.writer.create_topic(topic, partitions, compacted=config == {"cleanup.policy": "compact"})
         return topic
 
     def __getattr__(self, method: str):
@@ -71,15 +73,16 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["in-memory", "broker"])
 def world(request: pytest.FixtureRequest):
-    """Other clients; ``world.writer`` and ``world.second_client`` are under test."""
+    """Other clients; ``world.writer``, ``world.second_client`` and ``world.records`` are under test."""
     if request.param == "in-memory":
         yield InMemoryWorld()
         return
     config = ClientConfig(bootstrap_servers=request.getfixturevalue("bootstrap_servers"), timeout=20)
     with (
         closing(SecondClient(config)) as second_client,
+        closing(KafkaRecords(config)) as records,
         broker_world(config.bootstrap_servers) as others,
         closing(KafkaPythonWriter(config)) as writer,
     ):
-        others.writer, others.second_client = writer, second_client
+        others.writer, others.second_client, others.records = writer, second_client, records
         yield others

@@ -2,6 +2,8 @@ import java.net.URI;
 import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
+import java.time.Instant;
+import java.time.format.DateTimeFormatter;
 import java.util.*;
 import javax.crypto.Mac;
 import javax.crypto.spec.SecretKeySpec;
@@ -56,13 +58,14 @@ public class SigV4Validator implements AuthenticateCallbackHandler {
         byte[] key = ("AWS4" + secret).getBytes(StandardCharsets.UTF_8);
         for (String part : scope) key = mac(key, part);
         if (!HexFormat.of().formatHex(mac(key, text)).equals(signature)) throw new SecurityException("signature");
-        long now = System.currentTimeMillis();
+        var signedAt = DateTimeFormatter.ofPattern("yyyyMMdd'T'HHmmssX").parse(date, Instant::from);
+        long start = signedAt.toEpochMilli(), end = start + 1000 * Long.parseLong(signed.get("X-Amz-Expires"));
         return new OAuthBearerToken() {
             public String value() { return value; }
             public Set<String> scope() { return Set.of(); }
-            public long lifetimeMs() { return now + 900_000; }
+            public long lifetimeMs() { return end; }
             public String principalName() { return credential.split("/")[0]; }
-            public Long startTimeMs() { return now; }
+            public Long startTimeMs() { return start; }
         };
     }
 

@@ -22,7 +22,7 @@ NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 def test_reconcile_passes_a_hand_over_and_finds_a_rewind(tmp_path, world, cli, here):
     """A correct hand-over is exit 0; a target group that was rewound is exit 6.
 
-    The first command starts Spark in its own process, in an empty folder.
+    `test_demo` starts Spark in processes of its own.
     """
     topic, group = world.create_topic(2), world.name("00123")
     new = f"{group}-new"
@@ -35,7 +35,7 @@ def test_reconcile_passes_a_hand_over_and_finds_a_rewind(tmp_path, world, cli, h
     cli("apply", "split.parquet", *NOW)
     cli("snapshot", new, "-o", "after.csv")
 
-    done = cli("reconcile", "split.parquet", "after.csv", "-o", "tables")
+    done = here("reconcile", "split.parquet", "after.csv", "-o", tmp_path / "tables")
     assert "2 exact" in done.stdout
     assert {path.name for path in (tmp_path / "tables").iterdir()} == {
         *(f"{name}.{kind}" for name in ("partition_verdict", "group_topic_summary") for kind in ("csv", "parquet")),

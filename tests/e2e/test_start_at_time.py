@@ -38,7 +38,8 @@ class Shop:
     """Produces orders as JSON, with the time of each order."""
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
-        self._producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0})
+        settings = {"bootstrap.servers": bootstrap_servers, "linger.ms": 0, "log_level": 0}
+        self._producer = confluent_kafka.Producer(settings)
         self._topic, self._faker = topic, Faker()
         self._faker.seed_instance(6)
 

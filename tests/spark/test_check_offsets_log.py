@@ -27,7 +27,7 @@ def test_decoded_commits_equal_those_of_kafkas_formatter(spark: SparkSession, tm
     specification.loader.exec_module(check)
     with start_sandbox(kafka_jars, java=java) as sandbox:
         check.commit(sandbox.bootstrap_servers, 10_000)
-        found = check.compare(sandbox, spark, tmp_path, "read_uncommitted")
+        found = check.compare(sandbox, spark, tmp_path, "read_uncommitted", quiet=5)
     ours, by_kafka, different = found["read_uncommitted"]
     assert (ours, different) == (by_kafka, 0)
     assert ours > 10_000

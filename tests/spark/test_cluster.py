@@ -1,4 +1,4 @@
-"""The job on a Spark cluster, which runs in other processes."""
+"""The job by spark-submit: in one process, and on a Spark cluster, which runs in other processes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from migrate_groups.spark.reconciliation.reconcile import STATUSES
-from tests.support.spark_cluster import spark_cluster
+from tests.support.spark_cluster import spark_cluster, submit
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "spark_reconcile.py"
@@ -21,32 +22,56 @@ GOOD = ("c,00123,,007,0,10,0,15", "c,00123,,007,1,20,0,30", "c,search,,catalog,0
 ONE_BEHIND_ONE_MISSING = ("c,00123,,007,0,9,0,15", "c,search,,catalog,0,5,0,5")
 
 
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """The package as a wheel."""
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path / "dist"), "-t", "wheel"]
+    subprocess.run(command, cwd=ROOT, check=True)
+    [wheel] = (tmp_path / "dist").glob("*.whl")
+    return wheel
+
+
+@pytest.fixture
+def reconciled(csv_file: Callable[..., str], tmp_path: Path, package: Path) -> Callable[..., Any]:
+    """Return a function that submits the job to a master, checks its exit code, and returns its totals."""
+    folder, out = tmp_path / "cwd", tmp_path / "out"
+    folder.mkdir()
+
+    def run(master: str, after: tuple[str, ...], code: int) -> Any:
+        files = (csv_file(HEADER, *SPLIT, name="split.csv"), csv_file(HEADER, *after, name="after.csv"))
+        done = submit(master, SCRIPT, *files, "--out", str(out), package=package, cwd=folder)
+        assert done.returncode == code, done.stderr
+        assert (out / "partition_verdict.parquet" / "_SUCCESS").exists()
+        assert not [*folder.iterdir()]
+        return json.loads(done.stdout)
+
+    return run
+
+
+def counted(**counts: int) -> dict[str, int]:
+    return dict.fromkeys(STATUSES, 0) | counts
+
+
+def test_spark_submit_runs_the_job(reconciled: Callable[..., Any]) -> None:
+    """spark-submit runs the job in one process, with the package as a wheel.
+
+    The exit code, the tables and the totals as one line of JSON are right.
+    """
+    found = reconciled("local[2]", ONE_BEHIND_ONE_MISSING, 6)
+    assert (found["clean"], found["counts"]) == (False, counted(behind=1, missing=1, exact=1))
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("after", "code", "counts"),
-    [
-        (ONE_BEHIND_ONE_MISSING, 6, {"behind": 1, "missing": 1, "exact": 1}),
-        pytest.param(GOOD, 0, {"exact": 3}, marks=pytest.mark.long),
-    ],
+    [(ONE_BEHIND_ONE_MISSING, 6, counted(behind=1, missing=1, exact=1)), (GOOD, 0, counted(exact=3))],
     ids=["broken", "good"],
 )
 def test_a_cluster_runs_the_job(
-    csv_file: Callable[..., str], tmp_path: Path, after: tuple[str, ...], code: int, counts: dict[str, int]
+    reconciled: Callable[..., Any], tmp_path: Path, after: tuple[str, ...], code: int, counts: dict[str, int]
 ) -> None:
-    """spark-submit runs the job on a master and two workers, with the package as a wheel.
-
-    Both workers take part; the exit code, the tables and the totals as one line of JSON are right.
-    """
-    files = (csv_file(HEADER, *SPLIT, name="split.csv"), csv_file(HEADER, *after, name="after.csv"))
-    folder, out = tmp_path / "cwd", tmp_path / "out"
-    folder.mkdir()
-    command = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path / "dist"), "-t", "wheel"]
-    subprocess.run(command, cwd=ROOT, check=True)
-    [package] = (tmp_path / "dist").glob("*.whl")
+    """On a master and two workers, both workers take part, and the result is the same."""
     with spark_cluster(tmp_path) as cluster:
-        done = cluster.submit(SCRIPT, *files, "--out", str(out), package=package, cwd=folder)
-        assert done.returncode == code, done.stderr
+        found = reconciled(cluster.url, after, code)
         assert cluster.took_part() == [True, True]
-    assert (out / "partition_verdict.parquet" / "_SUCCESS").exists()
-    result = json.loads(done.stdout)
-    assert (result["clean"], result["counts"]) == (code == 0, dict.fromkeys(STATUSES, 0) | counts)
-    assert not [*folder.iterdir()]
+    assert (found["clean"], found["counts"]) == (code == 0, counts)

@@ -185,10 +185,11 @@ def test_after_older_than_before_and_shared_files_are_refused(
     row = "c,a,big,t,0,10,0,15"
     early = csv_file(timed, f"2026-11-20T12:00:00Z,{row}", name="early.csv")
     late = csv_file(timed, f"2026-11-20T12:00:01.5Z,{row}", name="late.csv")
-    with pytest.raises(InvalidInput, match="AFTER, taken at 2026-11-20T12:00:00Z, is older than BEFORE, taken at"):
+    older = (
+        r"AFTER, taken at 2026-11-20T12:00:00Z, is older than BEFORE, taken at 2026-11-20T12:00:01\.500000Z: swap them"
+    )
+    with pytest.raises(InvalidInput, match=older):
         run_reconcile(spark, [late], [early], out=tmp_path / "out")
-    with pytest.raises(InvalidInput, match=r"2026-11-20T12:00:01\.500000Z: swap them"):
-        run_reconcile(spark, [late], [early])
     for again in (late, str(tmp_path / "." / ".." / tmp_path.name / "late.csv")):
         with pytest.raises(InvalidInput, match=r"late\.csv is both BEFORE and AFTER: take a snapshot"):
             run_reconcile(spark, [early, late], [again])

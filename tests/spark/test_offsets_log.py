@@ -156,15 +156,13 @@ def test_tagged_fields_that_hold_no_topic_id_are_skipped(landed: Land) -> None:
 
 
 def test_fuzzed_records_never_abort_a_job(spark: SparkSession, compiled: SparkSession) -> None:
-    """Each of 20,000 fuzzed records gives a row, decoded or with its problem.
+    """Each of 5,000 fuzzed records gives a row, decoded or with its problem.
 
     Interpreted expressions, as in a small job, give the same rows as compiled ones.
     """
     chance = random.Random(20261120)
     sound = list(RECORDED.values())
-    fuzzed = [
-        (_fuzzed(key, chance), value and _fuzzed(value, chance)) for key, value in chance.choices(sound, k=20_000)
-    ]
+    fuzzed = [(_fuzzed(key, chance), value and _fuzzed(value, chance)) for key, value in chance.choices(sound, k=5_000)]
     found = []
     for session in (spark, compiled):
         rows = decode(local_table(session, as_landed(fuzzed), RAW))
@@ -174,8 +172,8 @@ def test_fuzzed_records_never_abort_a_job(spark: SparkSession, compiled: SparkSe
         figures = everything.agg(F.count("hash").alias("count"), F.bit_xor("hash").alias("hashes"))
         found.append({row.sound: (row["count"], row.hashes) for row in figures.collect()})
     counts = [count for count, _ in found[0].values()]
-    assert sum(counts) == 20_000
-    assert min(counts) > 1_000
+    assert sum(counts) == 5_000
+    assert min(counts) > 500
     assert found[0] == found[1]
 
 

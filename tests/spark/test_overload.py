@@ -7,11 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from pyspark.sql import Row
+from pyspark.sql.types import StructType
 
 from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.offsets_topic.advice_job import advice
 from migrate_groups.spark.offsets_topic.generations import commits, consumers, generations
 from migrate_groups.spark.offsets_topic.offsets_log import RAW
-from migrate_groups.spark.offsets_topic.overload import overload
+from migrate_groups.spark.offsets_topic.overload import Overload, overload
 from migrate_groups.spark.offsets_topic.ownership import owners
 from tests.spark.test_members import texts
 
@@ -38,9 +40,9 @@ def generation(number: int, *members: bytes, version: int = 3, assignor: str = "
     return head + (bytes(8) if version >= 2 else b"") + len(members).to_bytes(4) + b"".join(members)
 
 
-def log(spark, *records: tuple[float, bytes, bytes | None]):
+def log(spark, *records: tuple[float, bytes, bytes | None], partition: int = 0):
     """Return a copied log of records: seconds after noon, key, value."""
-    rows = [(0, at, NOON + timedelta(seconds=when), "record", k, v) for at, (when, k, v) in enumerate(records)]
+    rows = [(partition, at, NOON + timedelta(seconds=when), "record", k, v) for at, (when, k, v) in enumerate(records)]
     return local_table(spark, rows, RAW)
 
 
@@ -97,10 +99,13 @@ def consumer_records() -> list[tuple[float, bytes, bytes | None]]:
 
 @pytest.fixture(scope="module")
 def found(spark) -> dict[str, dict[str, list[Row]]]:
-    """The tables of one job over three groups, by group."""
-    classic = [record for assignor in ("range", "cooperative-sticky") for record in classic_records(assignor)]
-    raw = log(spark, *classic, *consumer_records())
-    tables = overload(generations(raw), consumers(raw), owners(raw), commits(raw))._asdict()
+    """The tables of one job over three groups, by group. All but the first are in a partition that lacks 7 offsets."""
+    raw = log(spark, *classic_records("range"))
+    raw = raw.unionByName(log(spark, *classic_records("cooperative-sticky"), *consumer_records(), partition=1))
+    classic, new = generations(raw).localCheckpoint(), consumers(raw).localCheckpoint()
+    made = Overload(*(each.localCheckpoint() for each in overload(classic, new, owners(raw), commits(raw))))
+    missing = local_table(spark, [(0, 0), (1, 7)], StructType().add("log_partition", "integer").add("missing", "long"))
+    tables = {**made._asdict(), "advice": advice(made, classic, new, missing)}
     rows = {name: table.collect() for name, table in tables.items()}
     return {
         group: {name: [row for row in of if row.group == group] for name, of in rows.items()}
@@ -127,6 +132,19 @@ def test_an_application_stands_still_from_its_last_commit_to_the_next_generation
     joined = {row.generation: (row.joined, row.left) for row in tables["generations"]}
     assert joined[1] == ([], ["b-1"])
     assert joined[2] == (["b-1"], [])
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    [
+        ("range", {"a": (8.0, 0.0), "b": (0.0, 8.0)}),
+        ("cooperative-sticky", {"a": (None, None), "b": (None, 8.0)}),
+        ("new", {"b": (None, 7.0)}),
+    ],
+)
+def test_what_never_happened_took_no_time(found, group, expected):
+    """Who alone began all rebalances waited 0 s, who began none has no outage; null where the log lacks offsets."""
+    assert {row.application: (row.stood_still, row.outage) for row in found[group]["advice"]} == expected
 
 
 def test_a_partition_has_no_owner_until_another_member_has_it(found):

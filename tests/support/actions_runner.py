@@ -63,7 +63,7 @@ exec {python} "$@"
 
 
 class Ran(NamedTuple):
-    """What a run of the action left: its exit code, its log, its outputs, and the job's summary."""
+    """The result of a run of the action: its exit code, its log, its outputs, and the summary of the job."""
 
     code: int
     log: str
@@ -72,9 +72,10 @@ class Ran(NamedTuple):
 
 
 class Runner:
-    """A runner with a checkout of pull request 7 of acme/groups, and the comments of this pull request.
+    """A runner with a checkout of pull request 7 of the repository acme/groups, and the comments of this pull request.
 
-    real_python: the action makes its environment and installs the package, as on a runner of GitHub's.
+    real_python: the action makes a Python environment and installs the package, as on a runner of GitHub. If false, it
+    gets an environment with the Python and the modules of this test.
     """
 
     def __init__(self, folder: Path, *, real_python: bool = False) -> None:
@@ -124,11 +125,11 @@ class Runner:
         return [comment["body"] for comment in self.comments]
 
     def upload(self, plan: str) -> None:
-        """Keep a plan as the artifact that ``gh run download`` fetches."""
+        """Store the file of a plan as the artifact that ``gh run download`` fetches."""
         (self.folder / "artifact").write_bytes(Path(plan).read_bytes())
 
     def contexts(self, **more: Any) -> dict[str, Any]:
-        """Return the contexts of expressions."""
+        """Return the contexts, by name, that an expression such as ``${{ github.sha }}`` can use."""
         event = json.loads(self._event.read_text())
         github = {"event": event, "sha": "of the merge", "token": "the job's token", "ref": "refs/pull/7/merge"}
         return {"github": github, "!cancelled()": True, **more}
@@ -157,7 +158,7 @@ class Runner:
         return Ran(code, log, outputs, summary)
 
     def shell(self, lines: str, where: Path | None = None, more: Mapping[str, str] | None = None) -> tuple[int, str]:
-        """Run lines as those of a step with ``shell: bash``; return the exit code and the log."""
+        """Run a script as GitHub runs a step with ``shell: bash``; return the exit code and the log."""
         script = self.folder / "script.sh"
         script.write_text(lines)
         done = subprocess.run(
@@ -182,7 +183,7 @@ class Runner:
 
 
 def filled(text: str, contexts: Mapping[str, Any]) -> str:
-    """Return a text with the values of its expressions, as GitHub inserts them."""
+    """Return a text in which each expression ``${{ ... }}`` is replaced by its value, as on GitHub."""
     return re.sub(r"\$\{\{(.*?)\}\}", lambda found: str(_value(found[1], contexts)), text)
 
 

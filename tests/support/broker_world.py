@@ -18,6 +18,7 @@ from kafka.protocol.consumer import OffsetCommitRequest
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaTopicPartition
 
+from migrate_groups.kafka.records import KafkaRecords
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.model.partitions import TopicPartition
@@ -46,6 +47,7 @@ class BrokerWorld:
     # The clients under test: set by the contract suite only.
     writer: KafkaPythonWriter
     second_client: SecondClient
+    records: KafkaRecords
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers

@@ -54,7 +54,7 @@ _NOTHING_WRITTEN = (2, 3, 5)
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """What the seed chose, and the results. ``problems`` is empty if every check passed."""
+    """The choices of the seed, and the results. problems: the checks that failed."""
 
     seed: int
     fault: str

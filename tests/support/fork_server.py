@@ -30,7 +30,7 @@ from types import SimpleNamespace
 from typing import Any, AnyStr
 
 import migrate_groups
-from migrate_groups.kafka import second_client
+from migrate_groups.kafka import child
 
 # Spark is not imported here, because it is large and few commands need it.
 _NOT_IMPORTED = ("migrate_groups.__main__", "migrate_groups.spark", "migrate_groups.demo")
@@ -232,9 +232,7 @@ def _run_and_exit(job: Job) -> None:
 if __name__ == "__main__":
     import_all()
     assert threading.active_count() == 1
-    vars(second_client)["subprocess"] = SimpleNamespace(
-        Popen=ForkedHere, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL
-    )
+    vars(child)["subprocess"] = SimpleNamespace(Popen=ForkedHere, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
     server = Server(sys.argv[1])
     gc.collect()
     gc.freeze()  # otherwise the first collection in each fork copies the pages of all these objects

@@ -1,19 +1,20 @@
-"""A small hand-over by a real broker, for each kind of login: what `list`, `snapshot` and `migrate` do with it."""
+"""Run `list`, `snapshot` and `migrate` on a real broker with one kind of login, and check their results."""
 
 from __future__ import annotations
 
 import csv
 import subprocess
+from collections.abc import Callable
 
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.broker_world import BrokerWorld
-from tests.support.cli import Cli
+from tests.support.broker_world import BrokerWorld, until
+from tests.support.cli import Cli, running
 
 
 class HandOver:
-    """A source group of one partition at offset 7, and a spec in the folder of ``cli`` that hands it over.
+    """A source group with committed offset 7 for one partition, and the split spec in the folder of ``cli``.
 
-    Its ``world`` has a login of its own, so that it sees the offsets whatever the login under test does.
+    world: a client with a login that always works. It reads the offsets also if the login under test fails.
     """
 
     def __init__(self, cli: Cli, world: BrokerWorld, topic: str) -> None:
@@ -26,7 +27,7 @@ class HandOver:
         )
 
     def run(self, *options: object, second_client: str = "required") -> str:
-        """Run the three commands with these options, check what they did, and return all that they said."""
+        """Run the three commands with these options, check their results, and return their stdout and stderr."""
         listed = self._cli("list", *options)
         assert self.source in listed.stdout
         taken = self._cli("snapshot", self.source, "-o", "before.csv", *options)
@@ -38,13 +39,38 @@ class HandOver:
         return "".join(stream for each in (listed, taken, done) for stream in (each.stdout, each.stderr))
 
     def refused(self, *options: object, second_client: str, code: int) -> str:
-        """Run ``migrate``, which must end with this exit code and write nothing; return all that it said."""
+        """Run ``migrate``, check that it ends with this exit code and writes nothing, and return stdout and stderr."""
         done = self._migrate(options, second_client, code)
         assert self._world.committed(self.target) == {}
         return done.stdout + done.stderr
 
+    def wait_until(self, condition: Callable[[], bool], *options: object, second_client: str = "required") -> None:
+        """Run ``migrate``, stop the source group once the condition is true, and check that the hand-over succeeds.
+
+        Until then ``migrate`` waits for the source group, and must not end.
+        """
+        member = self._world.join(self.source, self.partition.topic)
+        with running(self._cli, *_migrate(second_client), "--wait", "5m", *options) as process:
+            until(lambda: condition() or process.poll() is not None)
+            assert process.poll() is None, process.communicate()
+            self._world.leave(member)
+            out, err = process.communicate(timeout=60)
+        assert (process.returncode, "1 partition: 1 confirmed" in out) == (0, True), err
+        assert self._world.committed(self.target) == {self.partition: 7}
+
+    def wait_in_vain(self, *options: object, code: int) -> str:
+        """Run ``migrate`` while the source group has a member; return its error. It must end with this exit code."""
+        member = self._world.join(self.source, self.partition.topic)
+        said = self._cli.fails(*_migrate("auto"), "--wait", "5m", *options, code=code)
+        self._world.leave(member)
+        assert self._world.committed(self.target) == {}
+        return said
+
     def _migrate(
         self, options: tuple[object, ...], second_client: str, code: int = 0
     ) -> subprocess.CompletedProcess[str]:
-        command = ("migrate", "split.toml", "--yes", "--second-client", second_client)
-        return self._cli(*command, *options, code=code)
+        return self._cli(*_migrate(second_client), *options, code=code)
+
+
+def _migrate(second_client: str) -> tuple[str, ...]:
+    return "migrate", "split.toml", "--yes", "--second-client", second_client

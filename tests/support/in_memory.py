@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar
 
-from migrate_groups.errors import MigrateGroupsError, Refused
+from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
 from migrate_groups.migration.ports import HeldGroup
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import GroupDescription, GroupListing, Member
@@ -22,6 +22,7 @@ from migrate_groups.model.partitions import (
     TopicPartition,
 )
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.model.records import Records
 from migrate_groups.model.topics import TopicDescription
 from tests.support.in_memory_log import Log
 
@@ -46,7 +47,7 @@ class _Held:
 
 
 def _each(groups: Iterable[str], ask: Callable[[str], T]) -> Mapping[str, T | MigrateGroupsError]:
-    """Return each group's answer, or the error that asking raises."""
+    """Call ``ask`` with each group, and return its results by group; an error that it raises is the group's result."""
     found: dict[str, T | MigrateGroupsError] = {}
     for group in groups:
         try:
@@ -67,6 +68,7 @@ class InMemoryCluster:
         self.second_client_lacks = ""
         self._cluster_id = cluster_id
         self._topics: dict[str, tuple[str, dict[int, Log]]] = {}
+        self._compacted: set[str] = set()
         self._groups: dict[str, _Group] = {}
         self._denied: set[tuple[Resource, Operation]] = set()
         self._retention: timedelta | None = timedelta(days=7)
@@ -76,9 +78,10 @@ class InMemoryCluster:
 
     # Requests of producers, consumers and administrators.
 
-    def create_topic(self, topic: str, partitions: int) -> None:
+    def create_topic(self, topic: str, partitions: int, *, compacted: bool = False) -> None:
         """Create a topic with empty partitions; a topic that is created again gets another id."""
         self._created += 1
+        self._compacted = self._compacted - {topic} | ({topic} if compacted else set())
         logs = {number: Log() for number in range(partitions)}
         self._topics[topic] = (f"topic-id-{self._created}", logs)
 
@@ -116,7 +119,12 @@ class InMemoryCluster:
         yield
         log.open_from = None
         log.append(1, timestamp)
+        log.markers.add(log.end - 1)
         log.unseen |= {log.end - 1, *(() if commit else range(first, first + records))}
+
+    def append_copies(self, topic: str, partition: int, copied: Records) -> None:
+        """Append copies of records to a partition, as a mirror does."""
+        self._topics[topic][1][partition].append_copies(copied)
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         """Delete the records below an offset."""
@@ -275,13 +283,13 @@ class InMemoryCluster:
         return found
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Return the first record at or after each partition's timestamp (milliseconds since 1970), or None."""
+        """Return each partition's first record at or after a timestamp (milliseconds since 1970); None: it has none."""
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
             raise ValueError(f"a negative timestamp: {negative[0]}")
         return {partition: log.first_since(timestamps[partition]) for partition, log in self._led(timestamps)}
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return the first record in each span of offsets that a ``read_committed`` consumer gets, or None."""
+        """Return each span's first record that ``read_committed`` consumers get; None: there is none."""
         return {partition: log.first_in(spans[partition]) for partition, log in self._led(spans)}
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
@@ -292,16 +300,22 @@ class InMemoryCluster:
         return frozenset(operation for operation in Operation if (resource, operation) not in self._denied)
 
     def offsets_retention(self) -> timedelta | None:
-        """Return what `keep_offsets` set: 7 days by default; None: this principal may not read it."""
+        """Return the retention that `keep_offsets` set; by default 7 days; None: this principal may not read it."""
         return self._retention
 
     def compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
-        """Return no topic: none is compacted here."""
-        return frozenset()
+        """Return those of the topics that were created as compacted; no record is ever compacted away here."""
+        return frozenset(self._compacted & set(topics))
 
     def initial_rebalance_delay(self) -> timedelta | None:
-        """Return ``rebalance_delay``, which is 0 at first, as on a sandbox."""
+        """Return the attribute ``rebalance_delay``. It is 0 unless a test sets it, as on a sandbox."""
         return self.rebalance_delay
+
+    def records(self, partition: TopicPartition, span: range, *, committed_only: bool) -> Records:
+        """Return the records in a span; raises `ClusterUnavailable` if the partition has no leader."""
+        for _, log in self._led([partition]):
+            return log.records(span, committed_only=committed_only)
+        raise ClusterUnavailable(f"no answer for {partition}")
 
     # GroupWriter
 
@@ -352,7 +366,10 @@ class InMemoryCluster:
 
     @contextmanager
     def held(self, group: str) -> Iterator[HeldGroup]:
-        """Check that the group has no members, and do nothing else: no consumer joins a group in memory by itself."""
+        """Check that the group has no members.
+
+        A hold needs nothing more here, because no consumer joins a group by itself.
+        """
         if not self.describe_group(group).stopped:
             raise Refused(f"group {group!r} can't be held: somebody is in it")
         yield _Held()
@@ -380,3 +397,14 @@ class InMemoryCluster:
         if len(committed.metadata.encode()) > _MOST_METADATA:
             return WriteAnswer(answer=Answer.REFUSED, error="OFFSET_METADATA_TOO_LARGE")
         return _WRITTEN
+
+
+@dataclass(frozen=True)
+class InMemoryRecords:
+    """Reads the records of a cluster in memory as a `RecordReader`."""
+
+    cluster: InMemoryCluster
+
+    def read(self, spans: Mapping[TopicPartition, range], *, committed_only: bool) -> Mapping[TopicPartition, Records]:
+        """See `RecordReader.read`."""
+        return {each: self.cluster.records(each, span, committed_only=committed_only) for each, span in spans.items()}

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 
 from migrate_groups.model.partitions import OffsetAndTimestamp
+from migrate_groups.model.records import Records
 
 
 @dataclass
 class Log:
-    """The records of a partition, each by its offset and timestamp, without contents.
+    """The records of a partition: for each offset a timestamp, and in ``prints`` a fingerprint.
 
-    unseen: offsets of transaction markers and aborted records. epoch: the leader epoch. open_from: the first offset of
-    the open transaction; None if there is none. epoch_starts: the first offset of each leader epoch.
+    unseen: offsets of transaction markers and aborted records. markers: offsets of transaction markers alone. epoch:
+    the leader epoch. open_from: the first offset of the open transaction; None if there is none. epoch_starts: the
+    first offset of each leader epoch.
     """
 
     start: int = 0
     end: int = 0
     timestamps: dict[int, int] = field(default_factory=dict)
+    prints: dict[int, bytes] = field(default_factory=dict)
     unseen: set[int] = field(default_factory=set)
+    markers: set[int] = field(default_factory=set)
     has_leader: bool = True
     epoch: int = 0
     open_from: int | None = None
@@ -30,9 +35,32 @@ class Log:
         return self.end if self.open_from is None else self.open_from
 
     def append(self, records: int, timestamp: int) -> None:
-        """Append records with one timestamp, in milliseconds since 1970."""
-        self.timestamps |= dict.fromkeys(range(self.end, self.end + records), timestamp)
-        self.end += records
+        """Append records with one timestamp, in milliseconds since 1970. The content of each is a number."""
+        for number in range(records):
+            self._add(timestamp, hashlib.blake2b(f"{timestamp} {number}".encode(), digest_size=16).digest())
+
+    def append_copies(self, copied: Records) -> None:
+        """Append copies of records, as a mirror does."""
+        for timestamp, fingerprint in zip(copied.timestamps, copied.prints, strict=True):
+            self._add(timestamp, fingerprint)
+
+    def _add(self, timestamp: int, fingerprint: bytes) -> None:
+        self.timestamps[self.end], self.prints[self.end] = timestamp, fingerprint
+        self.end += 1
+
+    def records(self, span: range, *, committed_only: bool) -> Records:
+        """Return the records in a span that a consumer gets.
+
+        committed_only: whether its isolation level is ``read_committed``; otherwise it is ``read_uncommitted``.
+        """
+        hidden = self.unseen if committed_only else self.markers
+        end = self.last_stable_offset if committed_only else self.end
+        offsets = [each for each in sorted(self.timestamps.keys() - hidden) if each in span and each < end]
+        return Records(
+            offsets=offsets,
+            timestamps=[self.timestamps[each] for each in offsets],
+            prints=[self.prints[each] for each in offsets],
+        )
 
     def keep(self, span: range) -> None:
         """Drop records outside of a span: those before it as deleted, those after it as lost."""
@@ -48,7 +76,7 @@ class Log:
         self.epoch_starts[self.epoch] = self.end
 
     def end_of(self, epoch: int) -> int | None:
-        """Return the offset at which later leader epochs start; None: there is none."""
+        """Return the offset at which the next later leader epoch starts; None: there is no later epoch."""
         return min((start for later, start in self.epoch_starts.items() if later > epoch), default=None)
 
     def first_in(self, span: range) -> OffsetAndTimestamp | None:
@@ -57,6 +85,6 @@ class Log:
         return None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=self.timestamps[offset])
 
     def first_since(self, timestamp: int) -> OffsetAndTimestamp | None:
-        """Return the first record by offset with this timestamp or a later one, also if no consumer gets it."""
+        """Return the first record, by offset, with this timestamp or a later one. Consumers may not get this record."""
         offset = min((offset for offset, stamp in self.timestamps.items() if stamp >= timestamp), default=None)
         return None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=self.timestamps[offset])

@@ -1,4 +1,4 @@
-"""Try a login that the suite can't meet, on a broker with a listener for it: for scripts/check_*.py."""
+"""Try a login for which the test suite has no server, on a broker with a listener for it: for scripts/check_*.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LISTENER = "listener.name.sasl_plaintext"
 
 
 class LoginCheck:
-    """A broker with a topic of ten records, on whose listener SASL_PLAINTEXT logins are tried."""
+    """A broker with a SASL_PLAINTEXT listener, on which logins are tried, and a topic with ten records."""
 
     def __init__(self, world: BrokerWorld, folder: Path, address: str) -> None:
         self._world, self._folder, self._address = world, folder, address
@@ -27,7 +27,7 @@ class LoginCheck:
         world.produce(self._topic, 0, 10)
 
     def cli(self, way: str, properties: str, environment: Mapping[str, str]) -> Cli:
-        """Return the command line in a new folder, which connects with these properties."""
+        """Return the command line in a new folder named ``way``, which connects with these client properties."""
         folder = self._folder / way
         folder.mkdir()
         (folder / "client.properties").write_text(f"security.protocol=SASL_PLAINTEXT\n{properties}\n")
@@ -40,7 +40,7 @@ class LoginCheck:
         return cli
 
     def hand_over(self, cli: Cli) -> HandOver:
-        """Return a source group, and a spec in the command line's folder that hands it over."""
+        """Return a new source group, with a split spec for it in the folder of the command line."""
         return HandOver(cli, self._world, self._topic)
 
 

@@ -1,4 +1,4 @@
-"""A mirror of the tests' own: it copies partitions from one cluster to another, record by record."""
+"""A simple mirror for tests. It copies partitions from one cluster to another, record by record."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def records(bootstrap_servers: str, topic: str, partition: int) -> list[Message]
 
 def write(bootstrap_servers: str, topic: str, partition: int, copied: Sequence[Message], change: Change) -> None:
     """Write copies of records to a partition, in their order, with their keys, headers and timestamps."""
-    producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 5})
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 5, "log_level": 0})
     for each in copied:
         value = change(each)
         if value is not None:

@@ -1,4 +1,4 @@
-"""Applications of real clients that share a group, and note from their callbacks when a partition had no owner."""
+"""Applications with real consumers in one group. Their rebalance callbacks note when a partition had no owner."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _CONFIG = {
 
 @dataclass
 class Application:
-    """Two members that poll in a thread each; each has one partition of each topic.
+    """Two members, each with a thread that polls. Each member gets one of the two partitions of each topic.
 
     protocol: ``eager``, ``cooperative`` or ``consumer`` (KIP-848). client: ``confluent`` or, if the protocol is eager,
-    ``python``. pause: the seconds that it processes what a poll returned; it then commits by itself. Without a pause
-    the client commits. heartbeat: milliseconds; KIP-848's are the brokers'.
+    ``python``. pause: the seconds for which a member processes a record before it commits it; 0: the client commits by
+    itself, every 500 ms. heartbeat: milliseconds between heartbeats; not used for KIP-848, where the brokers set them.
     """
 
     world: BrokerWorld
@@ -41,7 +41,8 @@ class Application:
     pause: float = 0.0
     heartbeat: int = 3000
     changes: list[tuple[float, int, frozenset[tuple[str, int]]]] = field(default_factory=list)
-    """What each member (1 or 2) owned, from which time on."""
+    """The changes of ownership, in order: the time in seconds since 1970, the member (1 or 2), and its partitions from
+    then on."""
 
     def __post_init__(self) -> None:
         self._over, self._lock, self._threads = Event(), Lock(), list[Thread]()
@@ -63,11 +64,11 @@ class Application:
             each.join()
 
     def is_whole(self) -> bool:
-        """Whether each member has one partition of each topic."""
+        """Return whether each member has one partition of each topic."""
         return all(len(each) == len(self.topics) for each in self._owned.values())
 
     def without(self) -> float:
-        """Return the seconds since its first assignment in which a partition had no owner, up to the last change."""
+        """Return for how many seconds a partition had no owner, from the first full assignment to the last change."""
         wanted, seconds, owned = len(self.topics) * 2, 0.0, {1: frozenset[tuple[str, int]](), 2: frozenset()}
         lacks: float | None = None
         begun = False

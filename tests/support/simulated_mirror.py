@@ -1,4 +1,7 @@
-"""A log and its copy by a simulated mirror, of which is known which record of the log each record of the copy is."""
+"""Simulate a log and a mirror's copy of it.
+
+For each record of the copy, the simulation knows the record of the log that it is a copy of.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from migrate_groups.mirrors.place import LogPart
+from migrate_groups.mirrors.place import CopyPart, LogPart
 
 CONTENTS = ("unique", "few", "runs", "periodic", "mixed")
 
@@ -24,7 +27,7 @@ class Mirrored(NamedTuple):
 
 
 def mirrored(rng: random.Random) -> Mirrored:
-    """Return a random log, and a copy by a mirror that keeps the order and begins again earlier at each restart."""
+    """Return a random log, and its copy by a mirror that keeps the order and begins again earlier at each restart."""
     number = rng.randint(1, 40)
     contents = _contents(rng, number)
     start = 0 if rng.random() < 0.6 else rng.randint(0, number - 1)
@@ -58,7 +61,7 @@ def _contents(rng: random.Random, number: int) -> list[int]:
 
 
 def _timestamps(rng: random.Random, number: int) -> list[int]:
-    """Return timestamps with bursts within a millisecond; in some logs they are out of order."""
+    """Return timestamps with many records in the same millisecond; in some logs they are out of order."""
     burst = rng.choice([0.0, 0.3, 0.9, 1.0])
     made, now = [], 10
     for _ in range(number):
@@ -67,7 +70,7 @@ def _timestamps(rng: random.Random, number: int) -> list[int]:
     return [each + rng.randint(-4, 4) for each in made] if rng.random() < 0.2 else made
 
 
-def windows(rng: random.Random, case: Mirrored) -> tuple[LogPart, int, LogPart, Sequence[int]]:
+def windows(rng: random.Random, case: Mirrored) -> tuple[LogPart, int, CopyPart, Sequence[int]]:
     """Return what a comparison reads: the source from a random record on, a committed offset, and the copy.
 
     The last value has the index in the part of the source of each record of the copy; negative: an older record.
@@ -86,19 +89,20 @@ def windows(rng: random.Random, case: Mirrored) -> tuple[LogPart, int, LogPart, 
         from_start=start == 0,
     )
     seen = case.copied[first:]
-    copy = LogPart(
+    copy = CopyPart(
         offsets=range(first, len(case.copied)),
         timestamps=[case.timestamps[index] for index in seen],
         prints=[case.log[index] for index in seen],
-        from_start=first == 0,
+        start=first,
+        is_cut_off=False,
     )
     return source, cut, copy, [index - start for index in seen]
 
 
-def is_wrong(place: int, source: LogPart, committed: int, copy: LogPart, truth: Sequence[int]) -> bool:
-    """Return whether a group that starts at ``place`` in the copy skips a record, or reads one from before the commit.
+def is_wrong(place: int, source: LogPart, committed: int, copy: CopyPart, truth: Sequence[int]) -> bool:
+    """Return whether a group that starts at ``place`` in the copy skips a record, or reads one from before its commit.
 
-    Identical records count as equal. truth: the last value of `windows`.
+    Identical records count as equal. truth: the last value that `windows` returns.
     """
     cut = committed - source.offsets[0] if source.offsets else 0
     read = Counter(each for offset, each in zip(copy.offsets, copy.prints, strict=True) if offset >= place)

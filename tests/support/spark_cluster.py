@@ -19,7 +19,7 @@ import pyspark
 from migrate_groups.spark.session import QUICK_START
 
 _SPARK = Path(pyspark.__file__).parent / "bin"
-_PATIENCE_S = 90
+_PATIENCE_S = 240  # on a busy machine
 # Everything listens on loopback only, including the web pages. There is no REST server, because its port is fixed.
 _ENVIRONMENT = {
     "SPARK_LOCAL_IP": "127.0.0.1",
@@ -36,27 +36,28 @@ class SparkCluster:
     url: str
     workers: tuple[Path, Path]
 
-    def submit(self, main: Path, *arguments: str, package: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-        """Run a Python file with ``spark-submit``, and return the completed process."""
-        settings = {
-            "spark.ui.enabled": "false",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.extraJavaOptions": QUICK_START,
-            "spark.executor.extraJavaOptions": QUICK_START,
-            "spark.executor.memory": "512m",
-            "spark.sql.shuffle.partitions": "2",
-        }
-        options = [option for item in settings.items() for option in ("--conf", "=".join(item))]
-        command = [str(_SPARK / "spark-submit"), "--master", self.url, *options, "--py-files", str(package), str(main)]
-        command += arguments
-        with _process(*command, cwd=cwd) as process:
-            out, err = process.communicate(timeout=_PATIENCE_S)
-        return subprocess.CompletedProcess(command, process.returncode, out, err)
-
     def took_part(self) -> list[bool]:
         """Return for each worker whether it has run an executor."""
         return [any(worker.glob("app-*/*/stderr")) for worker in self.workers]
+
+
+def submit(master: str, main: Path, *arguments: str, package: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a Python file with ``spark-submit`` on this master, and return the completed process."""
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": QUICK_START,
+        "spark.executor.extraJavaOptions": QUICK_START,
+        "spark.executor.memory": "512m",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    options = [option for item in settings.items() for option in ("--conf", "=".join(item))]
+    command = [str(_SPARK / "spark-submit"), "--master", master, *options, "--py-files", str(package), str(main)]
+    command += arguments
+    with _process(*command, cwd=cwd) as process:
+        out, err = process.communicate(timeout=_PATIENCE_S)
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 @contextmanager

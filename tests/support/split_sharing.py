@@ -1,4 +1,4 @@
-"""Three applications of real clients that share a group, then get a group each, with the truth from callbacks."""
+"""Run three applications in one group, split the group, and measure by rebalance callbacks what ``advise`` predicts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ SIZES = [("web", 1), ("billing", 1), ("shop", 2)]
 
 
 class Split(NamedTuple):
-    """What a split came to.
+    """The results of `split`.
 
-    topics: by application. before, after: for each application the seconds that its callbacks counted without
-    partitions, in the shared group and in its own. costs: the document of ``advise --log`` before the split. found: for
-    each application what ``advise --after`` says of it. Both commands wrote to the folders ``costs`` and ``out``.
+    topics: the topics of each application. before, after: for each application the seconds in which a partition had no
+    owner by its callbacks, in the shared group and in its own group. costs: the JSON document of ``advise --log`` from
+    before the split. found: for each application its entry in the document of ``advise --after``. The two commands
+    wrote their files to the folders ``costs`` and ``out``.
     """
 
     topics: dict[str, list[str]]
@@ -33,10 +34,13 @@ class Split(NamedTuple):
 
 
 def split(cli: CliHere, java: Java, kafka_jars: KafkaJars, protocol: str, restarts: int, delay: int) -> Split:
-    """Run the applications before and after a split, on a Kafka of their own, and ask ``advise`` about both.
+    """Run the applications before and after a split, on a new sandbox, and run ``advise`` each time.
 
-    billing restarts again and again, and has a longer outage after the split; web polls slowly; shop is kafka-python's
-    if the protocol is eager. delay: the broker's ``group.initial.rebalance.delay.ms``.
+    The application billing restarts several times, and has a longer outage after the split. web processes each record
+    slowly. shop uses kafka-python if the protocol is eager; the others use confluent-kafka.
+
+    restarts: how often billing restarts before the split, and again after it. delay:
+    ``group.initial.rebalance.delay.ms`` of the broker.
     """
     group, heartbeat = GROUP, 3000 if delay == 3000 else 300
     settings = {"group.initial.rebalance.delay.ms": str(delay)}
@@ -90,11 +94,14 @@ def split(cli: CliHere, java: Java, kafka_jars: KafkaJars, protocol: str, restar
 
 
 def near(found: float, truth: float) -> bool:
-    """Whether a number of seconds is within 20 % of the truth, or within 2 s."""
+    """Return whether a number of seconds differs from the true one by at most 20 % of that, or by at most 2 s."""
     return abs(found - truth) <= max(2.0, 0.2 * truth)
 
 
 def holds(found: dict[str, Any], truth: float) -> bool:
-    """Whether the prediction says the truth; for a KIP-848 group, whether it has it in its range."""
+    """Return whether the prediction of ``advise`` is near the true seconds.
+
+    For a KIP-848 group it is enough that these lie between ``seconds`` and ``at_most`` of the prediction.
+    """
     seconds, at_most = found["predicted"]["seconds"], found["predicted"]["at_most"]
     return near(seconds, truth) or (found["assignor"] == "consumer" and near(min(max(truth, seconds), at_most), truth))

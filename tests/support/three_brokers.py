@@ -53,12 +53,15 @@ class ThreeBrokers:
         self._numbers = itertools.count()
         self._admin = AdminClient(self._client())
         # One producer for the cluster's lifetime.
-        self.producer = Producer(self._client(acks="all", **{"enable.idempotence": True, "linger.ms": 0}))
+        self.producer = self.new_producer()
 
     def _client(self, **settings: object) -> dict[str, object]:
         # Failed connections are expected here, and librdkafka would log each of them.
         settings |= {"bootstrap.servers": self.bootstrap_servers, "log_level": 0, "reconnect.backoff.max.ms": 500}
         return settings
+
+    def new_producer(self) -> Producer:
+        return Producer(self._client(acks="all", **{"enable.idempotence": True, "linger.ms": 0}))
 
     def name(self, what: str) -> str:
         return f"{what}-{self._prefix}-{next(self._numbers)}"
@@ -187,7 +190,7 @@ class ThreeBrokers:
         )
 
     def drain(self, group: str, topics: Collection[str], *, reset: str) -> Counter[str]:
-        """Process all records with a target group's application; return how often each value came."""
+        """Process all records with a target group's application; return how often it received each value."""
         consumer = self.consumer(group, **{"auto.offset.reset": reset})
         consumer.subscribe(list(topics))
         values: Counter[str] = Counter()

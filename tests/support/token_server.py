@@ -25,9 +25,10 @@ _URN = "urn:ietf:params:oauth"
 
 
 class TokenServer:
-    """What the server knows, and the requests that it has answered with a token.
+    """The state of the token server, and the requests that it has answered with a token.
 
-    lifetime: seconds for which a token is valid. failing: the HTTP status of each answer, if it is not to answer.
+    lifetime: seconds for which a token is valid. failing: the HTTP status of each answer; None: it answers with a
+    token.
     """
 
     def __init__(self, signing_key: rsa.RSAPrivateKey, folder: Path) -> None:

@@ -121,7 +121,7 @@ def test_the_advice_says_what_a_split_costs_whoever_restarts():
     """The application that gets worse is named with its range; the others are predicted to stand still no more."""
     rows = [cost(**FLAPPING), cost("shop", stood_still=40.0, caused=0)]
     (found,) = judge_costs(rows, NOON, DELAY)
-    assert "billing alone would stand still about 28 s (at most 36 s), not 12 s" in found.advice
+    assert "billing alone would stand still about 28 s (at most 36 s) for 4 restarts, not 12 s" in found.advice
     assert found.predicted["shop"].seconds == 0
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import ssl
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -30,11 +32,13 @@ from migrate_groups.kafka.credentials.jaas import parse_jaas
 from migrate_groups.kafka.credentials.oauth import OAuth
 from migrate_groups.kafka.credentials.security import Password, Security, Tls
 from migrate_groups.kafka.credentials.tokens import ClientSecret, TokenServer
+from tests.support.cli import CliHere
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 OAUTHB = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 SECRET = "hidden-7"
+LIST = ("list", "--bootstrap-server", "127.0.0.1:1", "--command-config")
 WORD = "hidden7"  # a secret that the JAAS parser takes for a class name
 
 
@@ -354,6 +358,64 @@ def test_a_missing_or_wrong_key_password_is_refused(pem, password, complaint):
     """A missing or wrong key password is an error; OpenSSL would ask for it on the terminal."""
     with pytest.raises(InvalidInput, match=complaint):
         Tls(certificates=pem[1], key=pem[2], key_password=password).context()
+
+
+UNREACHED = (5, r"error: no bootstrap server can be reached \(127\.0\.0\.1:1: .*\n")
+MARKED = (2, r"error: \S+ begins with a byte order mark, with which Java can't read it: save it without one\n")
+# Contents of the file, and what `list` ends with.
+HOSTILE: dict[str, tuple[bytes, tuple[int, str]]] = {
+    "byte order mark": (b"\xef\xbb\xbfsecurity.protocol=PLAINTEXT\n", MARKED),
+    "UTF-16": ("security.protocol=PLAINTEXT\n".encode("utf-16"), MARKED),
+    "line ends of Windows": (
+        b"security.protocol=SSL\r\nssl.truststore.location=/no/ca\r\n",
+        (2, r"error: ssl\.truststore\.location can't be read \(No such file or directory\): .*\n"),
+    ),
+    "a key twice": (f"security.protocol={SECRET}\nsecurity.protocol=PLAINTEXT".encode(), UNREACHED),
+    "continued lines": (b"security.\\\r\n \t protocol = \\\n  PLAIN\\\r TEXT\\", UNREACHED),
+    "escapes": (b"security.protoco\\u006c=\\u0050LAINTEXT\\\n\n", UNREACHED),
+    "a cut escape": (f"a={SECRET}\\u00".encode(), (2, r"error: .* is not followed by four hexadecimal digits: .*\n")),
+    "half of a character": (
+        f"security.protocol=SASL_SSL\nsasl.username={SECRET}\\ud800\n".encode(),
+        (2, "error: the value of sasl.username is not UTF-8, or has half of a character: write it anew\n"),
+    ),
+    "an unknown protocol": (b"security.protocol=\\u0000\\n", (2, "error: security.protocol is an unknown value; .*\n")),
+    "no text": (
+        bytes(range(256)),
+        (5, "warning: .*: not used here, .*\nerror: no bootstrap server can be reached .*\n"),
+    ),
+    "larger than any": (
+        b"#" * 1_000_001,
+        (2, "error: .* is larger than 1,000,000 bytes: name a client.properties file\n"),
+    ),
+    "a key of several lines": (
+        f"ssl.keystore.key=-----BEGIN PRIVATE KEY-----\n{SECRET}+/x\nMII{WORD}\n-----END PRIVATE KEY-----".encode(),
+        (5, r"warning: .*: a line that is not a property \(.*\), ssl\.keystore\.key\nerror: no bootstrap server .*\n"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_file_is_one_line_with_its_exit_code(tmp_path, case):
+    """Whatever the file has in it, a command ends with one line of an error and no secret."""
+    content, (expected, said) = HOSTILE[case]
+    (tmp_path / "client.properties").write_bytes(content)
+    code, out, err = CliHere(tmp_path).outcome(*LIST, "client.properties")
+    assert (code, out) == (expected, "")
+    assert re.fullmatch(said, err), err
+    assert SECRET not in err
+    assert WORD not in err
+
+
+def test_what_is_no_file_is_one_line(tmp_path):
+    """A folder and a device are refused; a pipe, such as that of ``<(…)``, is read to its end."""
+    cli, pipe = CliHere(tmp_path), tmp_path / "pipe"
+    assert cli.outcome(*LIST, ".") == (2, "", "error: . is a folder: name a file in it\n")
+    assert "is a device" in cli.fails(*LIST, "/dev/zero", code=2)
+    os.mkfifo(pipe)
+    writing = threading.Thread(target=pipe.write_text, args=("security.protocol=nonsense",))
+    writing.start()
+    assert "security.protocol is an unknown value" in cli.fails(*LIST, pipe, code=2)
+    writing.join()
 
 
 def connection(file=None, *properties: str, server: str | None = "a:1") -> Connection:

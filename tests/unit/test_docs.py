@@ -107,6 +107,21 @@ def test_command_lines_are_found():
     assert sum(len(command_lines(page)) for page in DOCS) > 25
 
 
+def test_getting_started_calls_the_applications_as_they_expect():
+    """Each application of the page gets a group, a client id, a file and topics, in this order."""
+    text = (ROOT / "docs" / "getting-started.md").read_text()
+    lines = re.findall(r"^(?:consume\(\) \{ .*|consume .*|python -m migrate_groups\.demo\.application .*)$", text, re.M)
+    script = "\n".join(['python() { echo "$@"; }', *(line.removesuffix(" &") for line in lines)])
+    environment = {"MIGRATE_GROUPS_BOOTSTRAP_SERVER": "localhost:9092"}
+    done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=True)
+    calls = [line.split()[4:] for line in done.stdout.splitlines()]
+    assert len(calls) == len(lines) - 1
+    for group, client_id, ledger, *topics in calls:
+        assert [group, client_id] == [each.removesuffix(".txt") for each in (group, client_id)]
+        assert ledger.endswith(".txt")
+        assert {*topics} <= {"invoices", "payments.card", "search.clicks"}
+
+
 def test_reference_of_the_commands_is_current():
     """docs/reference/commands.md is what scripts/write_reference.py writes."""
     code = "import sys; sys.path.insert(0, 'scripts'); from write_reference import PAGE, reference; "

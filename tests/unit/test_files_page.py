@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from migrate_groups.files.runs import copied_log, fence_parquet, plan_json, receipt_json
+from migrate_groups.files import places_parquet
+from migrate_groups.files.runs import copied_log, fence_parquet, plan_json, receipt_json, translation_json
 from migrate_groups.files.runs.change_json import ChangeJson, CommittedJson
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.strict_json import Document
@@ -52,6 +53,8 @@ def test_the_columns_of_a_snapshot_have_their_types():
         ("Receipt", receipt_json.ReceiptJson),
         ("Execution", receipt_json.ExecutionJson),
         ("Entry", receipt_json.EntryJson),
+        ("Source", translation_json.SourceJson),
+        ("Translation", translation_json.TranslatedJson),
     ],
 )
 def test_the_fields_of_plan_and_receipt_are_told(heading, struct):
@@ -78,9 +81,14 @@ def test_the_files_of_a_run_directory_are_told():
 
 
 @pytest.mark.parametrize(
-    ("heading", "schema"), [("Fence", fence_parquet.SCHEMA), ("The copied log", copied_log.SCHEMA)]
+    ("heading", "schema"),
+    [
+        ("Fence", fence_parquet.SCHEMA),
+        ("The copied log", copied_log.SCHEMA),
+        ("Table of compare", places_parquet.SCHEMA),
+    ],
 )
-def test_the_columns_of_fence_and_copied_log_have_their_types(heading, schema):
+def test_the_columns_of_parquet_files_have_their_types(heading, schema):
     """The table has each column of the Parquet file, with its type and whether it may be null."""
     told = {name: (kind, null) for first, kind, null, *_ in rows(heading) for name in re.findall(r"`([^`]+)`", first)}
     assert told == {field.name: (f"`{_spelled(field.type)}`", "yes" if field.nullable else "no") for field in schema}

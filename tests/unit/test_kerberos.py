@@ -10,6 +10,7 @@ import re
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 from kafka.errors import SaslAuthenticationFailedError
@@ -74,6 +75,40 @@ class GSSError(Exception):
     """An error of gssapi, which is not installed here."""
 
 
+def failing(*_: object, **named: object) -> NoReturn:
+    raise GSSError("Major (1): Ticket\nexpired")
+
+
+class Context:
+    """A security context whose ticket expires once the broker has answered."""
+
+    complete = False
+
+    def __init__(self, **_: object) -> None:
+        pass
+
+    def step(self, token: bytes | None) -> bytes:
+        return b"first" if token is None else failing()
+
+
+@pytest.fixture
+def gssapi(monkeypatch) -> SimpleNamespace:
+    """A module gssapi, and kafka-python's login with it."""
+    name = SimpleNamespace(canonicalize=lambda _: None)
+    module = SimpleNamespace(
+        Name=lambda *_: name,
+        Credentials=lambda **_: None,
+        SecurityContext=Context,
+        NameType=SimpleNamespace(kerberos_principal=1, hostbased_service=2),
+        MechType=SimpleNamespace(kerberos=3),
+        exceptions=SimpleNamespace(GSSError=GSSError),
+    )
+    monkeypatch.setitem(sys.modules, "gssapi", module)
+    Kerberos(service="kafka").kafka_python()
+    return module
+
+
+@pytest.mark.parametrize("where", ["Credentials", "SecurityContext"])
 @pytest.mark.parametrize(
     ("login", "cure"),
     [
@@ -81,19 +116,21 @@ class GSSError(Exception):
         (Kerberos(service="kafka", ticket_cache="/c"), "run kinit"),
     ],
 )
-def test_a_missing_ticket_is_one_line_with_the_cure(monkeypatch, login, cure):
+def test_a_missing_or_expired_ticket_is_one_line_with_the_cure(monkeypatch, gssapi, where, login, cure):
     """kafka-python's login fails with gssapi's reason; a keytab needs another cure than a ticket cache."""
-
-    def no_ticket(**_):
-        raise GSSError("Major (1): No credentials\nwere supplied")
-
-    names = {"NameType": SimpleNamespace(kerberos_principal=1), "exceptions": SimpleNamespace(GSSError=GSSError)}
-    gssapi = SimpleNamespace(Name=lambda *_: None, Credentials=no_ticket, **names)
-    monkeypatch.setitem(sys.modules, "gssapi", gssapi)
-    login.kafka_python()
+    monkeypatch.setattr(gssapi, where, failing)
     with pytest.raises(SaslAuthenticationFailedError) as refused:
         SASL_MECHANISMS["GSSAPI"](sasl_kerberos_name=login, host="broker")
-    assert str(refused.value).endswith(f"no Kerberos ticket (Major (1): No credentials were supplied): {cure}")
+    assert str(refused.value).endswith(f"no valid Kerberos ticket (Major (1): Ticket expired): {cure}")
+
+
+def test_a_ticket_that_expires_during_a_login_is_one_line(gssapi):
+    """An error of gssapi about the broker's answer is a refused login, too."""
+    mechanism = SASL_MECHANISMS["GSSAPI"](sasl_kerberos_name=Kerberos(service="kafka"), host="broker")
+    assert mechanism.auth_bytes() == b"first"
+    with pytest.raises(SaslAuthenticationFailedError, match=r"Major \(1\): Ticket expired$"):
+        mechanism.receive(b"answer")
+    assert mechanism.auth_details() == "Authenticated to kafka@broker via SASL / GSSAPI"
 
 
 def test_the_second_client_is_not_asked():

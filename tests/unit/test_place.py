@@ -6,7 +6,7 @@ import pytest
 
 from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.mirrors.names import Rename, TopicNames
-from migrate_groups.mirrors.place import Counts, LogPart, Place, Status, find_place
+from migrate_groups.mirrors.place import CopyPart, Counts, LogPart, Method, Place, Status, find_place
 
 
 def part(text: str, start: int = 0, *, aborted: str = "") -> LogPart:
@@ -22,9 +22,17 @@ def part(text: str, start: int = 0, *, aborted: str = "") -> LogPart:
     )
 
 
+def copied(text: str, start: int = 0, *, is_cut_off: bool = False) -> CopyPart:
+    """Return a part of a copy with a record for each letter."""
+    made = part(text, start)
+    return CopyPart(
+        offsets=made.offsets, timestamps=made.timestamps, prints=made.prints, start=start, is_cut_off=is_cut_off
+    )
+
+
 def place(source: str, committed: int, copy: str, there: int | None = None, start: int = 0, at: int = 0) -> Place:
     """Return the place in a copy that begins at offset ``at``. The log was read from offset ``start`` on."""
-    return find_place(part(source, start), committed, part(copy, at), there)
+    return find_place(part(source, start), committed, copied(copy, at), there)
 
 
 @pytest.mark.parametrize(
@@ -55,10 +63,44 @@ def test_status_and_place(source, committed, copy, status, offset):
     assert bool(found.reason) is (status is not Status.EXACT)
 
 
+@pytest.mark.parametrize(
+    ("source", "committed", "copy", "status"),
+    [
+        ("abcdef", 3, "def", Status.EXACT),
+        ("abcdef", 3, "ef", Status.GONE),
+        ("abcdef", 3, "", Status.GONE),
+        ("abcded", 3, "d", Status.GONE),
+        ("abcded", 3, "ded", Status.GONE),
+        ("abcded", 3, "cded", Status.EXACT),
+        ("abcabc", 2, "ab", Status.GONE),
+    ],
+)
+def test_a_copy_whose_first_records_were_deleted(source, committed, copy, status):
+    """Without a record from before the commit, the first one must be the one after it, and no other like it."""
+    found = find_place(part(source), committed, copied(copy, 7, is_cut_off=True), None)
+    assert (found.status, found.offset is None) == (status, status is not Status.EXACT)
+
+
+@pytest.mark.parametrize(("copy", "status"), [("cd", Status.EXACT), ("d", Status.GONE)])
+def test_a_compacted_copy_whose_first_records_were_deleted(copy, status):
+    """A record that compaction may have removed may as well have been deleted with the others."""
+    found = find_place(part("abcd"), 2, copied(copy, 7, is_cut_off=True), None, compacted=True)
+    assert found.status is status
+
+
 def test_an_older_record_is_no_proof_that_the_last_one_before_the_commit_was_delivered():
     """With nothing read before the committed offset, the first record after it must be there."""
     assert place("def", 3, "abc", start=3).status is Status.NOT_MIRRORED
-    assert place("def", 3, "abcd", start=3) == Place(status=Status.EXACT, offset=3)
+    found = place("def", 3, "abcd", start=3)
+    assert (found.status, found.offset) == (Status.EXACT, 3)
+
+
+@pytest.mark.parametrize(("committed", "before", "after"), [(0, None, b"a"), (2, b"b", b"c"), (4, b"d", None)])
+@pytest.mark.parametrize(("compacted", "method"), [(False, Method.WALK), (True, Method.NEIGHBOURS)])
+def test_method_and_the_records_beside_the_committed_offset(committed, before, after, compacted, method):
+    """A place comes with how it was found, and with the fingerprints of the records beside the committed offset."""
+    found = find_place(part("abcd"), committed, copied("abcd"), None, compacted=compacted)
+    assert (found.method, found.before, found.after) == (method, before, after)
 
 
 def test_records_read_again_and_skipped_are_counted():
@@ -71,20 +113,20 @@ def test_records_read_again_and_skipped_are_counted():
 
 def test_copies_are_counted_and_a_copy_behind_is_not_skipped():
     """What comes again behind the group's offset is not skipped."""
-    assert place("abcdef", 3, "abcdefbcdef", 5).counts == Counts(again=2, skipped=0, copies=5)
+    assert place("abcdef", 3, "abcdefbcdef", 5).counts == Counts(again=3, skipped=0, copies=5)
     assert place("abcdef", 3, "abcdefbcdef", 9).counts == Counts(again=0, skipped=1, copies=5)
 
 
 def test_aborted_records_that_the_mirror_delivered_are_counted():
     """A mirror that reads uncommitted delivers aborted records; those from the place on are counted."""
     source = part("abXcdY.ef", aborted="XY")
-    found = find_place(source, 3, part("abXcdYef"), None)
+    found = find_place(source, 3, copied("abXcdYef"), None)
     assert (found.status, found.offset, found.counts.aborted) == (Status.EXACT, 3, 1)
 
 
 def test_aborted_records_that_the_mirror_left_out_do_not_matter():
     """A mirror that reads committed leaves aborted records out."""
-    found = find_place(part("abXcdY.ef", aborted="XY"), 3, part("abcdef"), None)
+    found = find_place(part("abXcdY.ef", aborted="XY"), 3, copied("abcdef"), None)
     assert (found.status, found.offset, found.counts.aborted) == (Status.EXACT, 2, 0)
 
 
@@ -100,7 +142,7 @@ def test_aborted_records_that_the_mirror_left_out_do_not_matter():
 )
 def test_compacted_topics(source, committed, copy, status, offset, reread):
     """In a compacted topic the place lies between two records that both logs have."""
-    found = find_place(part(source), committed, part(copy), None, compacted=True)
+    found = find_place(part(source), committed, copied(copy), None, compacted=True)
     assert (found.status, found.offset, found.reread) == (status, offset, reread)
 
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,6 +18,8 @@ from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.kafka import second_client, second_client_process
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.model.partitions import TopicPartition
+from tests.support.broker_world import until
+from tests.support.processes import children_of, gone
 
 
 class Child:
@@ -20,6 +28,9 @@ class Child:
     script: list[object]
     asked: list[str]
     ended: list[Child]
+
+    def __init__(self, program):
+        pass
 
     def answer(self, question, timeout):
         self.asked.append(msgspec.json.decode(question)["verb"])
@@ -33,7 +44,7 @@ class Child:
 def children(monkeypatch):
     """The class of the children, with an empty script."""
     Child.script, Child.asked, Child.ended = [], [], []
-    monkeypatch.setattr(second_client, "_Child", Child)
+    monkeypatch.setattr(second_client, "Child", Child)
     return Child
 
 
@@ -79,6 +90,47 @@ def test_an_error_of_one_group_does_not_affect_the_others(children):
     of_b = found["b"][ASKED[0]]
     assert of_b is not None
     assert of_b.offset == 9
+
+
+def test_a_closed_client_starts_no_child_again(children, monkeypatch):
+    """A thread that waits for an answer while another one closes the client gets an error, and starts no child."""
+    asked = second_client.SecondClient(CONFIG)
+    monkeypatch.setattr(children, "answer", lambda *_: asked.close())
+    started: list[Child] = []
+    monkeypatch.setattr(children, "__init__", lambda child, _: started.append(child))
+    with pytest.raises(ClusterUnavailable):
+        asked.committed("g", ASKED)
+    asked.start()
+    assert started == children.ended
+    assert len(started) == 1
+
+
+ASKING = """
+import sys
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.second_client import SecondClient
+from migrate_groups.model.partitions import TopicPartition
+second_client = SecondClient(ClientConfig(bootstrap_servers=sys.argv[1], timeout=600))
+second_client.committed("g", [TopicPartition("t", 0)])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells the children of a process")
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_the_child_ends_with_its_parent(end):
+    """A child that waits for a silent broker ends with its parent. Ctrl-C at a terminal reaches the parent alone."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(60)
+        command = [sys.executable, "-c", ASKING, f"127.0.0.1:{server.getsockname()[1]}"]
+        with subprocess.Popen(command, cwd=Path(__file__).parents[2]) as parent:
+            connection, _ = server.accept()
+            with connection:
+                (child,) = children_of(parent.pid)
+                groups = {os.getpgid(each) for each in (child, parent.pid, os.getpid())}
+                parent.send_signal(end)
+                parent.wait(60)
+                until(lambda: gone(child))
+    assert groups == {child, os.getpgid(0)}
 
 
 @pytest.mark.parametrize("groups", [1, 2])

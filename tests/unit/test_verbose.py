@@ -119,6 +119,9 @@ def test_a_level_that_the_caller_has_set_stays(monkeypatch):
 class Child:
     """A child process that answers no question."""
 
+    def __init__(self, program):
+        pass
+
     def answer(self, question, timeout):
         return None
 
@@ -128,7 +131,7 @@ class Child:
 
 def test_a_question_to_the_second_client_is_logged(monkeypatch, capsys):
     """A question to the second client is a line, also if its process died."""
-    monkeypatch.setattr(second_client, "_Child", Child)
+    monkeypatch.setattr(second_client, "Child", Child)
     with shown_logs(1), pytest.raises(ClusterUnavailable):
         second_client.SecondClient(CONFIG).committed("g", THREE)
     assert "s  OffsetFetch g: 3 partitions from the second client: failed: the second client" in capsys.readouterr().err
@@ -138,7 +141,7 @@ def test_a_question_to_the_second_client_is_logged(monkeypatch, capsys):
 def test_librdkafka_logs_only_if_asked(monkeypatch, verbose, debug):
     """The second client logs only with ``-vv``, and then without its configuration, in which secrets stand."""
     asked = []
-    monkeypatch.setattr(second_client, "_Child", Child)
+    monkeypatch.setattr(second_client, "Child", Child)
     monkeypatch.setattr(Child, "answer", lambda _, question, timeout: asked.append(question.decode()))
     with shown_logs(verbose), pytest.raises(ClusterUnavailable):
         second_client.SecondClient(CONFIG).committed("g", THREE)

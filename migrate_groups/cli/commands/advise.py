@@ -12,7 +12,7 @@ import typer
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import show, talk, warn_of_hidden_groups, warn_of_hidden_topics
+from migrate_groups.cli.console import show_as, talk, warn_of_hidden_groups, warn_of_hidden_topics
 from migrate_groups.cli.costs import CostsRequest, compare_after, measure
 from migrate_groups.cli.documents import check_stdout_is_free, print_document
 from migrate_groups.errors import UsageError
@@ -106,10 +106,7 @@ def advise(
         if not named:
             warn_of_hidden_groups(reader)
         warn_of_hidden_topics(reader)
-    if output_format == "json":
-        print_document(views.document(found))
-    else:
-        show(views.terminal(found, whole=bool(named)))
+    show_as(output_format, lambda: views.document(found), lambda: views.terminal(found, whole=bool(named)))
 
 
 def _write_spec(connection: Connection, group: str, output: Path, output_format: str) -> None:

@@ -13,8 +13,7 @@ import typer
 
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import show, talk
-from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.console import show_as, talk
 from migrate_groups.cli.progress import bar
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
@@ -22,7 +21,8 @@ from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.ports import GroupReader, OffsetsTopicReader
+    from migrate_groups.migration.log_ports import OffsetsTopicReader
+    from migrate_groups.migration.ports import GroupReader
     from migrate_groups.migration.reading.landing import Landing
     from migrate_groups.model.fence import Fence
     from migrate_groups.planning.execution import Execution
@@ -73,10 +73,7 @@ def audit(
         found = _prove(execution, groups, landed)
     from migrate_groups.show import audit as shown
 
-    if output_format == "json":
-        print_document(shown.document(found))
-    else:
-        show(shown.terminal(found))
+    show_as(output_format, lambda: shown.document(found), lambda: shown.terminal(found))
     if found.problems:
         raise HandOverBroken(f"{counted(found.problems, 'partition')} committed late, started elsewhere or went back")
     if found.undetermined:
@@ -97,6 +94,11 @@ def _check_fences(run_dir: Path, execution: Execution, fences: list[Fence]) -> N
     Records before the first fence are not judged. If the fence of an earlier run is missing, commits that the earlier
     run wrote may be before the first fence.
     """
+    if execution.translation is not None:
+        raise Undetermined(
+            f"the old group is on another cluster, {execution.translation.cluster_id}, and audit reads the commits of "
+            "one cluster only: reconcile compares the offsets with a later snapshot"
+        )
     of_earlier_runs = any(entry.own for entry in execution.entries)
     if not fences or (of_earlier_runs and len(fences) < 2):
         raise Undetermined(

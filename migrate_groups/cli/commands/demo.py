@@ -48,7 +48,7 @@ def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Leave Kafka running until Ctrl-C.")] = False,
     kafka_version: kafka_here.KafkaVersion = DEFAULT_VERSION,
     kafka_home: kafka_here.KafkaHome = None,
-    mirror: kafka_here.Mirror = None,
+    maven_mirror: kafka_here.MavenMirror = None,
     output_format: options.Format = "table",
 ) -> None:
     """Show a whole migration on a Kafka of this machine.
@@ -59,7 +59,7 @@ def demo(
     Example: migrate-groups demo --story overload
     """
     _empty_folder(output)
-    jars, java = find_kafka(version=kafka_version, home=kafka_home, mirror=mirror)
+    jars, java = find_kafka(version=kafka_version, home=kafka_home, maven_mirror=maven_mirror)
     from migrate_groups.demo.overload import DELAY_MS, Overload
     from migrate_groups.demo.story import Story
     from migrate_groups.sandbox.broker import start_sandbox

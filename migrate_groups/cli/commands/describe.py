@@ -9,8 +9,7 @@ import typer
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import show, talk, warn_of_hidden_groups, warn_of_hidden_topics
-from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.console import show_as, talk, warn_of_hidden_groups, warn_of_hidden_topics
 from migrate_groups.errors import UsageError
 
 
@@ -34,18 +33,16 @@ def describe(
     wanted = [] if all_groups else options.all_groups(groups, group)
     with connection.open_reader() as reader:
         from migrate_groups.migration.reading import groups as reading
+        from migrate_groups.migration.reading.status import with_time_lags
         from migrate_groups.show import groups as views
 
         clock = SystemClock()
         found = reading.list_groups(reader, clock) if all_groups else reading.describe(reader, wanted, clock)
         if time_lag:
-            found, remark = reading.with_time_lags(reader, found)
+            found, remark = with_time_lags(reader, found)
             if remark:
                 talk(f"warning: {remark}")
         if all_groups:
             warn_of_hidden_groups(reader)
         warn_of_hidden_topics(reader)
-    if output_format == "json":
-        print_document(views.describe_document(found))
-    else:
-        show(views.descriptions(found))
+    show_as(output_format, lambda: views.describe_document(found), lambda: views.descriptions(found))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 from migrate_groups.cli import options
 from migrate_groups.cli.console import load_table, talk
-from migrate_groups.cli.documents import check_stdout_is_free, print_document
+from migrate_groups.cli.documents import check_stdout_is_free, print_bytes, print_document
 from migrate_groups.errors import UsageError
 from migrate_groups.text import counted
 
@@ -37,12 +35,11 @@ def export(
     table = load_table(file)
     content, left_out = reset_csv.to_bytes(table)
     if to_stdout:
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
+        print_bytes(content)
     else:
         write_whole(output, lambda stream: stream.write(content), replace=force)
     if output_format == "json":
-        from migrate_groups.show.documents import ExportDocument
+        from migrate_groups.show.file_documents import ExportDocument
 
         print_document(ExportDocument(output=output, exported=len(table) - left_out, left_out=left_out))
     talk(f"{counted(len(table) - left_out, 'partition')} exported, {left_out:,} without a commit left out")

@@ -46,7 +46,7 @@ def filter_rows(
     selected = select(table, selection)
     save_table(selected, output, force=force)
     if output_format == "json":
-        from migrate_groups.show.documents import FilterDocument
+        from migrate_groups.show.file_documents import FilterDocument
 
         print_document(FilterDocument.of(output, table, selected))
     talk(f"{counted(len(selected), 'partition')} of {len(table):,} kept")

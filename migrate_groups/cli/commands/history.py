@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Collection
-from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import show, talk
-from migrate_groups.cli.documents import print_document
-from migrate_groups.cli.landing import Landed, land_log, new_folder, save_log_ends
+from migrate_groups.cli.console import show_as, talk
+from migrate_groups.cli.landing import lag_over_time, land_log, new_folder
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.snapshots.times import parse_span
 
-if TYPE_CHECKING:
-    from migrate_groups.spark.offsets_topic.history_job import History
-
 _TABLE, _PAGE = "history.parquet", "history.html"
-
-
-class HistoryRequest(NamedTuple):
-    """The input of `history`.
-
-    groups: the consumer groups; empty: all groups. every: the time between two points of the history. log: the folder
-    for the copied log of ``__consumer_offsets``. out: the new folder for the table and the page.
-    """
-
-    groups: list[str]
-    every: timedelta
-    log: Path
-    out: Path
 
 
 def history(
@@ -68,42 +48,15 @@ def history(
     """
     require_spark()
     named = sorted({*(groups or []), *(group or [])})
-    asked = HistoryRequest(options.all_groups(named, None) if named else [], parse_span(every, "--every"), log, output)
+    wanted, step = options.all_groups(named, None) if named else [], parse_span(every, "--every")
     from migrate_groups.files.safe_write import write_whole
     from migrate_groups.show import history as shown
 
-    with new_folder(asked.out):
+    with new_folder(output):
         with connection.open_offsets_topic() as opened:
-            landed = land_log(opened, asked.groups, asked.log)
-        found = _run(connection, asked, landed)
-        write_whole(asked.out / _PAGE, lambda file: file.write(shown.page(found).encode()))
-    if output_format == "json":
-        print_document(shown.document(found))
-    else:
-        show(shown.terminal(found))
-    talk(f"{_TABLE} and {_PAGE} written to {asked.out}")
-
-
-def _run(connection: Connection, asked: HistoryRequest, landed: Landed) -> History:
-    """Start Spark, write the table of the history to ``asked.out``, and return the history."""
-    with (
-        tempfile.TemporaryDirectory(prefix="migrate-groups-") as scratch,
-        spark_here(landed.landing.offsets) as spark,
-    ):
-        from migrate_groups.spark.offsets_topic.history_job import run_history
-
-        def log_ends(partitions: Collection[tuple[str, int]], moments: Collection[datetime]) -> str:
-            path = Path(scratch) / "log_ends.parquet"
-            with connection.open_reader() as reader:
-                save_log_ends(reader, partitions, moments, landed, path)
-            return str(path)
-
-        return run_history(
-            spark,
-            landed.files,
-            log_ends,
-            groups=asked.groups,
-            every=asked.every,
-            now=landed.taken_at,
-            out=asked.out / _TABLE,
-        )
+            landed = land_log(opened, wanted, log)
+        with spark_here(landed.landing.offsets) as spark, connection.open_reader() as reader:
+            found = lag_over_time(spark, reader, landed, groups=wanted, every=step, out=output / _TABLE)
+        write_whole(output / _PAGE, lambda file: file.write(shown.page(found).encode()))
+    show_as(output_format, lambda: shown.document(found), lambda: shown.terminal(found))
+    talk(f"{_TABLE} and {_PAGE} written to {output}")

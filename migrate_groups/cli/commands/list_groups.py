@@ -9,8 +9,7 @@ import typer
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import show, warn_of_hidden_groups, warn_of_hidden_topics
-from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.console import show_as, warn_of_hidden_groups, warn_of_hidden_topics
 
 
 def list_groups(
@@ -50,7 +49,4 @@ def list_groups(
         found = groups.list_groups(reader, SystemClock(), topics=patterns, states=state or ())
         warn_of_hidden_groups(reader)
         warn_of_hidden_topics(reader)
-    if output_format == "json":
-        print_document(views.list_document(found))
-    else:
-        show(views.listing(found))
+    show_as(output_format, lambda: views.list_document(found), lambda: views.listing(found))

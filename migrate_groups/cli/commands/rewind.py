@@ -153,7 +153,7 @@ def rewind(
     talk(replay.decisions(result.decisions), *_left_out(result, selection))
     save_table(result.snapshot, output, force=force)
     if output_format == "json":
-        from migrate_groups.show.documents import RewindDocument
+        from migrate_groups.show.file_documents import RewindDocument
 
         time = rfc_3339(target.moment) if isinstance(target, ToTime) else None
         print_document(RewindDocument.of(output, time, result))

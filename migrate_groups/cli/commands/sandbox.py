@@ -1,7 +1,8 @@
-"""The command that runs a Kafka on this machine: sandbox."""
+"""The command that runs a Kafka on this machine, or two and a mirror between them: sandbox."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,8 @@ import typer
 from migrate_groups.cli import kafka_here, options
 from migrate_groups.cli.console import show, talk
 from migrate_groups.cli.documents import print_document
-from migrate_groups.cli.kafka_here import find_kafka
+from migrate_groups.cli.kafka_here import find_kafka, find_mirror_maker
+from migrate_groups.errors import UsageError
 from migrate_groups.sandbox.versions import DEFAULT_VERSION
 
 if TYPE_CHECKING:
@@ -21,43 +23,80 @@ if TYPE_CHECKING:
 def sandbox(
     kafka_version: kafka_here.KafkaVersion = DEFAULT_VERSION,
     kafka_home: kafka_here.KafkaHome = None,
-    mirror: kafka_here.Mirror = None,
+    maven_mirror: kafka_here.MavenMirror = None,
     brokers: Annotated[
         int, typer.Option("--brokers", min=1, max=9, help="How many brokers. Of three, any one may fail and come back.")
     ] = 1,
+    mirror: Annotated[
+        bool,
+        typer.Option(
+            "--mirror",
+            help="Run two clusters, and a MirrorMaker 2 that copies topics and groups from the first to the second.",
+        ),
+    ] = False,
     output_format: options.Format = "table",
 ) -> None:
     """Run a Kafka on this machine until Ctrl-C.
 
-    Its data is deleted when it ends. The first line on stdout is its address. It needs Java 17 or later.
+    Its data is deleted when it ends. The first line on stdout is its address; with --mirror the second line is that of
+    the other cluster. It needs Java 17 or later.
 
     Example: migrate-groups sandbox
     """
-    jars, java = find_kafka(version=kafka_version, home=kafka_home, mirror=mirror)
+    if mirror and brokers > 1:
+        raise UsageError("--mirror runs two clusters of one broker each: leave out --brokers")
+    kafka, java = find_kafka(version=kafka_version, home=kafka_home, maven_mirror=maven_mirror)
+    if mirror:
+        maker = find_mirror_maker(kafka, java, home=kafka_home, maven_mirror=maven_mirror)
+        from migrate_groups.sandbox.mirrored import start_mirrored
+
+        talk(f"starting two Kafka {kafka.version} and a MirrorMaker 2")
+        with start_mirrored(kafka, maker, java=java) as both:
+            source, target = both.source.bootstrap_servers, both.target.bootstrap_servers
+            talk(
+                "MirrorMaker 2 copies from the first cluster to the second, from some 20 s on, until you press Ctrl-C; "
+                "all data goes with them. In another terminal, say:",
+                f"  migrate-groups compare GROUP --bootstrap-server {source} --to-bootstrap-server {target}",
+            )
+            _run(_document(both.source, kafka.version, both.target), output_format, both.wait)
+        return
     from migrate_groups.sandbox.broker import start_sandbox
 
-    talk(f"starting Kafka {jars.version} (the very first start takes some seconds more)")
-    with start_sandbox(jars, java=java, brokers=brokers) as kafka:
-        for node in kafka.nodes if brokers > 1 else ():
+    talk(f"starting Kafka {kafka.version} (the very first start takes some seconds more)")
+    with start_sandbox(kafka, java=java, brokers=brokers) as running:
+        for node in running.nodes if brokers > 1 else ():
             talk(f"broker {node.node_id} is {node.bootstrap_servers}, process {node.pid}")
         talk(
-            f"Kafka {jars.version} runs until you press Ctrl-C; its data goes with it. In another terminal, say:",
-            f"  migrate-groups snapshot GROUP -o before.csv --bootstrap-server {kafka.bootstrap_servers}",
+            f"Kafka {kafka.version} runs until you press Ctrl-C; its data goes with it. In another terminal, say:",
+            f"  migrate-groups snapshot GROUP -o before.csv --bootstrap-server {running.bootstrap_servers}",
         )
-        document = _document(kafka, jars.version) if output_format == "json" else None
-        # Ctrl-C is the way to stop the sandbox, so once the address is printed, an interrupt is not a failure.
-        with suppress(KeyboardInterrupt):
-            if document is None:
-                show(kafka.bootstrap_servers)
-            else:
-                print_document(document)
-            kafka.wait()
+        _run(_document(running, kafka.version, None), output_format, running.wait)
 
 
-def _document(kafka: Sandbox, version: str) -> SandboxDocument:
+def _run(document: SandboxDocument, output_format: str, wait: Callable[[], None]) -> None:
+    """Print the addresses, and wait for Ctrl-C.
+
+    Ctrl-C is no failure, because it is the way to stop the sandbox.
+    """
+    with suppress(KeyboardInterrupt):
+        if output_format == "json":
+            print_document(document)
+        else:
+            show(document.bootstrap_servers)
+            if document.target_bootstrap_servers is not None:
+                show(document.target_bootstrap_servers)
+        wait()
+
+
+def _document(kafka: Sandbox, version: str, target: Sandbox | None) -> SandboxDocument:
     from migrate_groups.show.documents import Broker, SandboxDocument
 
     brokers = tuple(
         Broker(node_id=node.node_id, bootstrap_servers=node.bootstrap_servers, pid=node.pid) for node in kafka.nodes
     )
-    return SandboxDocument(bootstrap_servers=kafka.bootstrap_servers, kafka_version=version, brokers=brokers)
+    return SandboxDocument(
+        bootstrap_servers=kafka.bootstrap_servers,
+        target_bootstrap_servers=None if target is None else target.bootstrap_servers,
+        kafka_version=version,
+        brokers=brokers,
+    )

@@ -49,7 +49,7 @@ def snapshot(
         warn_of_hidden_topics(reader)
     save_table(taken, output, force=force)
     if output_format == "json":
-        from migrate_groups.show.documents import SnapshotDocument
+        from migrate_groups.show.file_documents import SnapshotDocument
 
         print_document(SnapshotDocument.of(output, taken))
     talk(f"{counted(len(taken), 'partition')} of {some(wanted)} written to {options.name_of(output)}")

@@ -75,7 +75,7 @@ def split(
     save_table(result, output, force=force)
     others = [group for group in table.groups() if group not in (wanted.source, None)]
     if output_format == "json":
-        from migrate_groups.show.documents import SplitDocument
+        from migrate_groups.show.file_documents import SplitDocument
 
         print_document(SplitDocument.of(output, wanted.source, coverage, others, result))
     left_out = f"; left out: rows of {some(others)}" if others else ""

@@ -84,7 +84,7 @@ def value(found: ChangeJson) -> Change:
 
 
 def committed(found: CommittedJson | None) -> CommittedOffset | None:
-    """Return the committed offset in a `CommittedJson`; None for None, which is JSON's null: no committed offset."""
+    """Return the committed offset in a `CommittedJson`. None, which is null in JSON, means no committed offset."""
     if found is None:
         return None
     return CommittedOffset(offset=found.offset, leader_epoch=found.leader_epoch, metadata=found.metadata)

@@ -1,4 +1,4 @@
-"""Assertions: JSON Web Tokens with which a client shows a token server who it is (RFC 7523)."""
+"""Make assertions: signed JSON Web Tokens that prove a client's identity to an OAuth token server (RFC 7523)."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ ALGORITHMS = ("RS256", "ES256")
 
 
 class Assertion(Protocol):
-    """An assertion, which is made or read anew for each request."""
+    """The source of an assertion. It is asked again for each request to the token server."""
 
     def text(self) -> str:
-        """Return the assertion. Raises `NoToken`."""
+        """Return the assertion, a JSON Web Token. Raises `NoToken` if a file can't be read or the key can't be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssertionFile:
-    """A file with an assertion that something else renews."""
+    """A file that contains an assertion, which another program renews."""
 
     path: str
 
     def text(self) -> str:
-        """Return the content of the file. Raises `NoToken`."""
+        """Return the content of the file. Raises `NoToken` if the file can't be read."""
         return _read(self.path, "sasl.oauthbearer.assertion.file").strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedAssertion:
-    """An assertion that is signed here; the files are read anew each time.
+    """An assertion that this process signs; the key and the template are read from their files each time.
 
-    claims: those of the properties (aud, iss, sub). lifetime, back_dated: seconds from now to ``exp`` and from ``nbf``
-    to now. template: a JSON file with further ``header`` and ``payload`` values. with_id: whether there is a ``jti``.
+    key_file: a private key in PEM. claims: the claims ``aud``, ``iss`` and ``sub`` that the properties set. lifetime:
+    the seconds from now to the claim ``exp``. back_dated: the seconds from the claim ``nbf`` to now. with_id: whether
+    to add the claim ``jti``. template: a JSON file with the objects ``header`` and ``payload``, whose values are added.
     """
 
     key_file: str
@@ -51,12 +52,15 @@ class SignedAssertion:
     template: str | None = None
 
     def text(self) -> str:
-        """Return a new assertion. Raises `NoToken`."""
+        """Return a new assertion.
+
+        Raises `NoToken` if a file can't be read, or if the key does not fit the algorithm.
+        """
         of_file = self._of_template()
         at = int(now())
         own = {"iat": at, "exp": at + self.lifetime, "nbf": at - self.back_dated}
         own_id = {"jti": str(uuid.uuid4())} if self.with_id else {}
-        # In Kafka's order: what is made here replaces what the file says, and that replaces the properties.
+        # Kafka's order: values that are computed here replace those of the file, and these replace the properties.
         header = of_file["header"] | {"alg": self.algorithm, "typ": "JWT"}
         payload = {**self.claims, **of_file["payload"], **own, **own_id}
         signed = f"{_encoded(header)}.{_encoded(payload)}"

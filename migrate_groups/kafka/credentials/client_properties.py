@@ -1,4 +1,4 @@
-"""Interpret the properties of a ``--command-config`` file of Kafka's tools for both Python clients."""
+"""Translate Kafka's client properties (the file of ``--command-config``) into settings for both Python clients."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ class ClientProperties(NamedTuple):
 
 
 def understand(properties: Mapping[str, str], bootstrap_servers: str | None = None) -> ClientProperties:
-    """Return the connection settings for which these client properties stand, and the keys that have no effect here.
+    """Return the connection settings of these client properties, and the keys that have no effect here.
 
-    bootstrap_servers: addresses that are used in place of ``bootstrap.servers``. Raises `InvalidInput` if a property is
-    wrong or not supported; its message never quotes a secret. Raises `MissingDependency` if a login needs an extra.
+    bootstrap_servers: the addresses to use instead of the property ``bootstrap.servers``.
+
+    Raises `InvalidInput` if a property is wrong or not supported; its message never quotes a secret. Raises
+    `MissingDependency` if a login needs an extra that is not installed.
     """
     given = Given(properties)
     protocol = given.take("security.protocol", "PLAINTEXT").upper()

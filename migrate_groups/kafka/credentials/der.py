@@ -4,11 +4,14 @@ from __future__ import annotations
 
 
 class Damaged(Exception):
-    """A content is not what its format demands, for instance because it was cut."""
+    """The content is not valid in its format, for instance because it was cut off."""
 
 
 def children(content: bytes) -> list[tuple[int, bytes]]:
-    """Return the tag and the value of each element of a DER content. Raises `Damaged` if its elements don't fill it."""
+    """Return the tag and the value of each element in a DER content.
+
+    Raises `Damaged` if the content is not a sequence of whole elements.
+    """
     found, at = [], 0
     while at < len(content):
         length, begin = _length(content, at + 1)
@@ -20,7 +23,10 @@ def children(content: bytes) -> list[tuple[int, bytes]]:
 
 
 def fields(content: bytes, *tags: int) -> list[bytes]:
-    """Return the values of the first elements of a DER content. Raises `Damaged` if they do not have these tags."""
+    """Return the values of the first elements of a DER content, one for each of ``tags``.
+
+    Raises `Damaged` if the content is not valid, or if these elements do not have these tags.
+    """
     found = children(content)[: len(tags)]
     if [tag for tag, _ in found] != list(tags):
         raise Damaged
@@ -28,7 +34,7 @@ def fields(content: bytes, *tags: int) -> list[bytes]:
 
 
 def _length(content: bytes, at: int) -> tuple[int, int]:
-    """Return a length, and where the value begins that has it."""
+    """Return the length that is encoded at a position, and the position after it, where the value begins."""
     first = content[at] if at < len(content) else 0x80
     if first < 0x80:
         return first, at + 1

@@ -1,18 +1,20 @@
-"""Parse client properties (Java properties), and hand them out one by one under Kafka's own names.
+"""Parse client properties (Java properties), and look them up under Kafka's names.
 
-librdkafka's spelling is understood too where it means exactly one of Kafka's own properties.
+A property in librdkafka's spelling is also accepted if it means the same as one of Kafka's properties.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.text import did_you_mean
+from migrate_groups.files.read import read_bytes, status
+from migrate_groups.text import did_you_mean, is_unicode
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-# librdkafka's spelling of a property, as in files of kcat and confluent-kafka; and Kafka's own, with the same meaning.
+# librdkafka's name of a property (as in files of kcat and confluent-kafka), and Kafka's name of the same property.
 _LIBRDKAFKA = {
     "metadata.broker.list": "bootstrap.servers",
     "sasl.mechanisms": "sasl.mechanism",
@@ -24,7 +26,7 @@ _LIBRDKAFKA = {
     "ssl.certificate.pem": "ssl.keystore.certificate.chain",
     "ssl.key.pem": "ssl.keystore.key",
 }
-# By property, the values that name what this package does anyway, so that setting them changes nothing.
+# For each property the values that this package uses anyway. They have no effect, so no warning is needed.
 _AS_HERE = {
     "enable.ssl.certificate.verification": {"true"},
 }
@@ -79,7 +81,25 @@ _HARMLESS = frozenset(
         *("TLS", "JKS", "PKCS12", "PEM", "BCFKS", "BKS", "JCEKS", "UBER", *PROTOCOLS),
     )
 )
+# Only keys of this form are shown. If line ends of a PEM key are not escaped, its lines are read as keys, as in Java.
+_SHOWN = re.compile(r"[a-z][a-z0-9._-]{0,99}|[A-Za-z.]{1,40} in sasl\.jaas\.config")
+_BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_MOST_BYTES = 1_000_000
 _ANOTHER = re.compile(r"(?:sasl|ssl|security|bootstrap)\.[a-z][a-z.]*[ \t]*[=:]")
+
+
+def load_properties(path: Path) -> dict[str, str]:
+    """Return the keys and values of a client.properties file. It is read as ISO 8859-1, as Java does.
+
+    Raises `InvalidInput` if the file can't be read, is too large, begins with a byte order mark, or can't be parsed.
+    """
+    found = status(path)
+    if found is not None and found.st_size > _MOST_BYTES:
+        raise InvalidInput(f"{path} is larger than {_MOST_BYTES:,} bytes: name a client.properties file")
+    content = read_bytes(path)
+    if content.startswith(_BYTE_ORDER_MARKS):
+        raise InvalidInput(f"{path} begins with a byte order mark, with which Java can't read it: save it without one")
+    return parse_properties(content.decode("latin-1"), str(path))
 
 
 def parse_properties(text: str, where: str) -> dict[str, str]:
@@ -99,7 +119,7 @@ def parse_properties(text: str, where: str) -> dict[str, str]:
     for key, value in found.items():
         if key != "sasl.jaas.config" and _ANOTHER.search(value):
             raise InvalidInput(
-                f"{where}: the value of {key} contains another property: remove the \\ at the end of its line"
+                f"{where}: the value of {_shown(key)} contains another property: remove the \\ at the end of its line"
             )
     return found
 
@@ -112,7 +132,8 @@ def is_secret(key: str) -> bool:
 def similar_property(key: str) -> str:
     """Return ``did you mean …?`` with the known properties that an unknown one resembles; empty if there is none.
 
-    Only a slip of the pen counts, because the names of many properties of Kafka are alike; and a prefix of a framework.
+    The key must be almost equal to a known one, because the names of many of Kafka's properties are alike. Or it must
+    be a known one after the prefix of a framework, such as ``spring.kafka.properties.``.
     """
     known = {*_READ, *_LIBRDKAFKA}
     if key in known:
@@ -123,12 +144,15 @@ def similar_property(key: str) -> str:
 
 
 class Given:
-    """The properties of a file; it remembers which of them were not used.
+    """Client properties or JAAS options, by their names in Kafka. It keeps track of the keys that were not used.
 
-    A key in librdkafka's spelling is read as Kafka's own. Raises `InvalidInput` if both are given and differ.
+    A key in librdkafka's spelling is treated as Kafka's. Raises `InvalidInput` if both are given with different values,
+    or if a value can't be encoded as UTF-8, because it can't be sent to a broker then.
     """
 
     def __init__(self, values: Mapping[str, str]) -> None:
+        if wrong := [_shown(key) for key, value in values.items() if not is_unicode(value)]:
+            raise InvalidInput(f"the value of {wrong[0]} is not UTF-8, or has half of a character: write it anew")
         self._written = {_LIBRDKAFKA[key]: key for key in values if key in _LIBRDKAFKA}
         for key, written in self._written.items():
             if values.get(key, values[written]) != values[written]:
@@ -139,31 +163,45 @@ class Given:
         self._unused = dict.fromkeys(values.keys() - used_anyway)
 
     def take(self, key: str, default: str = "") -> str:
-        """Return a value without white space around it, and mark it as used."""
+        """Return the value of a key without white space around it, and mark the key as used."""
         self._unused.pop(key, None)
         return self._values.get(key, default).strip()
 
     def value(self, key: str) -> str:
-        """Return a value without white space around it, and do not mark it as used."""
+        """Return the value of a key without white space around it, and leave the key marked as it is."""
         return self._values.get(key, "").strip()
 
     def written(self, key: str) -> str:
-        """Return the key as it is written in the file."""
+        """Return a key of Kafka in the spelling that the file has."""
         return self._written.get(key, key)
 
     def take_all(self, prefix: str) -> dict[str, str]:
-        """Return the values of all keys that begin with ``prefix``, by the rest of the key; mark them as used."""
+        """Return the values of all keys that begin with ``prefix``, and mark these keys as used.
+
+        The result's keys are without the prefix.
+        """
         return {key.removeprefix(prefix): self.take(key) for key in self._values if key.startswith(prefix)}
 
     def add_unused(self, keys: Iterable[str]) -> None:
-        """Add keys that were not used."""
+        """Mark these keys as not used."""
         self._unused |= dict.fromkeys(keys)
 
     def not_used(self) -> tuple[str, ...]:
-        """Return the keys of the given client properties that nothing has read yet, sorted."""
-        return tuple(sorted(map(self.written, self._unused)))
+        """Return the keys that are marked as not used, sorted, in the spelling that the file has.
+
+        A key that may contain a secret is replaced by a text.
+        """
+        return tuple(sorted({_shown(self.written(key)) for key in self._unused}))
+
+
+def _shown(key: str) -> str:
+    return (
+        key
+        if _SHOWN.fullmatch(key)
+        else "a line that is not a property (does the line before it lack a \\ at its end?)"
+    )
 
 
 def told(value: str) -> str:
-    """Return a property's value for an error message; ``an unknown value`` if it may be a secret."""
+    """Return a property's value for an error message, or ``an unknown value`` if it may be a secret."""
     return value if value in _HARMLESS else "an unknown value"

@@ -1,7 +1,7 @@
-"""Read Java's own keystore format, JKS: certificates as they are, private keys once they are decrypted.
+"""Read keystores in Java's format JKS, and decrypt their private keys.
 
-The format is that of the JDK's ``sun.security.provider.JavaKeyStore``: a header, entries, and a SHA-1 of the password
-and all before it. All numbers are big-endian, and all texts in Java's modified UTF-8.
+The format is that of the JDK's ``sun.security.provider.JavaKeyStore``: a header, the entries, and a SHA-1 hash of the
+password and of all bytes before it. All numbers are big-endian. Texts are in Java's modified UTF-8.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import NamedTuple
 from migrate_groups.kafka.credentials.der import Damaged, fields
 
 MAGIC = b"\xfe\xed\xfe\xed"
-_DIGEST = 20  # bytes of a SHA-1
+_DIGEST = 20  # the bytes of a SHA-1 hash
 _PROTECTED = bytes.fromhex("2b060104012a02110101")  # 1.3.6.1.4.1.42.2.17.1.1: how JKS encrypts a private key
 
 
 class WrongPassword(Exception):
-    """A password does not fit, or what it protects was changed."""
+    """The password is wrong, or the protected content was changed."""
 
 
 class Entry(NamedTuple):
-    """A trusted certificate, or a private key (still encrypted) with its certificate chain; certificates are DER."""
+    """A trusted certificate, or a private key (still encrypted) with its certificate chain. Certificates are DER."""
 
     alias: str
     certificates: tuple[bytes, ...]
@@ -31,9 +31,9 @@ class Entry(NamedTuple):
 
 
 def entries(content: bytes, password: str | None) -> list[Entry]:
-    """Return the entries of a JKS store; without a password, its integrity is not verified, as in Java.
+    """Return the entries of a JKS store. Without a password its integrity is not verified, as in Java.
 
-    Raises `WrongPassword`, or `Damaged` if the content is not a whole JKS store.
+    Raises `WrongPassword`; `Damaged` if the content is not a whole JKS store.
     """
     if password is not None:
         expected = hashlib.sha1(_characters(password) + b"Mighty Aphrodite" + content[:-_DIGEST]).digest()  # noqa: S324
@@ -50,7 +50,10 @@ def entries(content: bytes, password: str | None) -> list[Entry]:
 
 
 def decrypted(encrypted_key: bytes, password: str) -> bytes:
-    """Return a private key as PKCS #8 (DER). Raises `WrongPassword` or `Damaged`."""
+    """Decrypt a private key of a JKS store, and return it as PKCS #8 (DER).
+
+    Raises `WrongPassword`; `Damaged` if the key is not encrypted as JKS does it.
+    """
     (key,) = fields(encrypted_key, 0x30)
     algorithm, protected = fields(key, 0x30, 0x04)
     if fields(algorithm, 0x06) != [_PROTECTED]:
@@ -96,7 +99,7 @@ def _certificate(reader: _Reader, version: int) -> bytes:
 
 
 class _Reader:
-    """Takes bytes from the front of a content. Raises `Damaged` beyond its end."""
+    """Reads a content from its beginning. Its methods raise `Damaged` if too few bytes are left."""
 
     def __init__(self, content: bytes) -> None:
         self._content, self._at = content, 0

@@ -1,8 +1,12 @@
-"""Hand a login to kafka-python. Its classes are imported here alone, because that takes long."""
+"""Classes through which kafka-python logs in with OAuth tokens or with Kerberos.
+
+They are in a module of their own, because the imports from kafka-python take long and few logins need them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from kafka.errors import SaslAuthenticationFailedError
@@ -14,14 +18,17 @@ from migrate_groups.errors import ClusterUnavailable
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
-    """Gives kafka-python the token of a login for each connection; ``extensions`` are sent with it."""
+    """Gives kafka-python an OAuth token for each connection.
+
+    fetch: returns a valid token. extensions: the SASL extensions to send with it (KIP-342).
+    """
 
     def __init__(self, fetch: Callable[[], str], extensions: Mapping[str, str]) -> None:
         super().__init__()
         self._fetch, self._extensions = fetch, extensions
 
     def token(self) -> str:
-        """Return a valid token. Raises `SaslAuthenticationFailedError` with the reason why there is none."""
+        """Return a valid token. Raises `SaslAuthenticationFailedError`, with the reason, if there is none."""
         try:
             return self._fetch()
         except ClusterUnavailable as error:
@@ -33,23 +40,42 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-pytho
 
 
 class _Gssapi(SaslMechanismGSSAPI):  # type: ignore[misc]
-    """Logs in with the tickets of our login; kafka-python's own class takes only the default ticket cache."""
+    """Logs in with the tickets of a `Kerberos` login; kafka-python's own class uses only the default ticket cache."""
 
     def __init__(self, **config: Any) -> None:
         login: Any = config.get("sasl_kerberos_name")
-        if not hasattr(login, "context"):
-            super().__init__(**config)  # another program's client in this process
+        if not hasattr(login, "begin"):
+            super().__init__(**config)  # a client in this process that does not belong to this package
             return
         self._is_done = self._is_authenticated = False
-        try:
-            self.auth_id, self._client_ctx = login.context(config["host"])
-            self._next_token = self._client_ctx.step(None)
-        except ClusterUnavailable as error:
-            raise SaslAuthenticationFailedError(str(error)) from error
-        except Exception as error:  # gssapi's errors have no common class outside of gssapi
-            raise SaslAuthenticationFailedError(" ".join(str(error).split())) from error
+        with _refused():
+            self.auth_id, self._client_ctx, self._next_token = login.begin(config["host"])
+
+    def receive(self, auth_bytes: bytes) -> None:
+        """Process the broker's answer."""
+        with _refused():
+            super().receive(auth_bytes)
+
+    def auth_details(self) -> str:
+        """Return a text for the log. kafka-python's own method uses a context that may have expired since."""
+        return f"Authenticated to {self.auth_id} via SASL / GSSAPI"
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Turn any error of the block into `SaslAuthenticationFailedError`.
+
+    Every exception is caught, because the errors of gssapi have no common class that can be named without importing it.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise SaslAuthenticationFailedError(" ".join(str(error).split())) from error
 
 
 def use_our_gssapi() -> None:
-    """Have kafka-python log in with our class, if it gets a login of ours."""
+    """Make kafka-python use `_Gssapi` for the mechanism GSSAPI.
+
+    Clients without a `Kerberos` login keep its own class.
+    """
     register_sasl_mechanism("GSSAPI", _Gssapi, overwrite=True)

@@ -1,6 +1,6 @@
-"""SASL GSSAPI (Kerberos) for kafka-python, with the ticket cache or keytab of JAAS. It needs the extra ``kerberos``.
+"""SASL GSSAPI (Kerberos) for kafka-python, with a ticket cache or a keytab. It needs the extra ``kerberos``.
 
-confluent-kafka's wheel for Linux has no GSSAPI, so that the second client can't log in.
+The second client can't log in this way, because confluent-kafka's wheel for Linux has no GSSAPI.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ _WITHOUT_EFFECT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kerberos:
-    """A login with Kerberos tickets: those that a keytab gets, or those of a cache.
+    """A login with Kerberos tickets, from a keytab or from a ticket cache.
 
-    client: the principal, or None for that of the cache. ticket_cache: a file, or None for the default cache.
+    service: the name of the brokers' service principal, such as ``kafka``. client: the client's principal; None: that
+    of the ticket cache. keytab: the path of a keytab; None: a ticket cache is used. ticket_cache: the path of the
+    cache; None: the default cache.
     """
 
     mechanism = "GSSAPI"
@@ -34,24 +36,27 @@ class Kerberos:
 
     @property
     def principal(self) -> str:
-        """A description of the principal, because only the brokers know how they shorten it."""
+        """A description of the principal.
+
+        Its name in Kafka's ACLs is not known, because the brokers shorten it by their rules.
+        """
         return f"Kerberos principal {self.client}" if self.client else "the Kerberos principal of the ticket cache"
 
     def kafka_python(self) -> dict[str, Any]:
-        """Return this login as kafka-python's properties."""
+        """Return this login as configuration for kafka-python."""
         from migrate_groups.kafka.credentials.kafka_python_login import use_our_gssapi
 
         use_our_gssapi()
         return {"sasl_kerberos_name": self}
 
     def confluent(self) -> dict[str, Any]:
-        """Raise `ClusterUnavailable`, because confluent-kafka can't log in so."""
+        """Raise `ClusterUnavailable`, because confluent-kafka can't log in with Kerberos."""
         raise ClusterUnavailable(f"the second client can't log in: {NO_SECOND_CLIENT}")
 
-    def context(self, host: str) -> tuple[str, Any]:
-        """Return the name of the service on a host, and the security context of a login to it.
+    def begin(self, host: str) -> tuple[str, Any, bytes]:
+        """Begin a login: return the name of the service on a broker's host, the security context, and its first token.
 
-        Raises `ClusterUnavailable` if there is no ticket.
+        The tickets are read again each time. Raises `ClusterUnavailable` if there is no ticket, or if it has expired.
         """
         import gssapi
 
@@ -62,16 +67,18 @@ class Kerberos:
             client = gssapi.Name(self.client, gssapi.NameType.kerberos_principal) if self.client else None
             credentials = gssapi.Credentials(name=client, usage="initiate", store=store or None)
             name = gssapi.Name(service, gssapi.NameType.hostbased_service).canonicalize(gssapi.MechType.kerberos)
-            return service, gssapi.SecurityContext(name=name, creds=credentials, usage="initiate")
+            context = gssapi.SecurityContext(name=name, creds=credentials, usage="initiate")
+            return service, context, context.step(None)
         except gssapi.exceptions.GSSError as error:
             cure = "check the keytab and its principal" if self.keytab else "run kinit"
-            raise ClusterUnavailable(f"no Kerberos ticket ({' '.join(str(error).split())}): {cure}") from error
+            raise ClusterUnavailable(f"no valid Kerberos ticket ({' '.join(str(error).split())}): {cure}") from error
 
 
 def kerberos(given: Given, options: Given) -> Kerberos:
-    """Return the login of Java's Krb5LoginModule, or of librdkafka's properties.
+    """Return the login that the JAAS options of Java's Krb5LoginModule or librdkafka's properties describe.
 
-    Raises `MissingDependency` without the extra.
+    given: the client properties. options: the JAAS options. Raises `MissingDependency` if the extra ``kerberos`` is not
+    installed.
     """
     if importlib.util.find_spec("gssapi") is None:
         raise MissingDependency(f"Kerberos needs a package that is not installed: {INSTALL_KERBEROS}")

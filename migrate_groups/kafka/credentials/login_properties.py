@@ -1,4 +1,4 @@
-"""Read the SASL properties: the mechanism, and the login for it."""
+"""Read the SASL properties: the mechanism, and the login for this mechanism."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _MSK_HANDLER = "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler"
 
 
 def login(given: Given, bootstrap_servers: str) -> Password | OAuth | Kerberos:
-    """Return the login that these properties mean. Raises `InvalidInput`.
+    """Return the login that these client properties describe.
 
-    bootstrap_servers: the addresses of the brokers, because their names have the region of AWS MSK.
+    bootstrap_servers: the addresses of the brokers; with AWS MSK, their names contain the region. Raises
+    `InvalidInput`; `MissingDependency` if the login needs an extra that is not installed.
     """
     if not given.value("sasl.mechanism") and not given.value("sasl.jaas.config"):
         raise InvalidInput(f"sasl.mechanism is not set: set it to one of {', '.join(_LOGIN_MODULES)}")
@@ -72,7 +73,7 @@ def _password(mechanism: str, given: Given, options: Given) -> Password:
 
 
 def _msk(given: Given, options: Given, bootstrap_servers: str) -> MskIam:
-    """Return the AWS credentials to use, from the options of Java's aws-msk-iam-auth."""
+    """Return the source of AWS MSK IAM tokens, from the JAAS options of Java's aws-msk-iam-auth."""
     check_installed()
     for key in ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class"):
         given.take(key)

@@ -1,6 +1,6 @@
 """Get SASL OAUTHBEARER tokens from the metadata server of a machine in Azure or Google Cloud.
 
-A metadata server needs no secret, because only this machine can reach it. It is asked without a proxy.
+A metadata server asks for no secret, because only this machine can reach it. The requests use no proxy.
 """
 
 from __future__ import annotations
@@ -20,27 +20,32 @@ _GOOGLE = "http://metadata.google.internal/computeMetadata/v1/instance/service-a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AzureMetadata:
-    """Tokens of a managed identity of Azure; ``url`` has the parameters resource, api-version and client_id."""
+    """The source of the tokens of a managed identity of Azure.
+
+    url: the address of the metadata server, with the query that the properties set, such as its resource and
+    api-version.
+    """
 
     url: str
     principal = "Azure's managed identity"
 
     def fetch(self) -> Token:
-        """Return a new token. Raises `NoToken`."""
+        """Return a new token. Raises `NoToken` with the reason."""
         return token_in(*_asked(self.url, {"Metadata": "true"}), _WHERE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoogleMetadata:
-    """Tokens of the service account of a machine in Google Cloud, as Google's ``GcpLoginCallbackHandler`` sends them.
+    """The source of the tokens of a Google Cloud machine's service account.
 
-    Google's brokers take an access token in place of the signature of a JSON Web Token.
+    They have the form that Google's ``GcpLoginCallbackHandler`` sends: a JSON Web Token with an access token in place
+    of the signature.
     """
 
     principal = "the service account of this machine"
 
     def fetch(self) -> Token:
-        """Return a new token. Raises `NoToken`."""
+        """Return a new token. Raises `NoToken` with the reason."""
         headers = {"Metadata-Flavor": "Google"}
         access, seconds = token_in(*_asked(f"{_GOOGLE}/token", headers), _WHERE)
         status, account = _asked(f"{_GOOGLE}/email", headers)

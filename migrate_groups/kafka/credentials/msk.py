@@ -1,6 +1,7 @@
-"""AWS MSK IAM: tokens for SASL OAUTHBEARER that AWS credentials sign. They need the extra ``msk``.
+"""AWS MSK IAM: tokens for SASL OAUTHBEARER, signed with AWS credentials. They need the extra ``msk``.
 
-Java's mechanism AWS_MSK_IAM logs in to the same listener. OAUTHBEARER takes its place, because both clients have it.
+MSK accepts them on the listener on which Java clients use the mechanism AWS_MSK_IAM. That mechanism is not used here,
+because neither Python client has it.
 """
 
 from __future__ import annotations
@@ -17,20 +18,23 @@ _BROKER = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com(?:\
 
 
 def check_installed() -> None:
-    """Raise `MissingDependency` without the extra."""
+    """Raise `MissingDependency` if the extra ``msk`` is not installed."""
     if importlib.util.find_spec("aws_msk_iam_sasl_signer") is None:
         raise MissingDependency(f"AWS MSK IAM needs a package that is not installed: {INSTALL_MSK}")
 
 
 def region_of(bootstrap_servers: str) -> str:
-    """Return the AWS region in the host name of an MSK broker; empty if there is none."""
+    """Return the AWS region in the host name of an MSK broker; empty if no host name has one.
+
+    bootstrap_servers: ``host:port``, separated by commas.
+    """
     hosts = (each.strip() for each in bootstrap_servers.split(","))
     return next((found[1] for host in hosts if (found := _BROKER.search(host))), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """A role that is assumed for the login, with the options that Java's IAMLoginModule has for it."""
+    """An AWS role that the login assumes, with the options that Java's IAMLoginModule has for it."""
 
     arn: str
     session_name: str = "migrate-groups"
@@ -43,7 +47,11 @@ class Role:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MskIam:
-    """Tokens signed with AWS credentials: those of a profile or of the default chain, or those of a role."""
+    """The source of tokens that are signed with AWS credentials.
+
+    The credentials are those of ``role``, if there is one; otherwise those of ``profile``; otherwise those that the AWS
+    SDK finds by itself. region: the AWS region; empty: that of the AWS configuration.
+    """
 
     region: str
     profile: str | None = None
@@ -51,7 +59,7 @@ class MskIam:
     principal = "the IAM principal"
 
     def fetch(self) -> Token:
-        """Return a new token, valid for 15 minutes. Raises `NoToken`."""
+        """Return a new token, valid for 15 minutes. Raises `NoToken` with the reason."""
         from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
         from botocore.credentials import CredentialProvider
         from botocore.exceptions import BotoCoreError, ClientError

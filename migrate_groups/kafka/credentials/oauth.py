@@ -1,6 +1,6 @@
-"""SASL OAUTHBEARER: where a token comes from, and the one provider of tokens for both clients.
+"""Logins with SASL OAUTHBEARER: one login gets the tokens for both clients, from one source.
 
-The second client gets each token from here, too, so that no setting means one thing to librdkafka and another to Java.
+The second client gets its tokens here too. So no property can mean one thing to librdkafka and another to Java clients.
 """
 
 from __future__ import annotations
@@ -12,48 +12,52 @@ from typing import Any, NamedTuple, Protocol
 
 from migrate_groups.errors import ClusterUnavailable
 
-_USED = 0.8  # of a token's time, as in Kafka's sasl.login.refresh.window.factor
-_UNKNOWN_SECONDS = 3600.0  # what librdkafka is told about a token that does not say when it expires
+_USED = 0.8  # the part of a token's lifetime after which it is renewed, as sasl.login.refresh.window.factor in Kafka
+_UNKNOWN_SECONDS = 3600.0  # the lifetime that librdkafka gets for a token whose lifetime is not known
 
 
 class NoToken(ClusterUnavailable):
-    """No token was to be had."""
+    """No OAuth token could be obtained."""
 
 
 class Token(NamedTuple):
-    """A token, and the seconds from now on in which it is valid; None if it does not say."""
+    """An OAuth token. seconds: its remaining lifetime; None or 0: not known."""
 
     value: str
     seconds: float | None
 
 
 class TokenSource(Protocol):
-    """Where tokens come from."""
+    """The source of a login's tokens, such as a token server or a file."""
 
     def fetch(self) -> Token:
-        """Return a new token. Raises `NoToken`."""
+        """Return a new token. Raises `NoToken` with the reason."""
 
     @property
     def principal(self) -> str:
-        """A description of the principal: its name in Kafka's ACLs is in the token, which a client can't know."""
+        """A description of the principal.
+
+        Its name in Kafka's ACLs is not known, because the brokers take it from the token.
+        """
 
 
 def now() -> float:
-    """Return the seconds since 1970, because the times in tokens are absolute (RFC 7519)."""
+    """Return the seconds since 1970, the unit of the times in tokens (RFC 7519)."""
     return time.time()
 
 
 class _Held(NamedTuple):
     value: str
-    fresh_until: float  # of the monotonic clock
+    fresh_until: float  # seconds of the monotonic clock, like valid_until
     valid_until: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuth:
-    """A login with tokens of ``source``; ``extensions`` are sent with each token (KIP-342).
+    """A login with tokens of ``source``. extensions: the SASL extensions to send with each token (KIP-342).
 
-    A token is used until 80 % of its time have passed, and for the rest of its time if no new one is to be had.
+    A token is used until 80 % of its lifetime have passed. After that it is used only if no new token can be obtained.
+    A token whose lifetime is not known is used once, and again within an hour if no new token can be obtained.
     """
 
     mechanism = "OAUTHBEARER"
@@ -62,7 +66,7 @@ class OAuth:
     _held: list[_Held] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def token(self) -> str:
-        """Return a valid token. Raises `NoToken`."""
+        """Return a valid token. Raises `NoToken` with the reason if there is none."""
         return self._valid().value
 
     def _valid(self) -> _Held:
@@ -81,15 +85,16 @@ class OAuth:
         return self._held[-1]
 
     def kafka_python(self) -> dict[str, Any]:
-        """Return this login as kafka-python's properties."""
+        """Return this login as configuration for kafka-python."""
         from migrate_groups.kafka.credentials.kafka_python_login import TokenProvider
 
         return {"sasl_oauth_token_provider": TokenProvider(self.token, self.extensions)}
 
     def confluent(self) -> dict[str, Any]:
-        """Return this login for the second client's process: the answer that its ``oauth_cb`` is to give.
+        """Return this login for the second client's process, as the value that its ``oauth_cb`` must return.
 
-        Raises `NoToken`.
+        It is a list: the token, the time of its expiry (seconds since 1970), a name for the principal, and the
+        extensions. Raises `NoToken`.
         """
         held = self._valid()
         expires = now() + held.valid_until - time.monotonic()
@@ -97,5 +102,5 @@ class OAuth:
 
     @property
     def principal(self) -> str:
-        """A description of the principal."""
+        """A description of the principal for messages."""
         return self.source.principal

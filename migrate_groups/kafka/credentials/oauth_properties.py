@@ -1,4 +1,4 @@
-"""Read the properties of SASL OAUTHBEARER: those of Kafka (KIP-768, 1139 and 1258) and of librdkafka."""
+"""Read the properties of SASL OAUTHBEARER: those of Kafka (KIP-768, KIP-1139, KIP-1258) and those of librdkafka."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ASSERTION = "sasl.oauthbearer.assertion"
 
 
 def oauth(given: Given, options: Given) -> OAuth:
-    """Return the login that these properties and JAAS options mean. Raises `InvalidInput`."""
+    """Return the login that these client properties and JAAS options describe. Raises `InvalidInput`."""
     extensions = options.take_all("extension_") | _pairs(given.take("sasl.oauthbearer.extensions"))
     handler = given.take("sasl.login.callback.handler.class")
     if handler == _GOOGLES_HANDLER:
@@ -57,7 +57,7 @@ def oauth(given: Given, options: Given) -> OAuth:
 
 
 def _azure(given: Given, kind: str) -> AzureMetadata:
-    """Return the tokens of a managed identity, with librdkafka's properties for them."""
+    """Return the source of a managed identity's tokens, from librdkafka's properties for Azure."""
     if kind != "azure_imds":
         raise InvalidInput(f"{_METADATA} is not supported; supported is azure_imds")
     query = _pairs(given.take("sasl.oauthbearer.config")).get("query", "")
@@ -93,7 +93,10 @@ def _source(given: Given, options: Given) -> TokenSource:
 
 
 def _client(given: Given, options: Given, client_id: str) -> ClientSecret | ClientAssertion:
-    """Return how the client proves who it is: with an assertion if there is one, as in Kafka 4.3."""
+    """Return how the client proves its identity: with an assertion or with a secret.
+
+    As in Kafka 4.3, an assertion is preferred if both are configured.
+    """
     secret = given.take(f"{_CREDENTIALS}.client.secret") or options.take("clientSecret")
     url_encoded = _flag(given, "sasl.oauthbearer.header.urlencode")
     if assertion := _assertion(given):
@@ -134,7 +137,10 @@ def _assertion(given: Given) -> Assertion | None:
 
 
 def _trusted_for_tokens(given: Given, options: Given) -> str | None:
-    """Return the certificates to trust for the token server: Kafka has them in JAAS, librdkafka in properties."""
+    """Return the certificates, as PEM, that are trusted for the token server; None: those that this machine trusts.
+
+    librdkafka has properties for them; Kafka has JAAS options.
+    """
     if inline := given.take("https.ca.pem"):
         return pem.certificates(inline, "https.ca.pem")
     if location := given.take("https.ca.location"):

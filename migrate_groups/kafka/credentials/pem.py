@@ -1,4 +1,4 @@
-"""Read and write certificates and keys in PEM: from the form of Kafka's Java clients (KIP-651) to that of OpenSSL."""
+"""Read certificates and keys in the PEM form of Kafka's Java clients (KIP-651), and write them for OpenSSL."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOT
 
 
 def certificates(pem: str, where: str) -> str:
-    """Return only the certificates of a PEM text; ``where`` names the text in errors.
+    """Return only the certificates of a PEM text. where: the name of the text in errors.
 
-    Raises `InvalidInput` if there is none, or if one can't be read.
+    Raises `InvalidInput` if there is no certificate, or if one can't be read.
     """
     from cryptography.x509 import load_pem_x509_certificates
 
@@ -35,9 +35,11 @@ def certificates(pem: str, where: str) -> str:
 
 
 def private_key(pem: str, where: str) -> str:
-    """Return the private key of a PEM text, as PKCS #8; an encrypted key is returned unchanged.
+    """Return the private key of a PEM text as PKCS #8.
 
-    Raises `InvalidInput` if there is none, or if it can't be read.
+    An encrypted key is returned unchanged. where: as in `certificates`.
+
+    Raises `InvalidInput` if there is no private key, or if it can't be read.
     """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
@@ -60,14 +62,17 @@ def is_pem(content: bytes) -> bool:
 
 
 def from_der(certificates: Iterable[bytes]) -> list[Certificate]:
-    """Return DER certificates as objects. Raises ``ValueError``."""
+    """Return certificates in DER as objects of ``cryptography``. Raises ``ValueError`` if one is not valid."""
     from cryptography.x509 import load_der_x509_certificate
 
     return [load_der_x509_certificate(each) for each in certificates]
 
 
 def key_from_der(key: bytes) -> PrivateKeyTypes:
-    """Return a private key of PKCS #8 (DER) as an object. Raises ``ValueError``."""
+    """Return a private key in PKCS #8 (DER) as an object of ``cryptography``.
+
+    Raises ``ValueError`` if it is not valid.
+    """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_der_private_key
 
@@ -78,7 +83,7 @@ def key_from_der(key: bytes) -> PrivateKeyTypes:
 
 
 def chain(leaf: Certificate, others: Collection[Certificate]) -> list[Certificate]:
-    """Return a certificate, and after it the issuer of each before, as far as ``others`` has it."""
+    """Return the certificate chain of ``leaf``: after each certificate its issuer, as long as ``others`` has it."""
     found = [leaf]
     while issuer := next((each for each in others if each not in found and _has_issued(each, found[-1])), None):
         found.append(issuer)
@@ -86,14 +91,14 @@ def chain(leaf: Certificate, others: Collection[Certificate]) -> list[Certificat
 
 
 def written(certificates: Iterable[Certificate]) -> str:
-    """Return certificates as PEM."""
+    """Return certificates as one PEM text."""
     from cryptography.hazmat.primitives.serialization import Encoding
 
     return "".join(each.public_bytes(Encoding.PEM).decode() for each in certificates)
 
 
 def plain_key(key: PrivateKeyTypes) -> str:
-    """Return a private key as PEM of PKCS #8, not encrypted."""
+    """Return a private key as PEM (PKCS #8), not encrypted."""
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
@@ -121,6 +126,6 @@ def _blocks(pem: str, kind: str, missing: str) -> str:
 
 
 def _with_lines(name: str, body: str) -> str:
-    """Return a PEM block with line ends, because a value of several lines in a properties file loses them."""
+    """Return a PEM block with line ends. A value of several lines in a properties file has lost them."""
     lines = body.strip() if ":" in body else "\n".join(body.split())  # a colon means headers, whose lines must stay
     return f"-----BEGIN {name}-----\n{lines}\n-----END {name}-----\n"

@@ -1,7 +1,8 @@
-"""Read PKCS #12 stores with ``cryptography``, which finds the first private key and all certificates (RFC 7292).
+"""Read PKCS #12 stores with ``cryptography``, which returns the first private key and all certificates (RFC 7292).
 
-``cryptography`` does not tell how many private keys there are, and takes as long as a damaged store tells it to: both
-are read from the parts of the store that are not encrypted.
+Two facts are read here from the unencrypted parts of the store. ``cryptography`` does not return the number of private
+keys. And it runs as many iterations of key derivation as the store names, which can take minutes if the store is
+damaged.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
 
 _MOST_ITERATIONS = 5_000_000  # as in the JDK's PKCS12KeyStore
-_DEEPEST = 8  # PBES2 nests to 4
+_DEEPEST = 8  # the parameters of PBES2 are nested four deep
 _DATA, _ENCRYPTED_DATA = (bytes.fromhex(f"2a864886f70d0107{last}") for last in ("01", "06"))
 _KEY, _ENCRYPTED_KEY = (bytes.fromhex(f"2a864886f70d010c0a01{last}") for last in ("01", "02"))
 _SEQUENCE, _INTEGER, _OCTETS, _OID, _EXPLICIT = 0x30, 0x02, 0x04, 0x06, 0xA0
 
 
 def is_pkcs12(content: bytes) -> bool:
-    """Return whether a content begins as a PKCS #12 store does: a sequence that begins with the version, 3."""
+    """Return whether a content begins like a PKCS #12 store: with a sequence whose first element is version 3."""
     return content[:1] == b"\x30" and b"\x02\x01\x03" in content[2:9]
 
 
 def load(content: bytes, password: str | None) -> tuple[int, PKCS12KeyAndCertificates]:
-    """Return the number of private keys, and the first of them with all certificates.
+    """Return the number of private keys, and an object with the first private key and all certificates.
 
-    Raises `Damaged` if the store can't be read, and ``ValueError`` if the password is wrong.
+    Raises `Damaged` if the store can't be read; ``ValueError`` if the password is wrong.
     """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
@@ -41,7 +42,10 @@ def load(content: bytes, password: str | None) -> tuple[int, PKCS12KeyAndCertifi
 
 
 def _count_keys(content: bytes) -> int:
-    """Return the number of private keys of a store. Raises `Damaged`, also if reading the store would take minutes."""
+    """Return the number of private keys in a store.
+
+    Raises `Damaged` if the content is not valid, or if it asks for too many iterations of key derivation.
+    """
     (store,) = fields(content, _SEQUENCE)
     _, safe = fields(store, _INTEGER, _SEQUENCE)
     for _, mac in children(store)[2:]:
@@ -70,7 +74,7 @@ def _is_key(bag: bytes) -> bool:
 
 
 def _octets(part: bytes) -> bytes:
-    """Return the elements of a sequence that is kept in the octets of a content."""
+    """Return the elements of the sequence in an unencrypted PKCS #12 content (type ``data``). Raises `Damaged`."""
     kind, value = fields(part, _OID, _EXPLICIT)
     if kind != _DATA:
         raise Damaged
@@ -80,7 +84,10 @@ def _octets(part: bytes) -> bytes:
 
 
 def _check_iterations(algorithm: bytes, depth: int = 0) -> None:
-    """Raise `Damaged` if a number in an algorithm is too large for a number of iterations."""
+    """Raise `Damaged` if the parameters of an algorithm ask for too many iterations.
+
+    The parameters differ between algorithms, so each number in them is taken for a number of iterations.
+    """
     for tag, value in children(algorithm):
         if (tag == _INTEGER and int.from_bytes(value) > _MOST_ITERATIONS) or depth > _DEEPEST:
             raise Damaged

@@ -1,4 +1,4 @@
-"""TLS and SASL settings, translated for both Python clients."""
+"""TLS and SASL settings, and their form for each of the two Python clients."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from migrate_groups.kafka.credentials.oauth import OAuth
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """TLS settings. All certificates and keys are PEM texts; the ``repr`` has no secret.
+    """TLS settings. All certificates and keys are PEM texts. The ``repr`` contains no secret.
 
     trusted: the certificates of trusted authorities; None: those that this machine trusts. certificates, key: the
-    client's own certificate chain and private key, for mutual TLS. key_password: decrypts ``key``. check_host_name:
-    whether a broker's certificate must match its host name.
+    client's own certificate chain and private key, for mutual TLS. key_password: the password of ``key``.
+    check_host_name: whether a broker's certificate must match its host name.
     """
 
     trusted: str | None = field(default=None, repr=False)
@@ -31,14 +31,17 @@ class Tls:
     check_host_name: bool = True
 
     def context(self) -> ssl.SSLContext:
-        """Return the context for Python's sockets. Raises `InvalidInput` if a certificate or the key can't be used."""
+        """Return the SSL context for Python's sockets.
+
+        Raises `InvalidInput` if a certificate or the key can't be used.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = self.check_host_name
         if self.trusted is None:
             context.load_default_certs()
         else:
-            # As Java does: a broker's own certificate, or one of an intermediate authority, suffices.
+            # As in Java, a trusted certificate may be the broker's own, or that of an intermediate authority.
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
             try:
                 context.load_verify_locations(cadata=self.trusted)
@@ -112,18 +115,21 @@ class Security:
 
     @property
     def principal(self) -> str:
-        """The client's principal as Kafka's ACLs name it, or a description if the client can't know it."""
+        """The client's principal as Kafka's ACLs name it. If the client can't know this name, it is a description."""
         if self.login:
             return self.login.principal
         return "the client certificate's principal" if self.tls and self.tls.certificates else "User:ANONYMOUS"
 
     @property
     def second_client_lacks(self) -> str:
-        """Why confluent-kafka can't log in with these settings; empty if it can."""
+        """The reason why confluent-kafka can't log in with these settings; empty if it can."""
         return NO_SECOND_CLIENT if isinstance(self.login, Kerberos) else ""
 
     def kafka_python(self) -> dict[str, Any]:
-        """Return these settings for kafka-python. Raises `InvalidInput` if a certificate or the key can't be used."""
+        """Return these settings as configuration for kafka-python.
+
+        Raises `InvalidInput` if a certificate or the key can't be used.
+        """
         properties: dict[str, Any] = {"security_protocol": self.protocol}
         if self.tls:
             properties |= {"ssl_context": self.tls.context()}
@@ -132,7 +138,7 @@ class Security:
         return properties
 
     def confluent(self) -> dict[str, Any]:
-        """Return these settings as librdkafka's properties. Raises `NoToken`."""
+        """Return these settings as librdkafka's properties. Raises `NoToken` if an OAuth login gets no token."""
         properties: dict[str, Any] = {"security.protocol": self.protocol}
         if self.tls:
             properties |= self.tls.confluent()
@@ -143,9 +149,12 @@ class Security:
 
 @contextmanager
 def _nameless_file(text: str) -> Iterator[str]:
-    """Yield a path for Python's ssl, which loads a certificate and a key only from files. It can be read once.
+    """Yield the path of a file with this text, which can be read once.
 
-    The file has no name that a kill could leave behind. On Linux it is in memory, elsewhere deleted while it is open.
+    Python's ssl reads certificates and keys from files only.
+
+    The file has no name, so that a killed process leaves no file behind. On Linux it is in memory; elsewhere it is
+    deleted while it is open.
     """
     with os.fdopen(os.memfd_create("pem"), "w") if hasattr(os, "memfd_create") else tempfile.TemporaryFile("w") as file:
         file.write(text)

@@ -1,6 +1,6 @@
-"""Read truststores and keystores in each format that Java's tools write: JKS, PKCS #12 and PEM.
+"""Read truststores and keystores in the formats JKS, PKCS #12 and PEM.
 
-The content decides which format it is, because many files named .jks are PKCS #12 since Java 9.
+The content of a file decides its format, and not its name: since Java 9 many files named .jks are PKCS #12.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _JCEKS = b"\xce\xce\xce\xce"
 
 
 class Store(NamedTuple):
-    """A truststore or keystore: its content, the password that protects it, and the names of their properties."""
+    """A truststore or keystore. of_location, of_password: the properties that name the file and its password."""
 
     location: str
     content: bytes
@@ -31,11 +31,11 @@ class Store(NamedTuple):
     of_password: str
 
     def trusted(self) -> str:
-        """Return the certificates that Java trusts, as PEM. Raises `InvalidInput`."""
+        """Return the certificates in this truststore that Java trusts, as PEM. Raises `InvalidInput`."""
         if pem.is_pem(self.content):
             return pem.certificates(self._text(), self.of_location)
         if self._is_jks():
-            # Java trusts the client's own certificate in a truststore too, but not the rest of its chain.
+            # If a truststore has a private key, Java trusts the key's own certificate, but not the rest of its chain.
             return self._pem(pem.from_der(each.certificates[:1]) for each in self._jks())
         number_of_keys, found = self._pkcs12()
         if number_of_keys:
@@ -46,9 +46,10 @@ class Store(NamedTuple):
         return self._pem([[each.certificate for each in found.additional_certs]])
 
     def own(self, key_password: str | None) -> tuple[str, str]:
-        """Return the certificate chain and the private key, both as PEM. Raises `InvalidInput`.
+        """Return the certificate chain and the private key of this keystore, both as PEM.
 
-        key_password: the password of the key, if it is not that of the store. A key in PEM may stay encrypted.
+        key_password: the password of the private key; None: that of the store. A key of a PEM file may be returned
+        encrypted. Raises `InvalidInput`.
         """
         if pem.is_pem(self.content):
             return pem.certificates(self._text(), self.of_location), pem.private_key(self._text(), self.of_location)
@@ -129,7 +130,7 @@ class Store(NamedTuple):
 
 
 def to_pkcs12(location: str) -> str:
-    """Return the advice about a store of a type that is not supported."""
+    """Return the advice for a store whose type is not supported: the command that converts it to PKCS #12."""
     return (
         f"convert it with keytool -importkeystore -srckeystore {shlex.quote(location)} -srcstoretype … "
         "-destkeystore … -deststoretype PKCS12"

@@ -1,4 +1,4 @@
-"""Read the TLS properties: whom to trust, and the client's own certificate and key."""
+"""Read the TLS properties: the trusted certificates, and the client's own certificate and private key."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from migrate_groups.kafka.credentials.stores import TYPES, Store, to_pkcs12
 
 
 def tls(given: Given) -> Tls:
-    """Return the TLS settings that these properties mean. Raises `InvalidInput`."""
+    """Return the TLS settings that these client properties describe. Raises `InvalidInput`."""
     algorithm = given.take("ssl.endpoint.identification.algorithm", "https").lower()
-    if algorithm not in ("https", "none", ""):  # none: librdkafka's word for an empty value
+    if algorithm not in ("https", "none", ""):  # librdkafka has "none" where Kafka has an empty value
         raise InvalidInput(
             "ssl.endpoint.identification.algorithm is neither https nor empty: leave it empty to check no host name"
         )
@@ -30,7 +30,7 @@ def tls(given: Given) -> Tls:
 
 
 def trusted(given: Given) -> str | None:
-    """Return the certificates to trust, as PEM; None for those that this machine trusts. Raises `InvalidInput`."""
+    """Return the trusted certificates as PEM; None: those that this machine trusts. Raises `InvalidInput`."""
     if inline := given.take("ssl.truststore.certificates"):
         _check_type(given, "truststore")
         return pem.certificates(inline, given.written("ssl.truststore.certificates"))
@@ -39,14 +39,14 @@ def trusted(given: Given) -> str | None:
 
 
 def _own(given: Given, key_password: str | None) -> tuple[str | None, str | None]:
-    """Return the client's own certificate chain and private key, or None for both."""
+    """Return the client's own certificate chain and private key as PEM; None for both if there are none."""
     if inline := given.take("ssl.keystore.key"):
         _check_type(given, "keystore")
         chain, where = given.take("ssl.keystore.certificate.chain"), given.written("ssl.keystore.certificate.chain")
         return pem.certificates(chain, where), pem.private_key(inline, given.written("ssl.keystore.key"))
     if store := _store(given, "keystore"):
         return store.own(key_password)
-    of_chain, of_key = "ssl.certificate.location", "ssl.key.location"  # librdkafka has a file for each
+    of_chain, of_key = "ssl.certificate.location", "ssl.key.location"  # librdkafka reads them from two files
     chain, key = given.take(of_chain), given.take(of_key)
     if bool(chain) != bool(key):
         raise InvalidInput(f"only one of {of_chain} and {of_key} is given: give both")
@@ -67,7 +67,10 @@ def _store(given: Given, kind: str) -> Store | None:
 
 
 def _check_type(given: Given, kind: str) -> None:
-    """Raise `InvalidInput` for a type that can't be read. Otherwise the content of the store says its type."""
+    """Raise `InvalidInput` if the type that the properties name is not supported.
+
+    A supported type is not used further, because the content of a store shows its type.
+    """
     written = given.take(f"ssl.{kind}.type")
     if written and written.upper() not in TYPES:
         advice = to_pkcs12(given.take(f"ssl.{kind}.location")) if told(written) == written else "correct it"
@@ -75,10 +78,10 @@ def _check_type(given: Given, kind: str) -> None:
 
 
 def read_file(location: str, where: str) -> bytes:
-    """Return the content of a file that the property ``where`` names. Raises `InvalidInput`."""
+    """Return the content of a file. where: the property that names the file, for errors. Raises `InvalidInput`."""
     try:
         return Path(location).read_bytes()
-    except (OSError, ValueError) as error:  # not quoted: it may contain a secret from the next line
+    except (OSError, ValueError) as error:  # The path is not quoted, because it may contain a secret of the next line.
         reason = error.strerror if isinstance(error, OSError) else "not a file name"
         raise InvalidInput(
             f"{where} can't be read ({reason}): check the path and the permissions of the file"

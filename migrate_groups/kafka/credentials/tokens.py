@@ -1,4 +1,4 @@
-"""Get SASL OAUTHBEARER tokens from a token server (RFC 6749, RFC 7523) or from a file."""
+"""Get SASL OAUTHBEARER tokens from an OAuth token server (RFC 6749, RFC 7523) or from a file."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _URN = "urn:ietf:params:oauth"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSecret:
-    """A client proves who it is with a secret (RFC 6749, 2.3.1).
+    """The grant ``client_credentials`` of a client that proves its identity with a secret.
 
-    url_encoded: whether id and secret are URL-encoded in the header, as the RFC says and few servers expect.
+    Source: RFC 6749, 2.3.1. url_encoded: whether the client id and the secret are URL-encoded in the header. The RFC
+    demands it; few servers expect it.
     """
 
     client_id: str
@@ -33,11 +34,11 @@ class ClientSecret:
     url_encoded: bool = False
 
     def form(self) -> dict[str, str]:
-        """Return the fields of the request."""
+        """Return the fields of the request to the token server."""
         return {"grant_type": "client_credentials"}
 
     def headers(self) -> dict[str, str]:
-        """Return the headers of the request."""
+        """Return the HTTP headers of the request to the token server."""
         pair = [self.client_id, self.secret]
         if self.url_encoded:
             pair = list(map(urllib.parse.quote_plus, pair))
@@ -45,19 +46,22 @@ class ClientSecret:
 
     @property
     def principal(self) -> str:
-        """A description of the principal."""
+        """A description of the principal for messages."""
         return f"the principal of OAuth client {self.client_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientAssertion:
-    """A client proves who it is with an assertion (RFC 7523, 2.2; KIP-1258)."""
+    """The grant ``client_credentials`` of a client that proves its identity with an assertion.
+
+    Sources: RFC 7523, 2.2; KIP-1258.
+    """
 
     assertion: Assertion
     client_id: str = ""
 
     def form(self) -> dict[str, str]:
-        """Return the fields of the request. Raises `NoToken`."""
+        """Return the fields of the request to the token server. Raises `NoToken` if there is no assertion."""
         client = {"client_id": self.client_id} if self.client_id else {}
         return {
             "grant_type": "client_credentials",
@@ -67,37 +71,37 @@ class ClientAssertion:
         }
 
     def headers(self) -> dict[str, str]:
-        """Return the headers of the request."""
+        """Return the HTTP headers of the request to the token server."""
         return {}
 
     @property
     def principal(self) -> str:
-        """A description of the principal."""
+        """A description of the principal for messages."""
         return f"the principal of OAuth client {self.client_id}" if self.client_id else "the OAuth client's principal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JwtBearer:
-    """An assertion is exchanged for a token (RFC 7523, 2.1; KIP-1139)."""
+    """The grant ``jwt-bearer``, which exchanges an assertion for a token (RFC 7523, 2.1; KIP-1139)."""
 
     assertion: Assertion
     principal = "the principal of the OAuth assertion"
 
     def form(self) -> dict[str, str]:
-        """Return the fields of the request. Raises `NoToken`."""
+        """Return the fields of the request to the token server. Raises `NoToken` if there is no assertion."""
         return {"grant_type": f"{_URN}:grant-type:jwt-bearer", "assertion": self.assertion.text()}
 
     def headers(self) -> dict[str, str]:
-        """Return the headers of the request."""
+        """Return the HTTP headers of the request to the token server."""
         return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenServer:
-    """A token server, and the grant with which it is asked.
+    """An OAuth token server, and the grant with which it is asked for a token.
 
-    trusted: the certificates (PEM) to trust; None: those that this machine trusts. The environment's ``https_proxy``,
-    ``http_proxy`` and ``no_proxy`` count, as they do for librdkafka.
+    endpoint: the URL. trusted: the certificates to trust, as PEM; None: those that this machine trusts. The environment
+    variables ``https_proxy``, ``http_proxy`` and ``no_proxy`` are used, as librdkafka uses them.
     """
 
     endpoint: str
@@ -107,11 +111,11 @@ class TokenServer:
 
     @property
     def principal(self) -> str:
-        """A description of the principal."""
+        """A description of the principal for messages."""
         return self.grant.principal
 
     def fetch(self) -> Token:
-        """Return a new token. Raises `NoToken` with the server's reason."""
+        """Return a new token. Raises `NoToken` with the reason."""
         import ssl
 
         where = f"the token server {urllib.parse.urlsplit(self.endpoint).hostname}"
@@ -128,7 +132,7 @@ class TokenServer:
 
 @contextmanager
 def said_no(where: str) -> Iterator[None]:
-    """Raise `NoToken` in place of the error of a connection to the server ``where``."""
+    """Turn an error of the connection to a server into `NoToken`. where: the name of the server in the message."""
     try:
         yield
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -137,7 +141,7 @@ def said_no(where: str) -> Iterator[None]:
 
 
 def open_url(request: urllib.request.Request, handler: urllib.request.BaseHandler) -> tuple[int, bytes]:
-    """Return the status and the content of the answer to a request; no redirect is followed."""
+    """Send a request, and return the HTTP status and the content of the answer. It follows no redirect."""
     try:
         with urllib.request.build_opener(handler, _NoRedirects).open(request, timeout=_SECONDS) as response:
             return response.status, response.read()
@@ -147,7 +151,10 @@ def open_url(request: urllib.request.Request, handler: urllib.request.BaseHandle
 
 
 def token_in(status: int, content: bytes, where: str) -> Token:
-    """Return the token in an answer of the server ``where``. Raises `NoToken` with the server's reason."""
+    """Return the token in the answer of a server. Raises `NoToken`, with the error that the server returned.
+
+    where: the name of the server in the message.
+    """
     try:
         answer = json.loads(content)
         if status == http.HTTPStatus.OK:
@@ -167,13 +174,13 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFile:
-    """A file with a token, which is read anew for each connection, because something else renews it."""
+    """A file that contains a token, which another program renews. It is read again for each connection."""
 
     path: str
     principal = "the principal of the OAuth token file"
 
     def fetch(self) -> Token:
-        """Return the token of the file. Raises `NoToken`."""
+        """Return the token in the file. Raises `NoToken` if it can't be read, is empty or has expired."""
         try:
             token = Path(self.path).read_text("ascii").strip()
         except (OSError, ValueError) as error:
@@ -182,12 +189,12 @@ class TokenFile:
         seconds = _seconds_left(token)
         if not token or (seconds is not None and seconds <= 0):
             raise NoToken(f"the token file {'has an expired token' if token else 'is empty'}")
-        # Used once: the file may have a newer token long before this one expires.
+        # Without a lifetime the token is used once, because the file may get a newer one long before this one expires.
         return Token(token, None)
 
 
 def _seconds_left(token: str) -> float | None:
-    """Return the time until a JSON Web Token expires; None if it does not say so, or is of another kind."""
+    """Return the seconds until a JSON Web Token expires; None if it has no expiry, or is not a JSON Web Token."""
     try:
         payload = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

@@ -1,1 +1,1 @@
-"""Say which applications share a group, and which split would separate them."""
+"""Find the applications that share a consumer group, what sharing costs them, and a split that separates them."""

@@ -1,4 +1,7 @@
-"""Compare what was predicted for each application with what the log shows after a split was carried out."""
+"""Compare the predicted cost of a split with its real cost, which the log of ``__consumer_offsets`` shows afterwards.
+
+The cost of an application is the time in which a partition of its topics has no owner: no member consumes it.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,17 @@ if TYPE_CHECKING:
     from migrate_groups.spark.offsets_topic.advice_job import SharedCost
 
 _SHARE, _SECONDS = 0.2, 2.0
-"""A prediction holds within this share of what was measured, or within these seconds."""
+"""A prediction holds if it differs from the measured seconds by at most this share of them, or by at most these
+seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfterSplit:
-    """An application before and after the split.
+    """An application before and after the split. A value that is not known is None.
 
-    before: what the shared group cost it. groups: the target groups of its topics. restarts: how often all its members
-    restarted together since the split; None: not known. predicted, measured: the seconds without an owner since the
-    split; None: not known. remarks: what can't be told, and why.
+    before: what the application's part in the source group cost it. groups: the target groups that got its topics.
+    restarts: how often all its members restarted together since the split. predicted, measured: the seconds since the
+    split in which its partitions had no owner. remarks: what is not known, and why.
     """
 
     before: SharedCost
@@ -35,9 +39,10 @@ class AfterSplit:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the prediction holds, within 20 % or 2 s, whichever is more; None: not known.
+        """Whether the measured seconds differ from the prediction by at most 20 % or 2 s, whichever is more.
 
-        For a KIP-848 group everything up to the most that was predicted holds, because chance decides.
+        In a KIP-848 group chance decides whether a start waits for a heartbeat, so any number of seconds from
+        ``predicted.seconds`` to ``predicted.at_most`` fits. None: there is no prediction, or no measurement.
         """
         if self.predicted is None or self.measured is None:
             return None
@@ -49,7 +54,11 @@ class AfterSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """A split that was carried out: the target group of each topic, when it was written, and when the log was read."""
+    """A split that was carried out.
+
+    targets: the target group of each topic. written_at: the time of the hand-over. read_at: the time at which the log
+    of ``__consumer_offsets`` was copied.
+    """
 
     targets: Mapping[str, str]
     written_at: datetime
@@ -59,10 +68,12 @@ class Split:
 def compare(
     before: Sequence[SharedCost], after: Sequence[SharedCost], split: Split, delay: timedelta | None
 ) -> tuple[AfterSplit, ...]:
-    """Return each application of the source group, the one with the most seconds after the split first.
+    """Compare each application of the source group before and after the split.
 
-    before: the applications of the source group up to the split; after: those of the target groups since. delay:
-    ``group.initial.rebalance.delay.ms``.
+    before: the applications of the source group, from the log up to the split. after: the applications of the target
+    groups, from the log since. delay: ``group.initial.rebalance.delay.ms`` of the brokers; None: not known.
+
+    The application with the most measured seconds comes first.
     """
     found = [_compared(row, after, split, delay) for row in before]
     return tuple(sorted(found, key=lambda each: (-(each.measured or 0), each.before.application)))
@@ -96,8 +107,9 @@ def _compared(before: SharedCost, after: Sequence[SharedCost], split: Split, del
 
 
 def _measured(rows: Sequence[SharedCost]) -> float | None:
-    known = [each for row in rows for each in (row.outage, row.stood_still) if each is not None]
-    return sum(known, 0.0) if known or not any(row.rebalances for row in rows) else None
+    if any(row.outage is None and row.rebalances for row in rows):
+        return None
+    return round(sum(((row.outage or 0) + (row.stood_still or 0) for row in rows), 0.0), 3)
 
 
 def _remarks(before: SharedCost, rows: Sequence[SharedCost], groups: Collection[str]) -> list[str]:

@@ -1,4 +1,7 @@
-"""Judge what the log says about shared groups: whether a split would help, and what it would cost."""
+"""Decide from measured costs whether to split a shared group, and predict what the split would cost.
+
+`migrate_groups.spark.offsets_topic.advice_job` measures the costs in the log of ``__consumer_offsets``.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,17 @@ _HEARTBEAT = 5.0
 """The seconds between two heartbeats of a KIP-848 member by default (``group.consumer.heartbeat.interval.ms``)."""
 
 KIP_848 = "consumer"
-"""The assignor of a KIP-848 group, as the job names it."""
+"""The value of ``assignor`` that the Spark job writes for a KIP-848 group."""
 
 _LOOK = 0.001
-"""The share of the time that an application stood still for others, from which on a group is worth a look."""
+"""If applications stood still for others for less than this share of the time, no change of the group is suggested."""
 
 
 class Predicted(NamedTuple):
-    """The seconds without an owner that are expected after a split, and how many they may be at most."""
+    """A prediction of the seconds in which partitions of an application will have no owner after a split.
+
+    seconds: the expected number. at_most: the number in the worst case.
+    """
 
     seconds: float
     at_most: float
@@ -33,10 +39,10 @@ class Predicted(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCost:
-    """A group, what sharing costs its applications, and what to do about it.
+    """A group, what sharing it costs each application, and what to do about it.
 
-    predicted: for each application the seconds without an owner that the same restarts would have had in a group of its
-    own; none if the brokers' delay is not known and it restarted.
+    advice: what to do, as text for users. predicted: by application, the seconds that its restarts would have cost in a
+    group of its own. An application that `alone` can't predict has no entry.
     """
 
     group: str
@@ -46,12 +52,19 @@ class GroupCost:
 
     @property
     def stood_still(self) -> float | None:
-        """The seconds that the application hit hardest stood still for others, at most; None: not known."""
+        """An upper bound, in seconds, of the time for which any one application of the group stood still for others.
+
+        None: not known for any application.
+        """
         return max((each.stood_still for each in self.applications if each.stood_still is not None), default=None)
 
 
 def judge_costs(rows: Iterable[SharedCost], now: datetime, delay: timedelta | None) -> tuple[GroupCost, ...]:
-    """Return the groups, worst first. delay: ``group.initial.rebalance.delay.ms`` of the brokers; None: not known."""
+    """Return the cost of each group and the advice about it. The group that stood still longest comes first.
+
+    rows: the costs of single applications. now: the end of the measured time. delay:
+    ``group.initial.rebalance.delay.ms`` of the brokers; None: not known.
+    """
     by_group = groupby(sorted(rows, key=lambda row: row.group), lambda row: row.group)
     found = (_judged(group, tuple(of_group), now, delay) for group, of_group in by_group)
     return tuple(sorted(found, key=lambda each: (-(each.stood_still or 0), -len(each.applications), each.group)))
@@ -60,16 +73,22 @@ def judge_costs(rows: Iterable[SharedCost], now: datetime, delay: timedelta | No
 def alone(
     row: SharedCost, delay: timedelta | None, *, restarts: int | None = None, times: float = 1.0
 ) -> Predicted | None:
-    """Return the seconds that an application would be without an owner in a group of its own; None: not known.
+    """Predict for how many seconds an application's partitions would have no owner in a group of its own.
 
-    restarts: how often all its members restart together; None: as often as in the shared group. times: how long the
-    predicted time is, as a multiple of the time in the shared group.
+    row: the cost of the application in the shared group. delay: ``group.initial.rebalance.delay.ms``; None: not known.
+    restarts: how often all members of the application restart together; None: as often as in the shared group. times:
+    the length of the predicted period, divided by the length of the measured one.
 
-    Others no longer stop it. What its single members cost stays. A restart of all members leaves the group Empty. A
-    classic group then waits: once the delay after the first member joins, and once more if another joins meanwhile.
-    The time that the members take to come back is added, as far as the log shows it; it is at most their outage in the
-    shared group. A KIP-848 group does not wait, but after each start a partition that moves on to the second member
-    may wait for its heartbeat. docs/advise.md#predictions has the measurements.
+    - Rebalances that other applications begin cost nothing any more.
+    - Rebalances that single members of the application begin cost as much as in the shared group.
+    - A restart of all members leaves the group Empty. A classic group then waits for ``delay`` after the first member
+      has joined, and once more if another member joins during this time. The time until the members come back is added.
+      The log gives two bounds for it: ``restart_gone`` and ``restart_outage``.
+    - A KIP-848 group does not wait for ``delay``. But the first member gets all partitions, and the second member may
+      get its partitions only with the first member's next heartbeat.
+
+    Returns None if ``delay`` is needed and not known, or if all members restart together now but never did in the
+    shared group. docs/advise.md#predictions has the measurements.
     """
     again = row.replaced if restarts is None else restarts
     single = max((row.outage or 0) - (row.restart_outage or 0), 0) * times
@@ -78,14 +97,19 @@ def alone(
     if row.assignor == KIP_848:
         each = (row.restart_outage or 0) / (row.replaced or 1)
         wait = max(_HEARTBEAT, row.single_most or 0) if len(row.clients) > 1 else 0.0
-        return Predicted(again * each, again * each + (again + 1) * wait)
+        return _predicted(again * each, again * each + (again + 1) * wait)
     if not again:
-        return Predicted(single, single)
+        return _predicted(single, single)
     if delay is None:
         return None
     waits = single + again * delay.total_seconds() * (2 if len(row.clients) > 1 else 1)
     least, most = (again * (each or 0) / row.replaced for each in (row.restart_gone, row.restart_outage))
-    return Predicted(waits + least, waits + most)
+    return _predicted(waits + least, waits + most)
+
+
+def _predicted(seconds: float, at_most: float) -> Predicted:
+    """Return a prediction, rounded to milliseconds, because the log has no finer times."""
+    return Predicted(round(seconds, 3), round(at_most, 3))
 
 
 def _judged(group: str, rows: tuple[SharedCost, ...], now: datetime, delay: timedelta | None) -> GroupCost:
@@ -119,7 +143,8 @@ def _advice(found: GroupCost, now: datetime) -> str:
         "try cooperative-sticky or KIP-848 first",
     ]
     worse = [
-        f"{row.application} alone would stand still {_range(expected)}, not {row.outage or 0:.0f} s"
+        f"{row.application} alone would stand still {_range(expected)} for {counted(row.replaced, 'restart')}, "
+        f"not {row.outage or 0:.0f} s"
         for row in found.applications
         if row.replaced and (expected := found.predicted.get(row.application))
     ]

@@ -1,25 +1,28 @@
-"""What may help a shared group and costs less than a split."""
+"""Client settings that may help a shared group and cost less than a split."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from migrate_groups.migration.reading.groups import GroupStatus
+from migrate_groups.migration.reading.status import GroupStatus
 
 _EAGER = ("range", "roundrobin", "sticky")
-"""Assignors of Kafka's clients with which every member gives up all its partitions in each rebalance."""
+"""The eager assignors of Kafka's clients: in each rebalance every member revokes all its partitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cure:
-    """A change of the members' settings, and why it helps."""
+    """A client setting to change.
+
+    setting: its name, and its value if there is only one that helps. why: the reason, as text for users.
+    """
 
     setting: str
     why: str
 
 
 def cures(group: GroupStatus) -> tuple[Cure, ...]:
-    """Return the changes that fit the group's protocol and members, the most effective first."""
+    """Return the settings that fit the group's protocol, assignor and members, the most effective first."""
     found = []
     if group.group_type == "classic":
         found.append(

@@ -1,4 +1,7 @@
-"""One look at groups: the applications that share each, and its members without a partition. It measures no cost."""
+"""Find shared groups from one description of all groups: their applications, and their members without a partition.
+
+This description does not show what sharing costs; `migrate_groups.migration.advise.costs` has it from the log.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from enum import StrEnum
 
 from migrate_groups.clock import Clock
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.reading.groups import GroupStatus, list_groups
+from migrate_groups.migration.reading.groups import list_groups
+from migrate_groups.migration.reading.status import GroupStatus
 from migrate_groups.model.groups import Member
 from migrate_groups.planning.applications import Application, applications, joining
 from migrate_groups.planning.checks.kind import is_streams, other_kind
@@ -18,7 +22,12 @@ _NO_MEMBERS = "it has no members: stopped, or consumers without membership; run 
 
 
 class Finding(StrEnum):
-    """What one look finds about a group, worst first."""
+    """The main finding about a group. The values are in order, the worst first.
+
+    shared: several applications share the group. joined by one subscription: the group is one application only because
+    one subscription covers the topics of several. members without a partition: the group is one application, and some
+    members have no partition. not known: the members or their subscriptions are not known.
+    """
 
     SHARED = "shared"
     JOINED = "joined by one subscription"
@@ -29,10 +38,11 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAdvice:
-    """A group, and what one look finds about it.
+    """A group and the finding about it.
 
-    applications: None if they are not known. broad: the members whose one subscription joins the topics of several
-    applications. advice: the finding in a sentence.
+    advice: the finding as text for users. applications: the applications that share the group; None if they are not
+    known. broad: the members with the one subscription that joins the topics of several applications; empty if no
+    subscription does.
     """
 
     status: GroupStatus
@@ -43,27 +53,30 @@ class GroupAdvice:
 
     @property
     def idle(self) -> tuple[Member, ...]:
-        """The members without a partition; none while that is not known."""
+        """The members without an assigned partition; empty if the applications are not known."""
         return idle(self.status.members or ()) if self.applications is not None else ()
 
     @property
     def unsubscribed(self) -> frozenset[str]:
-        """The topics with a committed offset that no member subscribes to; none if the applications are not known."""
+        """The topics of the group that no member subscribes to; empty if the applications are not known.
+
+        The group has a committed offset for each of them.
+        """
         if self.applications is None:
             return frozenset()
         return self.status.topics.difference(*(each.topics for each in self.applications))
 
 
 def advise(reader: GroupReader, clock: Clock, groups: Sequence[str] = ()) -> tuple[GroupAdvice, ...]:
-    """Return what one look finds about these groups, or about all if none is named: the worst first.
+    """Describe these groups, or all groups if none is named, and return the findings, the worst first.
 
-    Raises `GroupNotFound`; `NotAuthorized`; `ClusterUnavailable`.
+    Raises `GroupNotFound` if a named group does not exist; `NotAuthorized`; `ClusterUnavailable`.
     """
     return tuple(sorted(map(judge, list_groups(reader, clock, names=groups)), key=_rank))
 
 
 def judge(status: GroupStatus) -> GroupAdvice:
-    """Return what a group's members and their subscriptions say about it."""
+    """Return the finding about a group, from its type, its state, its members and their subscriptions."""
     if is_streams(status.description):
         return _nothing(status, "the topics of a Kafka Streams application belong together")
     if other := other_kind(status.description, ()):
@@ -74,7 +87,7 @@ def judge(status: GroupStatus) -> GroupAdvice:
         return _unknown(status, "; ".join(status.remarks))
     if not status.members:
         return _unknown(status, _NO_MEMBERS)
-    # The members of a classic group that rebalances show no subscription; those of a KIP-848 group always do.
+    # While a classic group rebalances, its description has no subscriptions.
     if status.state != "Stable":
         return _unknown(status, f"it is {status.state}: run it again when it is Stable")
     return _judged(status, status.members)

@@ -1,4 +1,4 @@
-"""Look at groups while the log is copied: the cheaper settings, and the split, of each group that is shared now."""
+"""Suggest for each shared group the settings that cost less than a split, and the split itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from migrate_groups.migration.ports import GroupReader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """What may be done about a group. why_not: why there is no split; empty if there is one."""
+    """What may be done about a group.
+
+    cures: settings that cost less than a split; empty if the group is not shared. proposal: a split; None if there is
+    none, and ``why_not`` then says why.
+    """
 
     cures: tuple[Cure, ...]
     proposal: Proposal | None
@@ -23,7 +27,10 @@ class Suggestion:
 
 
 def suggestions(reader: GroupReader, clock: Clock, groups: Collection[str]) -> dict[str, Suggestion]:
-    """Return a suggestion for each of these groups that exists. Raises the errors of `GroupReader`."""
+    """Describe the groups with these names, and return a suggestion for each that exists, by name.
+
+    Raises the errors of `GroupReader`.
+    """
     there = {each.group for each in reader.list_groups()}
     found = advise(reader, clock, sorted(there.intersection(groups))) if there.intersection(groups) else ()
     made = {}

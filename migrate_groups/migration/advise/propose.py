@@ -18,9 +18,10 @@ from migrate_groups.text import counted, some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A split that nobody has reviewed yet.
+    """A proposed split, with the comments for its spec file.
 
-    heading: lines about the whole split. notes: lines about each target group; None: about the topics that stay.
+    heading: the comment lines at the top. notes: the comment lines above each target group, by its name; those above
+    the topics that stay with the source group have the key None.
     """
 
     spec: SplitSpec
@@ -29,10 +30,13 @@ class Proposal:
 
 
 def propose(reader: GroupReader, advice: GroupAdvice) -> Proposal:
-    """Return the split of a group into a target group for each application.
+    """Return the split of a shared group that gives each application a target group of its own.
 
-    Topics that no member subscribes to stay. No target group has the name of a group that exists. Raises `Refused` if
-    the group is one application; `Undetermined` if its applications are not known; and the errors of `GroupReader`.
+    Topics that no member subscribes to stay with the source group. Topics that do not exist are left out. No target
+    group gets the name of a group that exists.
+
+    Raises `Refused` if the group is not shared by several applications; `Undetermined` if its applications are not
+    known; and the errors of `GroupReader`.
     """
     group, found = advice.status.group, advice.applications
     if advice.finding is Finding.UNKNOWN:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
@@ -17,10 +17,10 @@ from migrate_groups.migration.progress import not_known
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.started import same_hand_over
-from migrate_groups.planning.checks.source import NEW_SNAPSHOT
+from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Plan, Verdict
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import SnapshotTable
@@ -79,11 +79,11 @@ def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, eve
         return None
     with events.working(_reading(wanted), not_known):
         if wanted.approved:
-            plan = make_again(reader, wanted.rows, wanted.approved)
+            plan = make_again(reader, wanted.rows, wanted.approved, _advice(wanted))
         else:
-            plan = make_plan(reader, wanted.rows, wanted.options, file.receipt)
+            plan = make_plan(reader, wanted.rows, wanted.options, file.receipt, _advice(wanted))
     refuse_other_run(file, plan)
-    return _with_advice(plan, wanted)
+    return plan
 
 
 def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:
@@ -100,9 +100,7 @@ def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Cloc
     if (left := still_to_settle(wanted.rows, shown.options.settle, clock.now())) >= 1:
         events.said(f"waiting {left:.0f} s to see that no consumer commits")
     with events.working(f"{_reading(wanted)} again, after {shown.options.settle:g} s", not_known):
-        plan = plan_at_the_write(
-            clients.writer, wanted.rows, shown, clock, file.receipt, lambda plan: _with_advice(plan, wanted)
-        )
+        plan = plan_at_the_write(clients.writer, wanted.rows, shown, clock, file.receipt, _advice(wanted))
     refuse_other_run(file, plan)
     execution = write_plan(clients, plan, file, clock, events)
     return watch_afterwards(clients.writer, execution, file, clock, events)
@@ -112,22 +110,13 @@ def _reading(wanted: ApplyRequest) -> str:
     return f"reading {counted(len(wanted.rows), 'partition')} of {counted(len(wanted.rows.groups()), 'group')}"
 
 
-def _with_advice(plan: Plan, wanted: ApplyRequest) -> Plan:
-    """Return the plan with other advice in its checks if the rows were just read from a group and not from a file.
-
-    Otherwise the plan is returned unchanged.
-    """
+def _advice(wanted: ApplyRequest) -> Advice:
+    """Return the advice for the reasons of checks: for offsets from a file, or for offsets just read from a group."""
     if wanted.source is None:
-        return plan
+        return FROM_FILE
     options = [f"--to-group {shlex.quote(group)}" for group in wanted.rows.groups() if group]
     fork = (
-        f"or copy the live group: migrate-groups rewind --group {shlex.quote(wanted.source)} --to-current -o copy.csv, "
+        f"copy the live group: migrate-groups rewind --group {shlex.quote(wanted.source)} --to-current -o copy.csv, "
         f"then migrate-groups apply copy.csv {' '.join(options)}{' --fan-out' * (len(options) > 1)}"
     )
-    checks = []
-    for check in plan.checks:
-        reason = check.reason.replace(NEW_SNAPSHOT, "run the same command again")
-        if check.name == "stopped" and check.verdict is Verdict.PENDING:
-            reason = f"{reason}, {fork}"
-        checks.append(replace(check, reason=reason))
-    return replace(plan, checks=tuple(checks))
+    return Advice(read_again="run the same command again", still_running=f"{FROM_FILE.still_running}, or {fork}")

@@ -121,8 +121,8 @@ class EndsWhileConsumed:
     def seen(self, look: ObservedGroup) -> None:
         """Add an observation of the source group during the wait for its stop.
 
-        If the group is Stable with a member on a topic, the log end offsets of this topic that were read before are
-        proven now. They are then read again.
+        If the group is Stable with a member on a topic, the log end offsets of this topic that were read before become
+        `proven`: a member still consumed the topic after they were read. Then these log end offsets are read again.
         """
         members = look.description.members if look.description.state == "Stable" else ()
         held = frozenset[str]().union(*(member.topics for member in members))

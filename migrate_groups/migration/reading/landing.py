@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from migrate_groups.errors import ClusterUnavailable, Undetermined
 from migrate_groups.files.runs.copied_log import CopiedLog
-from migrate_groups.migration.ports import GroupReader, OffsetsTopicReader
+from migrate_groups.migration.log_ports import OffsetsTopicReader
+from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.progress import Progress
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, LogRecord
 from migrate_groups.model.partitions import LogRange, TopicPartition

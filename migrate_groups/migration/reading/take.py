@@ -35,11 +35,11 @@ class ObservedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsToRead:
-    """Which topics of a group are read: those for which it has a commit, an assignment or a subscription, and ``also``.
+    """The topics of a group to read: its own topics, and further ones.
 
-    also: further topics. stay: patterns of topics that stay with the group. Transactional commits on them may be
-    pending for as long as the group's members run, so they are not waited for: a partition without a known committed
-    offset is left out.
+    Its own topics are those for which it has a commit, an assignment or a subscription. also: the further topics. stay:
+    patterns of topics that stay with the group. Transactional commits on them may be pending for as long as the group's
+    members run, so they are not waited for: a partition without a known committed offset is left out.
     """
 
     also: frozenset[str] = frozenset()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 from migrate_groups.clock import Clock
@@ -16,14 +15,15 @@ from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
-from migrate_groups.planning.checks.source import NEW_SNAPSHOT
+from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import some
 
-_READ_AGAIN = "hand-back reads its offsets again"
+# A hand-back takes its snapshot itself, each time that its plan is made.
+_ADVICE = Advice(read_again="hand-back reads its offsets again")
 _ALREADY = {
     Verb.ROLLBACK: "is rolled back already",
     Verb.HAND_BACK: "is handed back already",
@@ -92,10 +92,7 @@ def _plan(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock) -> P
     if verb is Verb.ROLLBACK:
         return plan_rollback(reader, file.receipt)
     if verb is Verb.HAND_BACK:
-        plan = make_plan(reader, *hand_back(reader, file.receipt, clock))
-        # The snapshot is taken here, each time that the plan is made, and not by the user.
-        advised = (replace(each, reason=each.reason.replace(NEW_SNAPSHOT, _READ_AGAIN)) for each in plan.checks)
-        return replace(plan, checks=tuple(advised))
+        return make_plan(reader, *hand_back(reader, file.receipt, clock), advice=_ADVICE)
     return delete_source_offsets(reader, file.receipt)
 
 

@@ -24,8 +24,9 @@ from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.checks.source import NOTHING_TO_CHECK, running
 from migrate_groups.planning.execution import Execution, Order
+from migrate_groups.planning.lanes import Lane
 from migrate_groups.planning.plan import Action, Change, Check, Plan, sorted_changes
-from migrate_groups.planning.receipt import Lane, Receipt
+from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, State, Verb
 from migrate_groups.text import counted, named, some
 

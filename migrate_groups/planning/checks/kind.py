@@ -15,18 +15,18 @@ _INTERNAL = ("-changelog", "-repartition")
 
 
 def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
-    """Check that every group is one whose applications start at its committed offsets and keep no other state.
+    """Check that the applications of every group start at its committed offsets and keep no other state.
 
     - A share group has no committed offsets (KIP-932), so it is refused, even with the option ``any_kind``.
-    - A Kafka Streams application may have state in internal topics, whose names begin with its group. This state agrees
-      with the old group's committed offsets only. So an application with internal topics is refused, also when it has
-      stopped. A Kafka Streams application without internal topics passes with a warning.
+    - A Kafka Streams application may have state in internal topics. Their names begin with the name of its group. This
+      state agrees only with the old group's committed offsets. So an application with internal topics is refused, also
+      when it has stopped. A Kafka Streams application without internal topics passes with a warning.
     - A Connect sink's group is named after its connector, and Connect has its own API for offsets (KIP-875). So such a
       group is refused.
 
-    With ``any_kind``, groups of Streams and Connect, and groups that are no consumer groups, pass with a warning. The
-    kind is recognised by what brokers return: the group's type and name, client ids, and topic names. Flink and Spark
-    start from their own checkpoints, which no broker shows.
+    With ``any_kind``, groups of Streams and Connect, and groups that are not consumer groups, pass with a warning. The
+    check recognises the kind by what brokers return: the group's type and name, client ids, and topic names. It can't
+    recognise Flink and Spark, which start from their own checkpoints.
     """
     name = "kind"
     involved = {group for row in wanted for group in (row.group, row.source_group) if group is not None}

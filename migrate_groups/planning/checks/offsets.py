@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.checks.source import NEW_SNAPSHOT
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.decide import Decision
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Action, Change, Check
+from migrate_groups.planning.plan import Check
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import Origin
 from migrate_groups.text import counted, some
 
+Offset = tuple[TopicPartition, CommittedOffset]
+"""A partition, and an offset to write or to translate."""
 
-def in_range(decisions: Sequence[Decision], changes: Sequence[Change], survey: Survey) -> Check:
+
+def in_range(decisions: Sequence[Decision], offsets: Iterable[Offset], survey: Survey) -> Check:
     """Check that every offset to write lies between the log start offset and the log end offset.
 
     Brokers do not check it (docs/kafka-behaviour.md#altering-offsets). The check refuses in these cases:
@@ -25,14 +28,11 @@ def in_range(decisions: Sequence[Decision], changes: Sequence[Change], survey: S
     - An election of a leader has replaced records below the offset that the group has read (`Survey.cut`).
     - The partition does not exist or has no leader.
 
-    decisions: they name the offsets that were raised to the log start offset. changes: the offsets to write.
+    decisions: they name the offsets that were raised to the log start offset. offsets: the offsets to write.
     """
     below, beyond, unknown, cut = [], [], [], []
-    written = [
-        (change.topic_partition, change.after)
-        for change in changes
-        if change.after is not None and change.action is not Action.UNCHANGED and change.topic in survey.topics
-    ]  # a topic that does not exist is refused by the check `topics`
+    # A topic that does not exist is refused by the check `topics`.
+    written = [(partition, committed) for partition, committed in offsets if partition.topic in survey.topics]
     for partition, committed in written:
         bounds, offset = survey.bounds.get(partition), committed.offset
         if bounds is None:
@@ -80,7 +80,7 @@ def _gone(partition: TopicPartition, offset: int, start: int) -> str:
     return f"{partition} at {offset}: {counted(start - offset, 'record')} deleted already"
 
 
-def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOptions) -> Check:
+def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOptions, advice: Advice) -> Check:
     """Check that every partition of every moved topic has an offset, or that the option ``uncommitted`` covers it.
 
     In a partition without an offset, the target group's auto.offset.reset decides. If that is ``latest``, records that
@@ -108,14 +108,14 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
     }
     if cut:
         reason = f"the file lacks {counted(len(cut), 'partition')} with a committed offset: {some(cut)}"
-        advice = f"{NEW_SNAPSHOT}, or pass --uncommitted leave to write no offset there"
-        return Check.refused(name, f"{reason}; {advice}")
+        other = "pass --uncommitted leave to write no offset there"
+        return Check.refused(name, f"{reason}; {advice.read_again}, or {other}")
     if options.uncommitted == "refuse":
-        advice = (
+        choices = (
             "pass --uncommitted earliest for the log start offset, latest (migrate only) for the log end offset, "
             "or leave to let the new group's auto.offset.reset decide"
         )
-        return Check.refused(name, f"{found}; {advice}")
+        return Check.refused(name, f"{found}; {choices}")
     if options.uncommitted == "latest":
         late = {each.topic_partition for each in missing if each.origin is not Origin.PROVEN_END}
         if late:
@@ -131,8 +131,8 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
 def _left_out(decisions: Sequence[Decision], survey: Survey) -> set[TopicPartition]:
     """Return the partitions for which neither a decision nor a committed offset of the target group exists.
 
-    Only topics without a source group can have such partitions. Of a topic with a source group, a partition that the
-    file lacks has a decision (`Origin.ABSENT`).
+    Only topics without a source group can have such partitions. If a topic has a source group, its partitions that are
+    not in the file have a decision with the origin ``ABSENT``.
     """
     topics = {(each.wanted.group, each.wanted.topic) for each in decisions if each.wanted.source_group is None}
     known = {(each.wanted.group, each.wanted.topic_partition) for each in decisions}

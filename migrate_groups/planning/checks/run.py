@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from migrate_groups.planning.checks import offsets, source, target
+from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.checks.kind import kind
 from migrate_groups.planning.checks.permission import hidden_topics, permission
 from migrate_groups.planning.checks.retention import retention
 from migrate_groups.planning.decide import Decision, changes_of
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check
+from migrate_groups.planning.plan import Action, Change, Check
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import Origin
+
+
+def written(changes: Iterable[Change]) -> Iterator[offsets.Offset]:
+    """Yield the offsets that these changes set, without those that are in place already."""
+    for change in changes:
+        if change.after is not None and change.action is not Action.UNCHANGED:
+            yield change.topic_partition, change.after
 
 
 def run_checks(
@@ -21,27 +29,29 @@ def run_checks(
     survey: Survey,
     options: WriteOptions,
     receipt: Receipt = NOTHING_WRITTEN,
+    advice: Advice = FROM_FILE,
 ) -> tuple[Check, ...]:
     """Return all checks of these decisions with their verdicts, in the order in which they are shown.
 
-    receipt: the record of the run so far, because offsets that this run wrote are not another client's.
+    receipt: the record of the run so far, because offsets that this run wrote are not another client's. advice: what
+    the reasons tell the user to do.
     """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
     changes = changes_of(decisions)
     return (
-        source.cluster(wanted, survey),
-        source.hand_over(wanted),
-        source.same_topics(wanted, survey),
+        source.cluster(wanted, survey, advice),
+        source.hand_over(wanted, advice),
+        source.same_topics(wanted, survey, advice),
         kind(wanted, survey, options),
         permission(wanted, survey),
         hidden_topics(wanted, survey),
-        source.stopped(wanted, survey, options),
-        source.not_moved(wanted, survey),
+        source.stopped(wanted, survey, options, advice),
+        source.not_moved(wanted, survey, advice),
         source.vanished(wanted, survey, options, receipt),
         target.writable(wanted, survey, options),
         target.existing_offsets(decisions, options, receipt),
-        offsets.complete(decisions, survey, options),
-        offsets.in_range(decisions, changes, survey),
+        offsets.complete(decisions, survey, options, advice),
+        offsets.in_range(decisions, written(changes), survey),
         retention(changes, survey),
         *target.second_client(survey, options),
     )

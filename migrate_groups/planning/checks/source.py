@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence, Set
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.model.groups import GroupDescription, Member
+from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Verdict
 from migrate_groups.planning.receipt import Receipt
@@ -15,9 +16,6 @@ from migrate_groups.planning.wanted import Wanted
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.text import counted, did_you_mean, named, some
 
-NEW_SNAPSHOT = "take a new snapshot"
-"""The advice in the reason of a check that finds the snapshot out of date. A command that reads the offsets from the
-cluster, and not from a file, replaces this text by other advice."""
 NOTHING_TO_CHECK = "no source group: nothing to check"
 """The reason of a check that passes because the offsets have no source group."""
 # Until the session timeout, no request distinguishes a member that was killed from one that runs
@@ -25,7 +23,7 @@ NOTHING_TO_CHECK = "no source group: nothing to check"
 _LINGERS = "a killed member, or a closed static one, stays until its session timeout, 45 s by default"
 
 
-def cluster(wanted: Sequence[Wanted], survey: Survey) -> Check:
+def cluster(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check:
     """Check that the offsets were read on this cluster, because on another cluster the same offset is another record.
 
     The check warns if the cluster of an offset is not known.
@@ -35,7 +33,7 @@ def cluster(wanted: Sequence[Wanted], survey: Survey) -> Check:
         return Check.refused(
             "cluster",
             f"the offsets are from {named('cluster', [*map(str, others)])}, this is {survey.cluster_id}: "
-            f"check --bootstrap-server, or {NEW_SNAPSHOT}",
+            f"check --bootstrap-server, or {advice.read_again}",
         )
     if any(each.cluster_id is None for each in wanted):
         return Check.warned(
@@ -44,7 +42,7 @@ def cluster(wanted: Sequence[Wanted], survey: Survey) -> Check:
     return Check.passed("cluster", f"the offsets are from this cluster, {survey.cluster_id}")
 
 
-def hand_over(wanted: Sequence[Wanted]) -> Check:
+def hand_over(wanted: Sequence[Wanted], advice: Advice) -> Check:
     """Check that every offset has a source group: warn if some have none, and refuse if there are no offsets.
 
     Without a source group, no check can tell whether a group still consumes the partition.
@@ -52,7 +50,7 @@ def hand_over(wanted: Sequence[Wanted]) -> Check:
     sources = {each.source_group for each in wanted if each.source_group is not None}
     without = sum(each.source_group is None for each in wanted)
     if not wanted:
-        return Check.refused("hand-over", f"the file has no offsets to write: {NEW_SNAPSHOT}")
+        return Check.refused("hand-over", f"the file has no offsets to write: {advice.read_again}")
     if without:
         return Check.warned(
             "hand-over",
@@ -61,7 +59,7 @@ def hand_over(wanted: Sequence[Wanted]) -> Check:
     return Check.passed("hand-over", f"handed over by {some(sources)}")
 
 
-def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
+def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, advice: Advice) -> Check:
     """Check that every source group is Empty, or Stable with no member assigned or subscribed to the moved topics.
 
     If a source group still runs, the verdict is ``pending``, because it may stop before the write. A source group that
@@ -86,7 +84,7 @@ def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> 
         for reason in running(survey.groups[group], moved)
     ]
     if reasons:
-        return Check.pending("stopped", f"{some(reasons, most=3)}; stop these consumers")
+        return Check.pending("stopped", f"{some(reasons, most=3)}; {advice.still_running}")
     return Check.passed("stopped", "no member is on the moved topics" if topics else NOTHING_TO_CHECK)
 
 
@@ -160,7 +158,7 @@ def describe_member(member: Member) -> str:
     return f"{member.client_id or member.member_id} at {member.host.removeprefix('/')}{static}{topics}{regex}"
 
 
-def not_moved(wanted: Sequence[Wanted], survey: Survey) -> Check:
+def not_moved(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check:
     """Check that the source groups' committed offsets are still those of the snapshot.
 
     If they are not, the verdict is ``pending`` while a source group still runs, and otherwise ``refuse``. Offsets that
@@ -181,8 +179,10 @@ def not_moved(wanted: Sequence[Wanted], survey: Survey) -> Check:
         return Check.passed("not moved", "the source groups have the committed offsets of the snapshot")
     examples = some(moved.values(), most=3)
     live = any(not survey.groups[each.source_group].stopped for each in wanted if each.source_group is not None)
-    advice = f"{'stop the group, and ' if live else ''}{NEW_SNAPSHOT}"
-    reason = f"{counted(len(moved), 'committed offset')} moved since the snapshot: {examples}; {advice}"
+    reason = (
+        f"{counted(len(moved), 'committed offset')} moved since the snapshot: {examples}; "
+        f"{'stop the group, and ' if live else ''}{advice.read_again}"
+    )
     return Check(name="not moved", verdict=Verdict.PENDING if live else Verdict.REFUSE, reason=reason)
 
 
@@ -235,21 +235,21 @@ def way_back(source: str, wanted: Sequence[Wanted], source_topics: Collection[st
     return Check.warned("way back", reason)
 
 
-def same_topics(wanted: Sequence[Wanted], survey: Survey) -> Check:
+def same_topics(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check:
     """Check that every topic exists and has the topic id of the snapshot (KIP-516).
 
     A topic that was deleted and created again starts at offset 0, so the offsets of the snapshot do not apply to it.
     """
     gone = {each.topic for each in wanted if each.topic not in survey.topics}
     if gone:
-        advice = did_you_mean(gone, survey.cluster_facts.topic_names) or (
+        hint = did_you_mean(gone, survey.cluster_facts.topic_names) or (
             "leave deleted topics out with filter --exclude-topic"
         )
-        return Check.refused("topics", f"{named('topic', gone)} not found: {advice}")
+        return Check.refused("topics", f"{named('topic', gone)} not found: {hint}")
     recreated = {each.topic for each in wanted if each.topic_id and each.topic_id != survey.topics[each.topic].topic_id}
     if recreated:
         return Check.refused(
-            "topics", f"{named('topic', recreated)} deleted and created again since the snapshot: {NEW_SNAPSHOT}"
+            "topics", f"{named('topic', recreated)} deleted and created again since the snapshot: {advice.read_again}"
         )
     return Check.passed("topics", f"{counted(len({each.topic for each in wanted}), 'topic')}, as in the snapshot")
 

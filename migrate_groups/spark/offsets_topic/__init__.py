@@ -1,1 +1,1 @@
-"""The jobs behind audit and history, which decode the log of ``__consumer_offsets``."""
+"""The jobs behind audit, history and advise, which decode the log of ``__consumer_offsets``."""

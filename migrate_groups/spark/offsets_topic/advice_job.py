@@ -1,4 +1,4 @@
-"""The advice job: writes who shares each group and what it costs whom, and returns a bounded summary."""
+"""The job behind ``advise --log``. It writes tables of what sharing a group costs, and returns a bounded summary."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
@@ -25,16 +25,25 @@ from migrate_groups.spark.reconciliation.snapshots import written_path
 
 
 class SharedCost(NamedTuple):
-    """What sharing a group costs one of its applications.
+    """What sharing a group costs one of its applications. All times are seconds; None: not known.
 
-    assignor: the last one in the log; ``consumer`` for KIP-848. applications: their number in the group. regex: a
-    member subscribes by a regular expression, whose topics the log does not have. clients: at most 20 client ids.
-    since: the first of the records of members. rebalances: how many generations ended since. caused: how many of
-    them this application's members began, by joining or leaving. stood_still: seconds without an owner in generations
-    that others ended, at most; None: not known. outage: the same in generations that it ended. replaced: how often all
-    its members restarted together. restart_outage: the part of ``outage`` in these restarts. restart_gone: the part of
-    that in which surely no member was there. single_most: the longest outage that was no such restart. missing: how
-    many offsets of the group's partition of the log were compacted away.
+    - assignor: the last one in the log; ``consumer`` for a KIP-848 group.
+    - applications: the number of applications in the group.
+    - regex: whether a member subscribes by a regular expression. Its topics are not in the log.
+    - clients: the client ids of the application, at most 20.
+    - since: the time of the group's first record about members.
+    - rebalances: the number of generations of the group that have ended since.
+    - caused: how many of these generations ended because members of this application joined or left.
+    - stood_still: an upper bound of the time for which the application stood still because members of other
+      applications joined or left.
+    - outage: the same for generations that its own members ended. In a KIP-848 group, the time in which partitions had
+      no owner.
+    - replaced: how often all its members restarted together.
+    - restart_outage: the part of ``outage`` in these restarts.
+    - restart_gone: the part of ``restart_outage`` in which the application surely had no member.
+    - single_most: the longest outage that was not such a restart.
+    - missing: the number of offsets in the group's partition of the log whose records were compacted away or have
+      expired.
     """
 
     group: str
@@ -57,7 +66,11 @@ class SharedCost(NamedTuple):
 
 
 class Generation(NamedTuple):
-    """A generation of a group. until: None for the last one. joined, left: the client ids that ended it."""
+    """A generation of a classic group.
+
+    until: when the next generation began; None for the last one. members: their number. joined, left: the client ids of
+    the members that joined or left at its end. caused_by: the applications of these members.
+    """
 
     group: str
     generation: int
@@ -71,7 +84,7 @@ class Generation(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """A client id of a group, its application, and the topics that its members subscribed to."""
+    """A client id in a group, its application, and the topics to which the members with this client id subscribed."""
 
     group: str
     application: str
@@ -81,9 +94,11 @@ class Subscription(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """The result of `run_advice`: of the ``found`` applications the `MAX_ROWS` that stood still longest for others.
+    """The result of `run_advice`. Each list has at most `MAX_ROWS` rows.
 
-    generations, subscriptions: the last, and the first, `MAX_ROWS` of the groups with several applications.
+    applications: sorted by the number of applications in their group, then by ``stood_still``, the highest first.
+    found: the number of all applications. generations: the latest generations of the groups that several applications
+    share. subscriptions: the client ids of these groups, sorted by group.
     """
 
     applications: tuple[SharedCost, ...]
@@ -93,7 +108,7 @@ class Costs:
 
 
 class Span(NamedTuple):
-    """A time in the log, from ``since`` up to ``until``; None: no bound."""
+    """A time in the log, from ``since`` up to ``until`` (exclusive); None: no bound."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -102,7 +117,8 @@ class Span(NamedTuple):
 def run_advice(spark: SparkSession, log: LandedFiles, *, groups: Collection[str], span: Span, out: Path) -> Costs:
     """Write the tables ``generations``, ``subscriptions``, ``stood_still`` and ``advice``, as Parquet and as CSV.
 
-    groups: their names; empty: all. span: only records in it count. out: an existing folder.
+    groups: the names of the groups; empty: all. span: only records of this time count. out: an existing folder.
+    `Overload` and `SharedCost` have the columns.
 
     Raises `Undetermined` if the log has no record of the members of these groups.
     """
@@ -114,7 +130,7 @@ def run_advice(spark: SparkSession, log: LandedFiles, *, groups: Collection[str]
         wanted = wanted & (F.col("log_time") < F.lit(span.until))
     classic = generations(raw).where(wanted).localCheckpoint()
     new = consumers(raw).where(wanted).localCheckpoint()
-    # Only commits of groups with generations say for how long members stood still.
+    # Only the commits of groups with generations are needed, because only these show when a member stood still.
     of_groups = classic.select("group").distinct()
     made = commits(raw).where(wanted).join(F.broadcast(of_groups), "group", "left_semi")
     owned = owners(raw).where(wanted).join(F.broadcast(new.select("group").distinct()), "group", "left_semi")
@@ -122,7 +138,7 @@ def run_advice(spark: SparkSession, log: LandedFiles, *, groups: Collection[str]
     found = overload(classic.where(F.col("members").isNotNull()), subscribed, owned, made)
     found = Overload(*(each.localCheckpoint() for each in found))
     missing = _missing(spark, raw, log)
-    table = advice(found, classic, new).join(missing, "log_partition").drop("log_partition").localCheckpoint()
+    table = advice(found, classic, new, missing).localCheckpoint()
     shown: tuple[SharedCost, ...] = plain_rows(
         table.orderBy(F.col("applications").desc(), F.col("stood_still").desc_nulls_last(), "group", "application"),
         SharedCost,
@@ -145,10 +161,11 @@ def run_advice(spark: SparkSession, log: LandedFiles, *, groups: Collection[str]
     )
 
 
-def advice(found: Overload, classic: DataFrame, new: DataFrame) -> DataFrame:
-    """Return one row for each application of each group, with the columns of `SharedCost` but ``missing``.
+def advice(found: Overload, classic: DataFrame, new: DataFrame, missing: DataFrame) -> DataFrame:
+    """Return one row for each application of each group, with the columns of `SharedCost`.
 
-    classic, new: what `generations.generations` and `generations.consumers` return.
+    found: the tables of `overload`. classic, new: the results of `generations.generations` and `generations.consumers`.
+    missing: the columns log_partition and missing.
     """
     place = ["group", "application"]
     own = found.subscriptions.groupBy(*place).agg(
@@ -173,27 +190,41 @@ def advice(found: Overload, classic: DataFrame, new: DataFrame) -> DataFrame:
     ended = found.generations.where(F.col("until").isNotNull())
     rebalances = ended.groupBy("group").agg(F.count("*").cast("int").alias("rebalances"))
     caused = ended.select("group", F.explode("caused_by").alias("application")).groupBy(*place)
-    stood = found.stood_still.groupBy(*place).agg(
-        F.sum(F.when(F.col("by_others"), F.col("seconds"))).alias("stood_still"),
-        F.sum(F.when(~F.col("by_others"), F.col("seconds"))).alias("outage"),
+    stood = own.select(*place).join(found.stood_still, place, "left").groupBy(*place).agg(
+        _seconds(F.col("by_others")).alias("stood_still"),
+        _seconds(~F.col("by_others")).alias("outage"),
         F.count_if("replaced").cast("int").alias("replaced"),
-        F.sum(F.when(F.col("replaced"), F.col("seconds"))).alias("restart_outage"),
-        F.sum(F.when(F.col("replaced"), F.col("gone"))).alias("restart_gone"),
+        F.round(F.sum(F.when(F.col("replaced"), F.col("seconds"))), 3).alias("restart_outage"),
+        F.round(F.sum(F.when(F.col("replaced"), F.col("gone"))), 3).alias("restart_gone"),
         F.max(F.when(~F.col("replaced") & ~F.col("by_others"), F.col("seconds"))).alias("single_most"),
-    )
+    )  # fmt: skip
     counts = {name: F.coalesce(name, F.lit(0)) for name in ("rebalances", "caused", "replaced")}
+    # Where the log lacks records, or has only one generation, it does not tell that a time is 0 s.
+    whole, has_ended = F.col("missing") == 0, F.col("rebalances") > 0
+    zeros = {"stood_still": whole & has_ended, "outage": whole & (has_ended | (F.col("assignor") == KIP_848))}
     return (
         own.join(numbers, "group")
         .join(of_group, "group")
         .join(rebalances, "group", "left")
         .join(caused.agg(F.count("*").cast("int").alias("caused")), place, "left")
-        .join(stood, place, "left")
+        .join(stood, place)
+        .join(missing, "log_partition")
+        .drop("log_partition")
         .withColumns(counts)
+        .withColumns({name: F.when(told | (F.col(name) > 0), F.col(name)) for name, told in zeros.items()})
     )
 
 
+def _seconds(rows: Column) -> Column:
+    """Return the sum of the seconds of these rows.
+
+    It is 0 if there are no such rows, and null if there are, but none has known seconds.
+    """
+    return F.when(F.count_if(rows) == 0, 0.0).otherwise(F.round(F.sum(F.when(rows, F.col("seconds"))), 3))
+
+
 def _missing(spark: SparkSession, raw: DataFrame, log: LandedFiles) -> DataFrame:
-    """Return how many offsets of each partition of the log are no records: compacted away, or expired."""
+    """Return, for each partition of the log, the number of offsets whose records are compacted away or expired."""
     sizes = [(number, end - start) for number, start, end, _ in log.ranges]
     schema = StructType([StructField("log_partition", IntegerType()), StructField("size", LongType())])
     ranges = local_table(spark, sizes, schema)
@@ -204,7 +235,7 @@ def _missing(spark: SparkSession, raw: DataFrame, log: LandedFiles) -> DataFrame
 
 
 def _write(table: DataFrame, out: Path, name: str) -> None:
-    """Write a table as Parquet, and as CSV with lists as text, each as one file in a folder."""
+    """Write a table as Parquet and as CSV, each as a folder with one file. In the CSV a list is a text with commas."""
     lists = [each.name for each in table.schema if isinstance(each.dataType, ArrayType)]
     one = table.coalesce(1).sortWithinPartitions("group", *(["application"] if "application" in table.columns else []))
     one.write.parquet(written_path(str(out / f"{name}.parquet")))

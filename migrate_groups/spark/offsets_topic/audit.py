@@ -1,10 +1,13 @@
 """Judge a hand-over from the log of the offsets topic: DataFrame to DataFrame, in Spark SQL functions only.
 
-Each partition that was handed over from a source group to a target group gets one row with two verdicts. The source
-group's verdict is ``late-commit`` (it has committed since the fence, the end of the log at the hand-over),
-``undetermined`` (the evidence about it is not whole, or it has committed for a topic of the same name that was created
-since) or ``stopped``. The target group's verdict is the first in this
-table that applies; an own commit is one that the migration did not write:
+Each partition that was handed over from a source group to a target group gets one row with two verdicts.
+
+The source group's verdict is ``late-commit`` if it has committed since the fence (the end of the log when the group had
+stopped). It is ``undetermined`` if the evidence about the group is not whole, or if it has committed only for a topic
+of the same name that was created since. Otherwise it is ``stopped``.
+
+The target group's verdict is the first in this table that applies. An own commit is one that the migration did not
+write:
 
 ======================  ============================================================================================
 ``not-in-snapshot``     the group commits for a partition that was not handed over to it
@@ -87,24 +90,26 @@ PROBLEMS = ("late-commit", "missing", "earlier", "later")
 """The verdicts that mean that records are processed twice, or may be skipped."""
 
 IS_RECREATED = "the topic was deleted and created again: commits for the new topic are of other records"
-"""Why the evidence about a partition leaves a doubt if a group has committed with another topic id."""
+"""The reason why the evidence about a partition is in doubt if a group has committed with another topic id."""
 
 
 def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:
-    """Return the records of these groups (`GROUPS`), each from the group's fence on, and all that can't be decoded.
+    """Return the records of the groups to judge from each group's fence on, and all records that can't be decoded.
 
-    log: a decoded log. A record that can't be decoded has a problem, and counts for `evidence` only.
+    log: a decoded log. groups: columns of `GROUPS`. A record that can't be decoded counts only for `evidence`.
     """
     fenced = log.join(F.broadcast(groups), ["group", "log_partition"], "left")
     return fenced.where((F.col("log_offset") >= F.col("fence")) | F.col("problem").isNotNull())
 
 
 def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Return every commit of a source group for a partition that it has handed over.
+    """Return all commits since the fence of a source group for partitions that it has handed over.
 
-    log: the result of `of_groups`. Columns: group, topic, partition, log_partition, log_offset, log_time, offset,
-    beyond (offset - stopped_at: the number of records that both groups process; negative: the source group committed a
-    lower offset), recreated (the commit is for another topic of the same name, so it is not late).
+    log: the result of `of_groups`. handed_over: columns of `HANDED_OVER`.
+
+    Columns: group, topic, partition, log_partition, log_offset, log_time, offset, beyond (offset - stopped_at: the
+    number of records that both groups process; negative: the source group committed a lower offset), recreated (the
+    commit is for another topic of the same name, so it is not late).
     """
     given = ("topic", "partition", "stopped_at", F.col("topic_id").alias("given_id"))
     moved = handed_over.select(F.col("source_group").alias("group"), *given).dropDuplicates(KEYS)
@@ -121,11 +126,12 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 
 def deletions(log: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Return every deletion of a source or target group's offset for a handed-over partition, and of a group itself.
+    """Return all deletions of committed offsets for handed-over partitions, and all deletions of groups.
 
-    A change of an Empty group's protocol is not a deletion (`group_deletions`). A deletion does not show whether it
-    was requested or the offset expired. Columns: group, topic and partition (null: the record of the group itself),
-    log_partition, log_offset, log_time.
+    Both source and target groups count. The log does not show whether an offset was deleted by a request or has
+    expired. If an Empty group changes its protocol, that is no deletion (`group_deletions`).
+
+    Columns: group, topic and partition (null: the group itself was deleted), log_partition, log_offset, log_time.
     """
     sides = [handed_over.select(F.col(side).alias("group"), "topic", "partition") for side in ("source_group", "group")]
     keys = sides[0].union(sides[1]).distinct()
@@ -135,11 +141,12 @@ def deletions(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 
 def group_deletions(log: DataFrame) -> DataFrame:
-    """Return the records of the log (the result of `of_groups`) that delete a group.
+    """Return the records that delete a group. log: the result of `of_groups`.
 
-    An Empty group that changes its protocol (KIP-848) is not deleted and keeps its commits, although its record is
-    deleted, too: its record of the other protocol's kind follows with the same time, because the coordinator writes
-    both at once. A group that is deleted, and created later with the other protocol, has lost its commits.
+    If an Empty group changes its protocol (KIP-848), its record is deleted too, but the group keeps its commits. The
+    coordinator writes both records at once: the deletion of the old protocol's record, and right after it, with the
+    same time, the new protocol's record. So these deletions are left out. A group that was deleted, and was created
+    later with the other protocol, has lost its commits; its deletion is in the result.
     """
     order = Window.partitionBy("group").orderBy("log_offset")
     becomes_other = (
@@ -199,12 +206,12 @@ def _prefixed(reasons: DataFrame, group: str, side: str) -> DataFrame:
 
 
 def _recreated() -> Column:
-    """Return a sentence if either group committed for another topic of the same name, else null."""
+    """Return a sentence if either group committed for another topic of the same name; otherwise null."""
     return F.when((F.col("recreated") > 0) | (F.col("old_recreated") > 0), IS_RECREATED)
 
 
 def _resumed() -> Column:
-    """Return a sentence if the group committed after its offset was deleted or expired, else null."""
+    """Return a sentence if the target group committed after its offset was deleted or expired; otherwise null."""
     return F.when(
         F.col("resumed") > 0, "the committed offset was deleted or expired, and the group has committed since"
     )

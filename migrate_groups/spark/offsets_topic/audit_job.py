@@ -1,4 +1,4 @@
-"""The audit job: judges a hand-over from the offsets topic's log, and returns plain values of bounded size."""
+"""The audit job: it judges a hand-over from the log of the offsets topic, and returns plain values of bounded size."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _COLUMNS = (
 
 
 class AuditedTopic(NamedTuple):
-    """One topic of one target group.
+    """The verdicts on one topic of a target group.
 
     old, new: the number of partitions by the source group's and by the target group's verdict. rewinds: the number of
-    partitions with a commit at a lower offset than the previous one.
+    partitions with a commit at a lower offset than the previous commit.
     """
 
     source_group: str | None
@@ -44,12 +44,12 @@ class AuditedTopic(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """A partition with a problem, a rewind or the verdict ``undetermined``.
+    """A partition with a problem, with a rewind, or with the verdict ``undetermined``.
 
-    stopped_at: the source group's committed offset at the hand-over, or else written. written: the offset that the
-    migration wrote for the target group. old, new: the verdict on the source group and on the target group. first_own:
-    the offset of the target group's first commit that the migration did not write. committed: its last committed
-    offset. reason: why the evidence leaves a doubt; None: it leaves none.
+    stopped_at: the source group's committed offset at the hand-over; ``written`` if it had none. written: the offset
+    that the migration wrote for the target group. old, new: the verdicts on the source group and on the target group.
+    first_own: the offset of the target group's first commit that the migration did not write. committed: its last
+    committed offset. reason: why the evidence is in doubt; None: it is not.
     """
 
     source_group: str | None
@@ -70,8 +70,8 @@ class Partition(NamedTuple):
 class LateCommit(NamedTuple):
     """A commit of a source group after the hand-over.
 
-    beyond: this offset minus the source group's offset at the hand-over, which is the number of records that both
-    groups process; negative: this offset is lower.
+    beyond: the committed offset minus the source group's offset at the hand-over. This is the number of records that
+    both groups process. If it is negative, the source group committed a lower offset.
     """
 
     group: str
@@ -83,7 +83,7 @@ class LateCommit(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """The deletion or expiry of a committed offset or, if topic and partition are None, of the whole group."""
+    """The deletion or expiry of a committed offset. If topic and partition are None, the whole group was deleted."""
 
     group: str
     topic: str | None
@@ -92,7 +92,7 @@ class Deletion(NamedTuple):
 
 
 class Malformed(NamedTuple):
-    """A record that can't be decoded, and why."""
+    """A record that can't be decoded. problem: the reason."""
 
     log_partition: int
     log_offset: int
@@ -101,12 +101,12 @@ class Malformed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """The result of `run_audit`.
+    """The result of `run_audit`. Each table has at most `MAX_ROWS` rows.
 
     old, new: the number of partitions by the source group's and by the target group's verdict. rewinds: the number of
-    partitions with a commit at a lower offset than the previous one. problems: of those with a problem verdict or a
-    rewind. undetermined: of the others with the verdict ``undetermined``; both kinds are listed in doubtful. Each table
-    has at most `MAX_ROWS` rows.
+    partitions with a commit at a lower offset than the previous commit. problems: the number of partitions with a
+    verdict of `audit.PROBLEMS` or a rewind. undetermined: the number of other partitions with the verdict
+    ``undetermined``. doubtful: the partitions that these two numbers count.
     """
 
     old: dict[str, int]
@@ -175,7 +175,7 @@ def _concluded(
         F.count_if(problem).alias("problems"),
         F.count_if(unsure).alias("undetermined"),
     )
-    # Sorted in Python, because Spark runs one more job, for a sample, before it sorts.
+    # Sorted in Python, because Spark would first run one more job to sample the rows.
     counts = sorted(by.collect(), key=lambda row: (row.group, row.topic, row.source_group or ""))
     problems, undetermined = sum(row.problems for row in counts), sum(row.undetermined for row in counts)
     old = _count(counts, "old", audit.OLD_VERDICTS)
@@ -206,7 +206,7 @@ def _concluded(
 
 
 def plain_rows(table: DataFrame, kind: Any) -> tuple[Any, ...]:
-    """Return the first `MAX_ROWS` rows of a table as instances of the named tuple ``kind``, with times in UTC."""
+    """Collect the first `MAX_ROWS` rows of a table. kind: the named tuple of each row. Times are in UTC."""
 
     def value(each: Any) -> Any:
         return each.astimezone(UTC) if isinstance(each, datetime) else each

@@ -1,8 +1,8 @@
-"""Count what the log of the offsets topic has of a range of offsets, and say why it leaves doubts about a group.
+"""Count the records of the offsets topic's log in a range of offsets, and say why they leave doubts about a group.
 
-The evidence of a partition of the log is whole if every offset from the fence to the end is there, as a record or as a
-control record (transaction marker), if every record can be decoded, and if no open transaction holds offsets back.
-Missing offsets were compacted away or have expired, so they may have held commits.
+The evidence in a partition of the log is whole under three conditions. Every offset from the fence to the end is there,
+as a record or as a control record (transaction marker). Every record can be decoded. No open transaction holds offsets
+back. The records of missing offsets were compacted away or have expired; they may have been commits.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ Range = tuple[int, int, int, int]
 the range, and how many offsets after it could not be read, because a transaction is open."""
 
 REASONS = StructType([StructField("group", StringType(), nullable=False), StructField("reason", StringType())])
-"""Why the evidence about a group is not whole. A group without a row has whole evidence."""
+"""The reason why the evidence about a group is not whole. A group without a row has whole evidence."""
 
 
 class Evidence(NamedTuple):
-    """The number of offsets of each kind in the range that was read of a partition of ``__consumer_offsets``.
+    """The range of offsets that was read of a partition of ``__consumer_offsets``, and counts of these offsets.
 
-    control: of transaction markers. aborted: of records of aborted transactions. missing: of records that are
-    compacted away or expired. malformed: of records that can't be decoded. held_back: offsets after the range, which an
-    open transaction holds back. whole: whether nothing is missing, malformed or held back.
+    records: offsets of records, except aborted ones. control: offsets of transaction markers. aborted: offsets of
+    records of aborted transactions. missing: offsets whose records were compacted away or have expired. malformed: the
+    number of records that can't be decoded. held_back: the number of offsets after the range that an open transaction
+    holds back. whole: whether nothing is missing, malformed or held back.
     """
 
     log_partition: int
@@ -77,10 +78,11 @@ def _of_range(copied: Range, counted: Row | None, malformed: int) -> Evidence:
 def reasons(
     groups: Iterable[tuple[str, int, int]], found: Iterable[Evidence], deleted: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the rows of `REASONS`: why the evidence about each of ``groups`` (rows of `audit.GROUPS`) is not whole.
+    """Yield the rows of `REASONS` for groups about which the evidence is not whole.
 
-    The evidence about a deleted group is not whole, because its commits are compacted away, and only the deletion is
-    sure to stay.
+    groups: rows of `audit.GROUPS`. found: the evidence in the partitions of the log. deleted: the names of deleted
+    groups. The evidence about a deleted group is not whole, because its commits are compacted away and only the
+    deletion is certain to remain.
     """
     of_partitions = {each.log_partition: [*_reasons(each)] for each in found}
     for group, log_partition, _ in groups:

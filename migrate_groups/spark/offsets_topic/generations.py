@@ -16,17 +16,20 @@ from migrate_groups.spark.offsets_topic.offsets_log import fold, text, unsigned
 
 _CLASSIC, _KIP_848 = 2, 5
 _VERSIONS = (0, 1, 2, 3)
-# A member, a topic and a partition take at least this many bytes. A broken record may claim more than it has bytes for.
+# The least number of bytes of a member, a topic and a partition. They limit the counts that a damaged record can claim.
 _LEAST_MEMBER, _LEAST_TOPIC, _LEAST_PARTITION = 18, 2, 4
 _PARTITIONS = "array<struct<topic:string,partition:int>>"
 
 
 def generations(raw: DataFrame) -> DataFrame:
-    """Return one row for each record of a copied log (columns of `offsets_log.RAW`) about a classic consumer group.
+    """Return one row for each generation of a classic consumer group, from the records of a copied log.
 
-    Columns: group, log_partition, log_offset, log_time, generation, assignor, members (an array of structs: member_id,
-    client_id, rebalance_timeout_ms, topics, partitions; empty: the group was Empty; null: they can't be decoded). Left
-    out are deletions, and groups of another protocol type, such as Connect's.
+    raw: columns of `offsets_log.RAW`. Records that delete a group are left out, and groups of another protocol type,
+    such as Connect.
+
+    Columns: group, log_partition, log_offset, log_time, generation, assignor, members (an array of structs with
+    member_id, client_id, rebalance_timeout_ms, topics and partitions; empty: the group was Empty; null: they can't be
+    decoded).
     """
     rows = records(raw, _CLASSIC)
     version = F.when(F.octet_length("value") >= 2, number(F.lit(1), 2))
@@ -54,10 +57,10 @@ def generations(raw: DataFrame) -> DataFrame:
 
 
 def consumers(raw: DataFrame) -> DataFrame:
-    """Return one row for each record of the log that has the subscription of a KIP-848 member.
+    """Return one row for each record of a copied log that has the subscription of a KIP-848 member.
 
-    Columns: group, log_partition, log_offset, log_time, member_id, client_id, topics (null: they can't be decoded),
-    regex (null: none).
+    raw: columns of `offsets_log.RAW`. Columns: group, log_partition, log_offset, log_time, member_id, client_id, topics
+    (null: they can't be decoded), regex (null: the member subscribes by none).
     """
     rows = records(raw, _KIP_848).where(number(F.lit(1), 2).isin(0, 1))
     # The positions of the group instance id, the rack, the client id, the host and the topics.
@@ -87,9 +90,10 @@ def consumers(raw: DataFrame) -> DataFrame:
 
 
 def commits(raw: DataFrame) -> DataFrame:
-    """Return one row for each commit in the log: group, topic, partition, log_partition, log_offset, log_time.
+    """Return one row for each commit in a copied log. raw: columns of `offsets_log.RAW`.
 
-    Only the keys are read, because neither offset nor metadata say when a member last committed.
+    Columns: group, topic, partition, log_partition, log_offset, log_time. The committed offset is not decoded, because
+    the caller only needs the time of the commit.
     """
     said = raw.where((F.col("kind") == "record") & F.hex(F.substring("key", 1, 2)).isin("0000", "0001"))
     group_size = fold(unsigned("key", 3, 2), 16)
@@ -106,7 +110,12 @@ def commits(raw: DataFrame) -> DataFrame:
 
 
 def records(raw: DataFrame, kind: int, *, deleted: bool = False) -> DataFrame:
-    """Return group, member and value of all records of a type with a sound key. deleted: also of deletions."""
+    """Return the records of one type whose key is valid.
+
+    raw: columns of `offsets_log.RAW`. kind: the number with which the key begins. deleted: whether deletions are
+    included. Columns: group, member (empty in the record of a classic group), log_partition, log_offset, log_time,
+    value.
+    """
     said = raw.where((F.col("kind") == "record") & (F.hex(F.substring("key", 1, 2)) == f"{kind:04X}"))
     group_size = fold(unsigned("key", 3, 2), 16)
     member_size = fold(unsigned("key", 5 + group_size, 2), 16)
@@ -120,7 +129,7 @@ def records(raw: DataFrame, kind: int, *, deleted: bool = False) -> DataFrame:
 
 
 def _members() -> Column:
-    """Return the members in a classic group's record; null if it is cut short."""
+    """Return the members in the record of a classic group's generation; null if the record is cut short."""
     found = number(F.col("_members_at"), 4)
     count = F.least(found, F.octet_length("value") / _LEAST_MEMBER).cast("int")
     begun = F.struct((F.col("_members_at") + 4).cast("int").alias("at"), F.array().cast(_MEMBERS).alias("found"))
@@ -157,7 +166,10 @@ _MEMBERS = (
 
 
 def _member(at: Column, client: Column, subscription: Column, assignment: Column) -> Column:
-    """Return a member from the positions of its fields; a subscription or assignment of no bytes is empty."""
+    """Return one member as a struct. The arguments are the positions of its fields in the value.
+
+    A subscription or assignment without bytes is empty.
+    """
     timeout = F.when(F.col("_version") >= 1, number(subscription - 8, 4)).otherwise(number(subscription - 4, 4))
     topics = _strings(subscription + 10, number(subscription + 6, 4), _string)["texts"]
     return F.struct(
@@ -174,7 +186,7 @@ def _member(at: Column, client: Column, subscription: Column, assignment: Column
 
 
 def _assigned(at: Column) -> Column:
-    """Return the partitions in the assignment whose number of topics is at a position of the value."""
+    """Return the partitions of an assignment. at: the position of its number of topics in the value."""
     count = F.least(number(at, 4), F.octet_length("value") / _LEAST_TOPIC).cast("int")
     begun = F.struct((at + 4).cast("int").alias("at"), F.array().cast(_PARTITIONS).alias("found"))
 
@@ -201,7 +213,11 @@ def _assigned(at: Column) -> Column:
 
 
 def _strings(at: Column, count: Column, read: Callable[[Column], tuple[Column, Column]]) -> Column:
-    """Return a struct: ``texts``, as many as ``count``, and ``at``, the position after them."""
+    """Read ``count`` strings from a position in the value.
+
+    Return a struct of the strings (``texts``) and the position after them (``at``). read: returns the position after
+    one string, and the string.
+    """
     bounded = F.least(count, F.octet_length("value") / _LEAST_TOPIC).cast("int")
     begun = F.struct(place(at).alias("at"), F.array().cast("array<string>").alias("texts"))
 
@@ -214,12 +230,12 @@ def _strings(at: Column, count: Column, read: Callable[[Column], tuple[Column, C
 
 
 def _string(at: Column) -> tuple[Column, Column]:
-    """Return the position after a string, whose length takes two bytes, and the string."""
+    """Return the position after a string, and the string. Its length takes two bytes."""
     return _after_string(at), text("value", at + 2, number(at, 2))
 
 
 def _compact(at: Column) -> tuple[Column, Column]:
-    """Return the position after a compact string, whose length plus one is a varint, and the string; null: none."""
+    """Return the position after a compact string, and the string (null: none). Its length plus one is a varint."""
     size, length = varint(at)
     return _after_compact(at), text("value", at + size, length - 1)
 
@@ -230,36 +246,43 @@ def _after_compact(at: Column) -> Column:
 
 
 def varint(at: Column) -> tuple[Column, Column]:
-    """Return how many bytes a varint of at most two bytes takes, and its value."""
+    """Return the number of bytes (one or two) of a varint, and its value."""
     one, two = unsigned("value", at.cast("int"), 1), unsigned("value", (at + 1).cast("int"), 1)
     return F.when(one < 128, 1).otherwise(2), F.when(one < 128, one).otherwise(one.bitwiseAND(0x7F) + two * 128)
 
 
 def _after_string(at: Column) -> Column:
-    """Return the position after a string, whose length takes two bytes and is -1 for null."""
+    """Return the position after a string. Its length takes two bytes and is -1 for null."""
     return at + 2 + F.greatest(number(at, 2), F.lit(0))
 
 
 def _after_bytes(at: Column) -> Column:
-    """Return the position after bytes, whose length takes four bytes and is -1 for null."""
+    """Return the position after a byte array. Its length takes four bytes and is -1 for null."""
     return at + 4 + F.greatest(number(at, 4), F.lit(0))
 
 
 def let(at: Column, then: Callable[[Column], Column]) -> Column:
-    """Return ``then`` of a position, which Spark computes once: repeated, it would double with each field."""
+    """Return ``then`` of a position that Spark computes only once.
+
+    Without this, Spark would compute it wherever ``then`` uses it, and the expression would double in size with each
+    field.
+    """
     return bind(place(at), then)
 
 
 def bind(value: Column, then: Callable[[Column], Column]) -> Column:
-    """Return ``then`` of a value of any type, which Spark computes once."""
+    """Return ``then`` of a value of any type that Spark computes only once; see `let`."""
     return F.transform(F.array(value), then)[0]
 
 
 def place(at: Column) -> Column:
-    """Return a position of the value, or one behind its end if the record claims more bytes than it has."""
+    """Return a position in the value.
+
+    It is limited to the byte after the end, because a damaged record may claim more bytes.
+    """
     return F.least(at, F.octet_length("value") + 2).cast("int")
 
 
 def number(at: Column, size: int) -> Column:
-    """Return the signed number in ``size`` bytes of the value from position ``at`` (from 1); null if there are none."""
+    """Return the signed number in ``size`` bytes of the value; null if there are none. at: its position, from 1 on."""
     return fold(unsigned("value", at.cast("int"), size), 8 * size)

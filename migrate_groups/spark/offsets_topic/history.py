@@ -1,8 +1,8 @@
 """Compute groups' commits and lag over time from the log of the offsets topic: DataFrame to DataFrame, in Spark SQL.
 
 A group's committed offset at a moment is its last commit in the log up to that moment. Compaction removes a commit once
-a later one has replaced it. So every commit in the log is real, but for an earlier moment the log may lack the group's
-last commit up to then, and have only an older one: the real lag was at most what is shown.
+a later one has replaced it. So each commit in the log was really made, but the last one before an earlier moment may be
+missing. The history then uses an older commit, and shows a lag that is at least the real lag at that moment.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ LOG_ENDS = StructType(
         StructField("log_end_offset", LongType()),
     ]
 )
-"""The log end offset of a partition at a moment; no row, or null, if it is not known."""
+"""The log end offset of a partition at a moment. If it is not known, it is null or has no row."""
 
 MAX_CLIENTS = 20
-"""The largest number of a group's clients that are named for one moment."""
+"""The largest number of a group's clients that are listed for one moment."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KEYS = ["group", "topic", "partition"]
@@ -36,7 +36,10 @@ _COUNTS = ("commits", "rewinds", "deletions")
 
 
 class Moments(NamedTuple):
-    """Points in time for the history: from ``first`` on at multiples of ``every`` since 1970, and at last ``last``."""
+    """The moments of a history: ``first``, then one in each interval of ``every``, and at the end ``last``.
+
+    All but the last are multiples of ``every`` since 1970, in UTC.
+    """
 
     first: datetime
     every: timedelta
@@ -44,7 +47,7 @@ class Moments(NamedTuple):
 
     @staticmethod
     def between(earliest: datetime, every: timedelta, last: datetime) -> Moments:
-        """Return the multiples of ``every`` after ``earliest`` and before ``last``, then ``last`` itself."""
+        """Return the multiples of ``every`` that are after ``earliest`` and before ``last``, followed by ``last``."""
         round_before = _EPOCH + (earliest - _EPOCH) // every * every
         return Moments(min(round_before + every, last), every, last)
 
@@ -56,12 +59,15 @@ class Moments(NamedTuple):
         return [self.first + number * self.every for number in range(len(self) - 1)] + [self.last]
 
     def number(self, time: Column) -> Column:
-        """Return the index of the first moment at or after ``time``; if there is none, that of the last moment."""
+        """Return the index, from 0, of the first moment at or after ``time``.
+
+        If there is none, it is that of the last moment.
+        """
         since = F.unix_micros(time) - _micros(self.first - _EPOCH)
         return F.least(F.greatest(F.ceil(since / _micros(self.every)), F.lit(0)), F.lit(len(self) - 1))
 
     def at(self, number: Column) -> Column:
-        """Return the moment with this index, which counts from 0."""
+        """Return the moment with an index, which counts from 0."""
         regular = F.timestamp_micros(_micros(self.first - _EPOCH) + number * _micros(self.every))
         last = F.timestamp_micros(F.lit(_micros(self.last - _EPOCH)))
         return F.when(number == len(self) - 1, last).otherwise(regular)
@@ -109,11 +115,12 @@ def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
 def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, cluster_id: str) -> DataFrame:
     """Return one row for each group, topic and moment, from the group's first commit in the topic on.
 
-    made: the result of `commits`; ends: `LOG_ENDS`; who: the result of `members.members`. Columns: cluster_id, group,
-    topic, taken_at (the moment), partitions, committed, lag, produced, consumed (as in `timeline.lag_timeline`; lag is
-    null if no log end offset is known). For the time since the previous moment: commits, rewinds, deletions,
-    last_commit_at and clients (``client/host`` of the group's members, sorted, at most `MAX_CLIENTS`; empty: the log
-    shows none).
+    made: the result of `commits`. ends: columns of `LOG_ENDS`. who: the result of `members.members`.
+
+    Columns: cluster_id, group, topic, taken_at (the moment); partitions, committed, lag, produced and consumed as in
+    `timeline.lag_timeline` (lag is null if no log end offset is known). The following are for the time since the
+    previous moment: commits, rewinds, deletions, last_commit_at, and clients (``client/host`` of the group's members,
+    sorted, at most `MAX_CLIENTS`; empty: the log shows none).
     """
     rows = _snapshots(made, ends, moments).withColumn("cluster_id", F.lit(cluster_id))
     lag = over_time(rows).drop("source_group")
@@ -129,10 +136,12 @@ def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, 
 def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataFrame:
     """Return one row for each group, with totals over all moments.
 
-    made, timeline: the results of `commits` and `history`; evidence: log_partition and missing of
-    `evidence.Evidence`. Columns: group, topics,
-    partitions, commits, rewinds, deletions, first_commit_at, last_commit_at, most_lag, last_lag (at the last moment),
-    log_partition, missing (offsets that are not in that partition of the log).
+    made: the result of `commits`. timeline: the result of `history`. evidence: the columns log_partition and missing of
+    `evidence.Evidence`.
+
+    Columns: group, topics, partitions, commits, rewinds, deletions, first_commit_at, last_commit_at, most_lag (the
+    largest lag), last_lag (the lag at the last moment), log_partition, missing (offsets without a record in that
+    partition of the log).
     """
     # Counted by partition first, so that few rows are left to count distinct topics of.
     partitions = made.groupBy("log_partition", *_KEYS).agg(
@@ -153,7 +162,7 @@ def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataF
 
 
 def _clients(who: DataFrame, moments: Moments) -> DataFrame:
-    """Return the clients of each group's members at each moment, or at any time since the previous moment."""
+    """Return the clients of each group that were members at a moment or since the previous moment."""
     last = F.when(F.col("until").isNull(), F.lit(len(moments) - 1)).otherwise(moments.number(F.col("until")))
     numbers = F.sequence(moments.number(F.col("log_time")), last)
     of_moments = who.withColumn("number", F.explode(numbers)).select(
@@ -174,7 +183,7 @@ def _snapshots(made: DataFrame, ends: DataFrame, moments: Moments) -> DataFrame:
     return (
         at_moments.select(*_KEYS, moments.at(F.col("number")).alias("taken_at"), "offset", "topic_id")
         .join(ends, ["topic", "partition", "taken_at"], "left")
-        # A log end below the committed offset counts as unknown: it is that of a newer topic with the same name.
+        # A log end below the committed offset counts as unknown, because it is the end of a newer topic of this name.
         .withColumn("log_end_offset", F.when(F.coalesce(F.col("offset") <= end, F.lit(True)), end))
         .withColumn("source_group", nothing)
     )

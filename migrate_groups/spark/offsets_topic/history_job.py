@@ -1,4 +1,4 @@
-"""The history job: writes a table of lag over time from the offsets topic's log, and returns a bounded summary."""
+"""The history job. It writes lag over time from the log of the offsets topic, and returns a bounded summary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from migrate_groups.spark.reconciliation.result import Moment, moments
 from migrate_groups.spark.reconciliation.snapshots import CHECKED, spark_path, written_path
 
 MAX_MOMENTS = 2000
-"""The largest number of moments of a history, limited because the brokers are asked for log ends once for each."""
+"""The largest number of moments in a history, because the brokers are asked for log end offsets at each moment."""
 
 # What is read of each record.
 _COLUMNS = (
@@ -33,11 +33,11 @@ _COLUMNS = (
 _MISSING = StructType([StructField("log_partition", IntegerType()), StructField("missing", LongType())])
 
 LogEnds = Callable[[Collection[tuple[str, int]], Collection[datetime]], str]
-"""A function that writes the log end offset of these partitions at these moments as Parquet, and returns the path."""
+"""Asks for the log end offset of each partition at each moment, writes them as Parquet, and returns the path."""
 
 
 class LandedFiles(NamedTuple):
-    """A landed log, which is a copy of the offsets topic's log in a folder of Parquet files (`offsets_log.RAW`).
+    """A landed log: a copy of the offsets topic's log in a folder of Parquet files.
 
     ranges: the offsets that were copied of each partition, as rows of `evidence.Range`.
     """
@@ -50,9 +50,9 @@ class LandedFiles(NamedTuple):
 class GroupHistory(NamedTuple):
     """The totals of one group.
 
-    most_lag, last_lag: the highest and the last lag, each the sum over all partitions; None if no lag is known.
-    missing: how many offsets the group's partition of ``__consumer_offsets`` lacks, because their records were
-    compacted away or have expired.
+    most_lag, last_lag: the largest and the last lag, each the sum over all partitions; None if no lag is known.
+    missing: the number of offsets in the group's partition of ``__consumer_offsets`` whose records were compacted away
+    or have expired.
     """
 
     group: str
@@ -72,9 +72,9 @@ class GroupHistory(NamedTuple):
 class History:
     """The result of `run_history`.
 
-    ``groups``: of the ``found`` groups in the log, the `MAX_ROWS` with the most commits. ``first``, ``last``: the first
-    and the last moment. ``timeline``: the points of the table that `result.moments` selects. ``evidence``: for each
-    partition of the log, how many of its offsets are records, missing and so on.
+    groups: the `MAX_ROWS` groups with the most commits. found: the number of all groups in the log. first, last: the
+    first and the last moment. timeline: the points of the table that `result.moments` selects. evidence: for each
+    partition of the log, the number of its offsets by kind.
     """
 
     groups: tuple[GroupHistory, ...]
@@ -95,16 +95,16 @@ def run_history(
     now: datetime,
     out: Path,
 ) -> History:
-    """Write the table of `history.history` to a new Parquet folder, and return a summary for people.
+    """Write the table of `history.history` as Parquet to a new folder, and return a summary of bounded size.
 
     Args:
         spark: a session.
         log: the copy of the offsets topic's log.
-        log_ends: writes the log end offsets of partitions at moments.
+        log_ends: asks for the log end offsets of partitions at moments, and writes them as Parquet.
         groups: the groups in the table; empty: all.
         every: the time between two moments.
         now: the last moment.
-        out: the folder of the table.
+        out: the new folder.
 
     Raises:
         Undetermined: the log has no commit of these groups.

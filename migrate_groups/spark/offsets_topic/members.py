@@ -1,8 +1,8 @@
 """Find the members of groups in the log of the offsets topic: DataFrame to DataFrame, in Spark SQL functions only.
 
 A commit does not say which member made it. But each rebalance of a classic group writes a record with all its members
-(``GroupMetadataValue.json``, versions 0 to 3, which brokers up to 4.3 write), and each member of a KIP-848 group has a
-separate record (``ConsumerGroupMemberMetadataValue.json``). Other records name no client.
+(``GroupMetadataValue.json``, versions 0 to 3, which brokers up to 4.3 write). Each member of a KIP-848 group has a
+record of its own (``ConsumerGroupMemberMetadataValue.json``). No other record names a client.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _VERSIONS = (0, 1, 2, 3)
 # The fields of a member of a classic group, in order: member id, group instance id, client id, host, timeouts,
 # subscription, assignment.
 _FIELDS, _CLIENT, _HOST, _TIMEOUTS, _BYTES = 7, 2, 3, 4, (5, 6)
-# A member takes at least this many bytes; a broken record may claim more members than it has bytes for.
+# The least number of bytes of a member. It limits the number of members that a damaged record can claim.
 _LEAST_BYTES = 18
 
 
@@ -26,11 +26,11 @@ MEMBERS = (_CLASSIC, _KIP_848)
 
 
 def members(log: DataFrame) -> DataFrame:
-    """Return one row for each record of a decoded log (`offsets_log.decode`) that lists a group's members.
+    """Return one row for each record of a decoded log (`offsets_log.decode`) that lists members of a group.
 
-    Columns: group, log_partition, log_offset, log_time, until (when the next record replaced it; null: it is the last),
-    clients (client id and host of each member as ``client/host``; empty: no member is left; null: the record can't be
-    read).
+    Columns: group, log_partition, log_offset, log_time, until (the log_time of the record that replaced it; null: it is
+    the last), clients (client id and host of each member as ``client/host``; empty: no member is left; null: the record
+    can't be decoded).
     """
     rows = _with_places(log.where(F.col("type").isin(*MEMBERS) & F.col("problem").isNull()))
     record = Window.partitionBy("log_partition", "type", "group", "member").orderBy("log_offset")
@@ -41,9 +41,10 @@ def members(log: DataFrame) -> DataFrame:
 
 
 def _with_places(rows: DataFrame) -> DataFrame:
-    """Return the rows with the value's version and the places in it that `_of_classic` and `_of_kip_848` read.
+    """Return the rows with the version of the value, and with positions in it for `_of_classic` and `_of_kip_848`.
 
-    A place depends on the one before it. Each is a column, because nested expressions would double with each place.
+    Each position depends on the one before it. Each is a column, because a nested expression would double in size with
+    each position.
     """
     version, classic, kip_848 = F.col("_version"), F.col("_classic"), F.col("_kip_848")
     rows = rows.withColumns(
@@ -97,15 +98,15 @@ def _of_kip_848() -> Column:
 
 
 def _after_string(at: Column) -> Column:
-    """Return the position after a string, whose length takes two bytes and is -1 for null."""
+    """Return the position after a string. Its length takes two bytes and is -1 for null."""
     return at + 2 + F.greatest(_number(at, 2), F.lit(0))
 
 
 def _after_short(at: Column) -> Column:
-    """Return the position after a string of a flexible version, of less than 127 bytes; its length takes one byte."""
+    """Return the position after a compact string of less than 127 bytes. Its length plus one takes one byte."""
     return at + F.greatest(_number(at, 1), F.lit(1))
 
 
 def _number(at: Column, size: int) -> Column:
-    """Return the signed number in ``size`` bytes of the value from position ``at`` (from 1); null if there are none."""
+    """Return the signed number in ``size`` bytes of the value; null if there are none. at: its position, from 1 on."""
     return fold(unsigned("value", at.cast("int"), size), 8 * size)

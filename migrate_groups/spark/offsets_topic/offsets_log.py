@@ -1,12 +1,12 @@
-"""Decode the offsets topic's log, copied to files (landed): DataFrame to DataFrame, in Spark SQL functions only.
+"""Decode the log of the offsets topic, copied to files: DataFrame to DataFrame, in Spark SQL functions only.
 
-A key begins with a two-byte number, the kind of the record (`KINDS`), followed by the group's name. The key of a
+A key begins with a two-byte number, the type of the record (`KINDS`), followed by the name of the group. The key of a
 committed offset continues with topic and partition. A value begins with its version. Source: the message definitions of
-Kafka's group coordinator (``OffsetCommitKey.json``, ``OffsetCommitValue.json`` and so on, up to 4.3).
+Kafka's group coordinator (``OffsetCommitKey.json``, ``OffsetCommitValue.json`` and so on, up to Kafka 4.3).
 
 No record fails a job. A record that can't be decoded is kept, and ``problem`` says why. Numbers are read with Spark's
-``conv``. They get their sign from its negative base (-10) or from `fold`, because a cast that overflows fails the job
-in Spark's ANSI mode.
+``conv``, because a cast that overflows would fail the job in Spark's ANSI mode. They get their sign from the negative
+base (-10) of ``conv``, or from `fold`.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ RAW = StructType(
         StructField("value", BinaryType()),
     ]
 )
-"""The columns of a landed log, which is a copy of the offsets topic's log in files: a record's partition and offset in
-the offsets topic, when it was written, its kind (``record``, ``control`` or ``aborted``), and the bytes of its key and
-value."""
+"""The columns of a landed log, the copy of the offsets topic's log in files: the partition and the offset of a record
+in the offsets topic, the time at which it was written, its kind (``record``, ``control`` or ``aborted``), and the bytes
+of its key and value."""
 
 KINDS = {
     0: "offset-commit",
@@ -65,17 +65,20 @@ KINDS = {
     22: "streams-group-current-member-assignment",
     23: "streams-group-topology",
 }
-"""The kind of a record, by the number with which its key begins. The kind of any other number N is ``type-N``."""
+"""The kind of a record, by the number with which its key begins. Any other number N has the kind ``type-N``."""
 
 OFFSET_COMMIT = "offset-commit"
 GROUP_RECORDS = ("group-metadata", "consumer-group-metadata", "streams-group-metadata")
-"""The kinds of record that say that a group exists: a classic, a consumer (KIP-848), a streams group (KIP-1071)."""
+"""The kinds of records that exist as long as their group: of a classic, a consumer (KIP-848) and a streams group
+(KIP-1071)."""
 
-# In these kinds a second string follows the group: the topic of a commit, a member id, or (16) a regular expression.
+# In keys of these types a second string follows the group: the topic of a commit, a member id or, in type 16, a regular
+# expression.
 _WITH_SECOND = (0, 1, 5, 7, 8, 10, 13, 14, 16, 19, 21, 22)
 _COMMIT_VERSIONS = (0, 1, 2, 3, 4)
-# Version 4 ends with its tagged fields: their number, then for each its tag, its length and its bytes, ordered by tag.
-# The topic id has tag 0 and 16 bytes. Kafka writes no topic id of zeros. The patterns are of hexadecimal digits.
+# A value of version 4 ends with tagged fields: their number, then for each its tag, its length and its bytes, in the
+# order of the tags. The topic id has tag 0 and 16 bytes. Kafka writes no topic id of zeros. The patterns match
+# hexadecimal digits.
 _TOPIC_ID_BYTES = 1 + 2 + 16
 _TOPIC_ID = "^(?!00)..0010(?!0{32})"
 _CUT_SHORT_TOPIC_ID = "^(?!00)..(?!0010.{32})(00|$)"
@@ -84,7 +87,7 @@ _LAST_MILLISECOND = 253_402_300_799_999
 
 
 def landed_log(spark: SparkSession, folder: str) -> DataFrame:
-    """Return the copied log of the offsets topic from a folder of Parquet files with the columns of `RAW`."""
+    """Return the copied log of the offsets topic. folder: Parquet files with the columns of `RAW`."""
     return spark.read.options(**CHECKED).schema(RAW).parquet(spark_path(folder))
 
 
@@ -96,11 +99,21 @@ def of_kinds(raw: DataFrame, types: Collection[int]) -> DataFrame:
 def decode(raw: DataFrame) -> DataFrame:
     """Return the decoded records of a copied log (columns of `RAW`), without control records and aborted records.
 
-    Columns: log_partition, log_offset, log_time, type (the key's number), kind (`KINDS`), group, member (the member id
-    or the regular expression, if the key has one), tombstone (the record is a deletion), problem (why it can't be
-    decoded; null: it can), value (null for committed offsets). For committed offsets: topic, partition, version (of the
-    value), offset, leader_epoch (null: none), topic_id (32 hexadecimal digits in capitals; null: none),
-    metadata, commit_time, expire_time.
+    Columns of all records:
+
+    - log_partition, log_offset, log_time.
+    - type: the number with which the key begins. kind: its name (`KINDS`).
+    - group; member: the member id or the regular expression in the key; null if it has neither.
+    - tombstone: whether the record is a deletion.
+    - problem: why the record can't be decoded; null if it can.
+    - value: the bytes of the value; null for committed offsets.
+
+    Columns of committed offsets, null in other records:
+
+    - topic, partition, offset, metadata, commit_time, expire_time.
+    - version: the version of the value.
+    - leader_epoch: null if there is none.
+    - topic_id: 32 hexadecimal digits in capitals; null if there is none.
     """
     place = ("log_partition", "log_offset", "log_time")
     rows = raw.where(F.col("kind") == "record").select(
@@ -177,18 +190,19 @@ def decode(raw: DataFrame) -> DataFrame:
 
 
 def in_place(condition: Column) -> Column:
-    """Return the same condition, which Spark evaluates after `decode`.
+    """Return the same condition in a form that Spark evaluates after `decode`.
 
-    Spark would move it before, and so decode each record twice. It does not move a nondeterministic condition.
+    Spark would evaluate it before `decode`, and would decode each record twice for that. It does not do so with a
+    condition that is nondeterministic.
     """
     return F.when(condition, F.monotonically_increasing_id() >= 0)
 
 
 def _with_metadata_place(rows: DataFrame) -> DataFrame:
-    """Return the rows with the position and the length of the metadata.
+    """Return the rows with two further columns: the position and the length of the commit's metadata in the value.
 
-    Value version 4 is flexible: it stores the length plus one as a varint of 7-bit groups, the lowest first. Two groups
-    are enough, because metadata has at most 4096 bytes by default (``offset.metadata.max.bytes``).
+    In value version 4 the length plus one is a varint: groups of 7 bits, the lowest first. Two groups are enough,
+    because metadata has at most 4096 bytes by default (``offset.metadata.max.bytes``).
     """
     version, one, two = F.col("_version"), _mask("_next", 8, 8), _mask("_next", 0, 8)
     varint = F.when(one < 128, one).when(two < 128, one.bitwiseAND(0x7F) + two * 128)
@@ -242,15 +256,16 @@ def _kind() -> Column:
 
 
 def unsigned(column: str, start: Column | int, size: int) -> Column:
-    """Return the unsigned number in ``size`` bytes (at most 7) of a binary column from position ``start``.
+    """Return the unsigned number in ``size`` bytes (at most 7) of a binary column, from position ``start`` on.
 
-    Position 1 is the first byte, -1 the last. Null if the column has no bytes there, wrong if it has fewer.
+    Position 1 is the first byte, -1 the last. The result is null if the column has no byte there, and wrong if it has
+    fewer than ``size``.
     """
     return F.conv(F.hex(F.substring(column, start, size)), 16, 10).cast("bigint")
 
 
 def _signed(column: str, start: Column | int) -> Column:
-    """Return the signed number in the 8 bytes of a binary column from position ``start``, which counts from 1."""
+    """Return the signed number in 8 bytes of a binary column from position ``start`` on; 1 is the first byte."""
     return F.conv(F.hex(F.substring(column, start, 8)), 16, -10).cast("bigint")
 
 
@@ -261,17 +276,20 @@ def fold(number: Column, bits: int) -> Column:
 
 
 def _mask(column: str, shift: int, bits: int) -> Column:
-    """Return the ``bits`` bits of a number above its lowest ``shift`` bits, as an unsigned number."""
+    """Return ``bits`` bits of a number, without the lowest ``shift`` bits, as an unsigned number."""
     return F.shiftright(column, shift).bitwiseAND((1 << bits) - 1)
 
 
 def _bits(column: str, shift: int, bits: int) -> Column:
-    """Return the ``bits`` bits of a number above its lowest ``shift`` bits, as a signed number."""
+    """Return ``bits`` bits of a number, without the lowest ``shift`` bits, as a signed number."""
     return fold(_mask(column, shift, bits), bits)
 
 
 def text(column: str, start: Column, size: Column) -> Column:
-    """Return the text in ``size`` bytes of a binary column from ``start``; null: not UTF-8, or a negative size."""
+    """Return the text in ``size`` bytes of a binary column from position ``start`` on.
+
+    The result is null if the bytes are not UTF-8 or ``size`` is negative.
+    """
     return F.when(size >= 0, F.try_validate_utf8(F.substring(column, start, size.cast("int")).cast("string")))
 
 

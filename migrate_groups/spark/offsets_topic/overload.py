@@ -1,7 +1,7 @@
 """Find what a shared group costs its applications: DataFrame to DataFrame, in Spark SQL functions only.
 
-A commit names no member. But the record of a generation says which member had which partitions, so the last commit of
-these partitions before the next generation's record is that member's last commit.
+A commit in the log does not name a member. But the record of a generation says which member got which partitions. So
+the last commit of these partitions before the record of the next generation is the last commit of that member.
 """
 
 from __future__ import annotations
@@ -14,22 +14,31 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from migrate_groups.spark.offsets_topic.ownership import without_owner
 
 KIP_848 = "consumer"
-"""The assignor of a group that uses KIP-848's protocol, in the tables."""
+"""The value of the column assignor for a KIP-848 group."""
 
 _EAGER = ("range", "roundrobin", "sticky")
 _PLACE = ("group", "log_offset")
 
 
 class Overload(NamedTuple):
-    """The tables that say who shares a group, and what it costs whom.
+    """The tables that show which applications share a group, and what that costs each of them.
 
-    subscriptions: one row for each group, application and client id: topics, members, first_seen, last_seen.
-    generations: one row for each generation: generation, assignor, members, joined and left (client ids), caused_by
-    (applications), until (when the next generation began; null: it is the last).
-    stood_still: one row for each generation that ended and each application in it: ended_at, caused_by, by_others,
-    replaced (none of the application's members was left in the next generation, and some came back), seconds (at most;
-    null: not known), gone (the part of these seconds in which surely no member was there). For a KIP-848 group: one row
-    for each time in which partitions of an application had no owner.
+    subscriptions: one row for each group, application and client id. Columns: topics, members (their number),
+    first_seen, last_seen.
+
+    generations: one row for each generation of a classic group. Columns: generation, assignor, since and until (when
+    this and the next generation began; null: it is the last), members (their number), joined and left (the client ids
+    of the members that joined or left at its end), caused_by (the applications of these members).
+
+    stood_still: one row for each generation that ended and each application in it. For a KIP-848 group: one row for
+    each time in which partitions of an application had no owner. Columns:
+
+    - ended_at: when the generation ended. caused_by: the applications whose members ended it.
+    - by_others: whether this application is not one of these.
+    - replaced: whether all members of the application restarted: none was left in the next generation, and some came
+      back.
+    - seconds: for how long the application stood still, at most; null: not known.
+    - gone: the part of these seconds in which the application surely had no member.
     """
 
     subscriptions: DataFrame
@@ -40,9 +49,9 @@ class Overload(NamedTuple):
 def applications(members: DataFrame) -> DataFrame:
     """Return the application of each topic: columns group, topic and application (its name).
 
-    members: columns group, client_id and topics (sorted). The applications of a group are the connected components of
-    its topics, where two topics are connected if one member subscribes to both. An application is named by what its
-    client ids begin with, or by its first topic if that does not tell it from the others.
+    members: columns group, client_id and topics (sorted). Two topics belong to one application if a member subscribes
+    to both, or if a chain of such members connects them. The name of an application is the common beginning of its
+    client ids. If that is empty or another application has it too, the name is the application's first topic.
     """
     nothing = F.array().cast("array<array<string>>")
     merged = members.where(F.size("topics") > 0).groupBy("group").agg(F.collect_set("topics").alias("_sets")).select(
@@ -82,13 +91,15 @@ def applications(members: DataFrame) -> DataFrame:
 
 
 def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, commits: DataFrame) -> Overload:
-    """Return the tables, from `generations.generations`, `generations.consumers`, `ownership.owners`, and the commits.
+    """Return the tables of `Overload`.
 
-    commits: columns group, topic, partition, log_offset, log_time. The caller may restrict all four to a time.
+    generations, consumers, owned: the results of `generations.generations`, `generations.consumers` and
+    `ownership.owners`. commits: columns group, topic, partition, log_offset, log_time. The caller may restrict all four
+    to records of one time.
     """
     in_order = Window.partitionBy("group").orderBy("log_offset")
     ids = F.transform("members", lambda each: each["member_id"])
-    # Each table that several others are made of is kept without its plan, which Spark would analyse again for each.
+    # A checkpoint drops the plan of a table. Otherwise Spark would analyse it again for each table that is made of it.
     spans = (
         generations.withColumn("_ids", ids)
         .withColumns(
@@ -137,7 +148,7 @@ def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, com
 
 
 def _stem() -> Column:
-    """Return what ``_low`` and ``_high`` both begin with, without the number of an instance."""
+    """Return the common beginning of ``_low`` and ``_high``, without digits and separators at its end."""
     low, high = F.col("_low"), F.col("_high")
     size = F.aggregate(
         F.sequence(F.lit(1), F.greatest(F.least(F.length(low), F.length(high)), F.lit(1))),
@@ -148,13 +159,16 @@ def _stem() -> Column:
 
 
 def _clients(ids: Column, members: str) -> Column:
-    """Return the client ids of the members with these ids, each as often as it has members."""
+    """Return the client ids of the members with these member ids. A client id appears once for each such member."""
     there = F.filter(members, lambda each: F.array_contains(ids, each["member_id"]))
     return F.array_sort(F.transform(there, lambda each: each["client_id"]))
 
 
 def _causes(spans: DataFrame, of_member: DataFrame) -> DataFrame:
-    """Return the applications whose members joined or left at the end of each generation, by group and log_offset."""
+    """Return the applications whose members joined or left at the end of a generation.
+
+    Columns: group and log_offset (of the generation's record), caused_by.
+    """
     changed = F.array_union(F.array_except("_ids", "_next"), F.array_except("_next", "_ids"))
     return (
         spans.where(F.col("_next").isNotNull())
@@ -166,7 +180,10 @@ def _causes(spans: DataFrame, of_member: DataFrame) -> DataFrame:
 
 
 def _last_commits(generations: DataFrame, commits: DataFrame) -> DataFrame:
-    """Return the last commit of each partition within each generation: group, log_offset, topic, partition, at."""
+    """Return the last commit of each partition within each generation.
+
+    Columns: group, log_offset (of the generation's record), topic, partition, at (the time of the commit).
+    """
     marks = generations.select(
         "group", "log_offset", F.lit(None).cast("timestamp").alias("log_time"), F.col("log_offset").alias("_begun")
     )
@@ -183,10 +200,10 @@ def _last_commits(generations: DataFrame, commits: DataFrame) -> DataFrame:
 
 
 def _ownerless(owned: DataFrame, of_member: DataFrame) -> DataFrame:
-    """Return the times without an owner of KIP-848 groups in the columns of ``stood_still``.
+    """Return the times in which partitions of KIP-848 groups had no owner, in the columns of ``stood_still``.
 
-    Only members that leave or join the application itself leave its partitions without an owner, because the brokers
-    take none from members of another application.
+    The cause is always the application itself: the brokers revoke no partition of it when a member of another
+    application joins or leaves.
     """
     return without_owner(owned, of_member).select(
         "group",
@@ -203,10 +220,11 @@ def _ownerless(owned: DataFrame, of_member: DataFrame) -> DataFrame:
 
 
 def _stood_still(spans: DataFrame, of_member: DataFrame, last: DataFrame) -> DataFrame:
-    """Return for how long each application stood still at the end of each generation; see `Overload`.
+    """Return the table ``stood_still`` of `Overload` for classic groups.
 
-    An application stands still from its member's last commit to the record of the next generation that it is in. For
-    a cooperative group only the partitions of members that left do, because all others keep theirs.
+    An application stands still from the last commit of one of its members in a generation to the record of the next
+    generation in which it has a member. In a cooperative group only the partitions of members that left stand still,
+    because all other members keep theirs.
     """
     of_spans = spans.select(
         *_PLACE, "generation", "assignor", "log_time", "until", "_next", "caused_by", F.explode("members").alias("_m")
@@ -233,7 +251,7 @@ def _stood_still(spans: DataFrame, of_member: DataFrame, last: DataFrame) -> Dat
     stood = F.col("assignor").isin(*_EAGER) | F.col("_left")
     begun = F.unix_micros(F.greatest("at", "log_time"))
     micros = F.unix_micros("back_at") - begun
-    # A generation without the application: its members came back only after that generation had begun.
+    # The application came back later than the next generation, which therefore had none of its members.
     gone = F.when(F.col("back_at") > F.col("until"), (F.unix_micros("until") - begun) / 1e6)
     seconds = F.when(stood & F.col("at").isNotNull() & F.col("back_at").isNotNull(), micros / 1e6)
     by_application = rows.groupBy(

@@ -1,8 +1,9 @@
 """Find when partitions of KIP-848 groups had no owner: DataFrame to DataFrame, in Spark SQL functions only.
 
-Each change of a member's partitions writes a record with all of them (``ConsumerGroupCurrentMemberAssignmentValue``),
-with topic ids in place of names. A partition has no owner from the record in which its member no longer has it, or is
-deleted, to the record in which another member has it.
+The owner of a partition is the member that it is assigned to. Whenever a member's partitions change, the coordinator
+writes a record with all of them, by topic id (``ConsumerGroupCurrentMemberAssignmentValue``). A partition has no owner
+from the record in which its member no longer has it, or that deletes the member, to the record in which another member
+has it.
 """
 
 from __future__ import annotations
@@ -13,20 +14,21 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from migrate_groups.spark.offsets_topic.generations import bind, let, number, place, records, varint
 
 _ASSIGNMENT = 8
-# A topic in a record has an id of 16 bytes, a count, and tagged fields; a partition has 4 bytes.
+# The least number of bytes of a topic (an id of 16 bytes, a count, and tagged fields) and of a partition.
 _LEAST_TOPIC, _LEAST_PARTITION, _ID = 18, 4, 16
 _OWNED = "array<string>"
 
 
 def owners(raw: DataFrame) -> DataFrame:
-    """Return one row for each record of a copied log (columns of `offsets_log.RAW`) with a KIP-848 member's partitions.
+    """Return one row for each record in a copied log that has the partitions of a KIP-848 member.
 
-    Columns: group, member_id, log_offset, log_time, owned (an array of ``topic id-partition``, those that the member
-    has yet to revoke included; empty: the member has left; null: they can't be decoded).
+    raw: columns of `offsets_log.RAW`. Columns: group, member_id, log_offset, log_time, owned (an array of ``TOPIC
+    ID-PARTITION``, including partitions that the member has yet to revoke; empty: the member has left; null: they can't
+    be decoded).
     """
     rows = records(raw, _ASSIGNMENT, deleted=True)
     sound = F.col("value").isNull() | (number(F.lit(1), 2) == 0)
-    # Two lists stand behind the version, two epochs and the state: the assigned partitions, and those to revoke.
+    # The version, two epochs and the state are followed by two lists: the assigned partitions, and those to revoke.
     owned = bind(
         _partitions(F.lit(12)),
         lambda first: bind(_partitions(first["at"]), lambda second: F.concat(first["found"], second["found"])),
@@ -44,9 +46,11 @@ def owners(raw: DataFrame) -> DataFrame:
 def without_owner(owned: DataFrame, of_member: DataFrame) -> DataFrame:
     """Return one row for each time in which partitions of an application had no owner.
 
-    owned: what `owners` returns. of_member: columns group, member_id, application. Columns: group, application, begun,
-    seconds, whole (all partitions that the application has had were without an owner, not necessarily at once). Times
-    that overlap count as one. A time that has not ended is left out.
+    owned: the result of `owners`. of_member: columns group, member_id, application. Times that overlap count as one. A
+    time that has not ended is left out.
+
+    Columns: group, application, begun, seconds, whole (whether each partition that the application ever had was without
+    an owner during this time, not necessarily all at once).
     """
     own = Window.partitionBy("group", "member_id").orderBy("log_offset")
     none = F.array().cast(_OWNED)
@@ -91,7 +95,10 @@ def _change(partition: Column, *, lost: bool) -> Column:
 
 
 def _partitions(at: Column) -> Column:
-    """Return the partitions in the list of topics at a position of the value, and the position after the list."""
+    """Read a list of topics with their partitions. Return the partitions, and the position after the list.
+
+    at: the position of the list in the value.
+    """
     begun = F.struct(place(at + varint(at)[0]).alias("at"), F.array().cast(_OWNED).alias("found"))
     count = F.least(varint(at)[1] - 1, F.octet_length("value") / _LEAST_TOPIC).cast("int")
 
@@ -114,7 +121,11 @@ def _partitions(at: Column) -> Column:
 
 
 def _named(topic: Column, at: Column, count: Column) -> Column:
-    """Return ``topic id-partition`` for each of the ``count`` (1 or more) numbers at a position."""
+    """Return ``TOPIC ID-PARTITION`` for each partition of a topic.
+
+    topic: the position of the topic id in the value. at: the position of the first partition number. count: how many
+    there are, 1 or more.
+    """
     name = F.hex(F.substring("value", topic.cast("int"), _ID))
     return F.transform(
         F.sequence(F.lit(0), count - 1),
@@ -123,7 +134,7 @@ def _named(topic: Column, at: Column, count: Column) -> Column:
 
 
 def _after_tags(at: Column) -> Column:
-    """Return the position after tagged fields: none, or one (``AssignmentEpochs``, since Kafka 4.3)."""
+    """Return the position after tagged fields, which are none or one (``AssignmentEpochs``, since Kafka 4.3)."""
     return let(
         place(at + 1 + varint(at + 1)[0]),
         lambda field: F.when(varint(at)[1] == 0, at + 1).otherwise(field + varint(field)[0] + varint(field)[1]),

@@ -1,4 +1,7 @@
-"""Check whether the snapshots BEFORE and AFTER can be compared, with one Spark job that returns one row."""
+"""Check whether the snapshots from before and after a hand-over can be compared, with one Spark job.
+
+They are called BEFORE and AFTER.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,12 @@ _FOLLOW = "after a split, pass the spec with --spec, or the output of the comman
 
 
 class Alignment(NamedTuple):
-    """The result of `align`: what the comparison needs to know of BEFORE and AFTER together.
+    """Facts about BEFORE and AFTER together, which `align` finds and the comparison needs.
 
-    cluster_id: the one that rows without a cluster id belong to; empty if no row has one. hints: sentences for the
-    user, such as that AFTER lacks a group. has_history: whether a group has snapshots of more than two moments.
-    clusters: the number of cluster ids. rows: the number of rows on both sides. single: whether each side has one
-    moment of each group.
+    cluster_id: the cluster of the rows without a cluster id; empty if no row has one. hints: sentences for the user,
+    such as that AFTER lacks a group. has_history: whether a group has snapshots of more than two moments. clusters: the
+    number of cluster ids. rows: the number of rows in BEFORE and AFTER. single: whether both BEFORE and AFTER have
+    snapshots of only one moment for each group.
     """
 
     cluster_id: str
@@ -33,11 +36,11 @@ class Alignment(NamedTuple):
 
 
 def align(asked: DataFrame, after: DataFrame) -> Alignment:
-    """Check that BEFORE and AFTER can be compared; return their cluster id, hints, and if there is a history.
+    """Check that BEFORE and AFTER can be compared, and return what the comparison needs to know about them.
 
     Args:
-        asked: the rows of BEFORE, under the group in which each offset is expected afterwards (`mapping.expected`).
-        after: the rows of AFTER, also those of other groups.
+        asked: the rows of BEFORE, each under the group in which its offset is expected afterwards (`mapping.expected`).
+        after: the rows of AFTER, including those of other groups.
 
     Raises:
         InvalidInput: BEFORE or AFTER has no rows, or rows without a group; the clusters differ; a row has no cluster id
@@ -75,13 +78,13 @@ def _look(asked: DataFrame, after: DataFrame) -> Row:
     rows = asked.select(F.lit(True).alias("is_before"), *columns).union(
         after.select(F.lit(False).alias("is_before"), *columns)
     )
-    # Grouped by moment first, so that all later steps work on few rows.
+    # The rows are grouped by moment first, so that all later steps work on few rows.
     moments = rows.groupBy("group", "cluster_id", "taken_at").agg(
         F.count_if(is_before).alias("before"),
         F.count_if(~is_before).alias("after"),
         F.count_if(is_before & F.col("source_group").isNotNull()).alias("handed_over"),
     )
-    # Repartitioned by hand, so that one exchange serves both of the next aggregations.
+    # Repartitioned explicitly, so that both of the next aggregations need only this one exchange.
     by_cluster = (
         moments.repartition("group")
         .groupBy("group", "cluster_id")

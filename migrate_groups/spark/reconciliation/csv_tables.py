@@ -10,12 +10,18 @@ from migrate_groups.text import FORMULA
 
 
 def write_csv(table: DataFrame, folder: str) -> None:
-    """Write a table as CSV with a header to a new folder; guard text that looks like a formula with a leading ``'``."""
+    """Write a table as CSV with a header to a new folder.
+
+    Text that a spreadsheet would take for a formula gets a leading ``'``.
+    """
     texts = [field.name for field in table.schema if isinstance(field.dataType, StringType)]
     guarded = table.withColumns({name: F.regexp_replace(F.col(f"`{name}`"), FORMULA, "'$1") for name in texts})
     write_whole_cells(guarded, folder)
 
 
 def write_whole_cells(table: DataFrame, folder: str) -> None:
-    """Write a table as CSV with a header to a new folder; keep blanks at the ends of cells, which Spark would drop."""
+    """Write a table as CSV with a header to a new folder, and keep the blanks at both ends of cells.
+
+    By default Spark drops them.
+    """
     table.write.csv(folder, header=True, escape='"', ignoreLeadingWhiteSpace=False, ignoreTrailingWhiteSpace=False)

@@ -104,14 +104,15 @@ def reconcile_tables(
     planned: DataFrame | None = None,
     out: Path | str | None = None,
 ) -> Reconciliation:
-    """Compare DataFrames of snapshots before and after a hand-over, as `run_reconcile` does files.
+    """Compare DataFrames of snapshots before and after a hand-over, as `run_reconcile` compares files.
 
-    Their columns: before and after `snapshots.SNAPSHOT`, mapping `mapping.MAPPING`, planned `reconcile.PLANNED`.
+    before, after: columns `snapshots.SNAPSHOT`. mapping: columns `mapping.MAPPING`. planned: columns
+    `reconcile.PLANNED`.
 
-    ``out`` is a folder that must not exist. Spark writes folders to it (part files, and ``_SUCCESS`` when complete):
-    ``partition_verdict.parquet`` and ``.csv``. ``group_topic_summary`` and, if there are more than two moments,
-    ``lag_timeline`` are written likewise, with one sorted part file each. After a failure, ``out`` is deleted if it is
-    on this machine.
+    out: a folder that must not exist. Spark writes each table to it as two folders of part files, such as
+    ``partition_verdict.parquet`` and ``partition_verdict.csv``; a file ``_SUCCESS`` in them means that they are
+    complete. The other tables are ``group_topic_summary`` and, if there are more than two moments, ``lag_timeline``;
+    these are sorted, with one part file each. After a failure, ``out`` is deleted if it is on this machine.
     """
     return _reconcile((before, after), (before, after), mapping, planned, out)
 
@@ -123,16 +124,17 @@ def _reconcile(
     planned: DataFrame | None,
     out: Path | str | None,
 ) -> Reconciliation:
-    """Compare as `reconcile_tables` does. ``checked`` and ``rows`` are both BEFORE and AFTER.
+    """Compare as `reconcile_tables` does.
 
-    A job over ``checked`` fails at an invalid row. ``rows`` has the same rows without this check.
+    checked, rows: the rows of BEFORE and of AFTER, twice. A job over ``checked`` fails at an invalid row. ``rows`` has
+    no such check.
     """
     spark = rows[0].sparkSession
     with readable_failures():
         if out is not None:
             _require_new(spark, str(out))
         aligned = align(expected(checked[0], mapping), checked[1])
-        # One cluster is a constant, so that Spark need not read, exchange and compare it.
+        # If there is only one cluster, its id is a constant, so that Spark need not read, exchange and compare it.
         one = {"cluster_id": F.lit(aligned.cluster_id).cast(StringType())} if aligned.clusters <= 1 else {}
         before, after = (side.fillna(aligned.cluster_id, ["cluster_id"]).withColumns(one) for side in rows)
 
@@ -197,8 +199,11 @@ def _mapping(before: DataFrame, split: SplitMapping | str | None) -> DataFrame |
 
 
 def _written(table: DataFrame, path: str) -> DataFrame:
-    """Write the table, and return it as read from the written Parquet, so that Spark does not compute it again."""
-    # Overwritten, because a first attempt with `pairs.single_rows` may have left its folder.
+    """Write a table as Parquet and as CSV, and return the table as read from the Parquet.
+
+    So Spark does not compute it again.
+    """
+    # "overwrite", because a failed attempt with `pairs.single_rows` may have left this folder.
     table.write.mode("overwrite").parquet(written_path(f"{path}.parquet"))
     read = table.sparkSession.read.schema(table.schema).parquet(spark_path(f"{path}.parquet"))
     write_csv(read, written_path(f"{path}.csv"))
@@ -257,7 +262,7 @@ def _exists(spark: SparkSession, path: str) -> bool:
 
 @contextmanager
 def _all_or_nothing(folder: str) -> Iterator[None]:
-    """Delete a local folder if the block fails; in other file systems the missing ``_SUCCESS`` shows the failure."""
+    """Delete a folder on this machine if the block fails; elsewhere the missing file ``_SUCCESS`` shows the failure."""
     try:
         yield
     except BaseException:

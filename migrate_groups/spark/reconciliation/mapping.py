@@ -1,10 +1,11 @@
-"""Find the group in which each committed offset of BEFORE is expected afterwards.
+"""Find the group in which each committed offset is expected after the hand-over.
+
+BEFORE is the snapshot from before the hand-over. Its rows are expected in these groups:
 
 - A row with a ``source_group`` (from a file that ``split`` wrote) is expected in its ``group``.
-- Any other row, if there is a mapping, is expected in the group that the mapping names for its group and topic (and
-  partition, if the mapping has partitions). Rows that the mapping does not name were not handed over; they are left
-  out.
-- Any other row, if there is no mapping, is expected in its own group: this group is compared at two moments.
+- If there is a mapping, it names the group for any other row, by the row's group and topic (and partition, if the
+  mapping has partitions). Rows that the mapping does not name were not handed over, and are left out.
+- If there is no mapping, any other row is expected in its own group: this group is compared at two moments.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _MOST_NAMES = 6
 class SplitMapping:
     """A split spec: the source group, and a function that returns the topics of each target group.
 
-    ``cover`` gets all topics of the source group. It raises `InvalidInput` if the spec does not cover them.
+    cover: called with all topics of the source group. It raises `InvalidInput` if the spec does not cover them.
     """
 
     source: str

@@ -1,16 +1,16 @@
-"""Bring the offset of each partition before the hand-over and the one after it into one row: two plans, equal rows.
+"""Bring the offsets of each partition before and after the hand-over into one row, in one of two ways.
 
-- `latest_rows` takes the latest of any number of rows. Spark sorts them, because it keeps the maximum of texts or
-  structs for sorted rows only.
-- `single_rows` needs one row of each partition in BEFORE, and one in AFTER. Then only numbers are left to keep, for
-  which Spark has a hash table, so that no row is sorted (docs/evidence/performance.md#reconcile). The job fails with
-  `NOT_SINGLE` if a partition has two rows after all.
+- `latest_rows` takes the latest of any number of rows. Spark has to sort the rows for this, because it can compute the
+  maximum of a text or a struct only over sorted rows.
+- `single_rows` requires at most one row of each partition in BEFORE, and one in AFTER. Then Spark computes maxima of
+  numbers only. For these it uses a hash table and sorts nothing (docs/evidence/performance.md#reconcile). The job fails
+  with `NOT_SINGLE` if a partition has two rows after all.
 
-Both take the rows of BEFORE and of AFTER with a column ``side``, as `partition_verdict` makes them, and return
-one row for each key of `KEYS`, with the columns source_group, recreated (the topic ids of both sides differ),
-contradiction (null; otherwise evaluating it fails the job), and for each of `SIDES` (here before): before_offset,
-before_log_start, before_log_end and, if a side has `snapshots.OLDEST_UNCONSUMED`, before_taken_at and
-before_oldest_unconsumed_at.
+Both take the rows of BEFORE and of AFTER with a column ``side``, as `partition_verdict` makes them, and return one row
+for each key of `KEYS`. Its columns are source_group, recreated (the topic ids of BEFORE and AFTER differ),
+contradiction (null, but computing it fails the job if the rows contradict each other) and, for each of `SIDES`, here
+before: before_offset, before_log_start, before_log_end and, if BEFORE or AFTER has `snapshots.OLDEST_UNCONSUMED`,
+before_taken_at and before_oldest_unconsumed_at.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from pyspark.sql.types import StringType
 from migrate_groups.spark.reconciliation.snapshots import OLDEST_UNCONSUMED, with_rows
 
 SIDES = ("before", "after")
-# The cluster is last, because Spark sorts by a prefix of the first key, and most rows have the same cluster.
+# Spark sorts fast by the beginning of the first key. So this is not the cluster, which most rows have in common.
 KEYS = ["group", "topic", "partition", "cluster_id"]
 
 NOT_SINGLE = "a partition has two rows in BEFORE or in AFTER, or its group has two source groups"
-"""The message with which a job over `single_rows` fails if its rows do not allow it."""
+"""The message of a job over `single_rows` that fails because BEFORE or AFTER has more rows than one for a partition."""
 
 _OFFSETS = {"offset": "offset", "log_start_offset": "log_start", "log_end_offset": "log_end"}
 _TIMES = {name: name for name in ("taken_at", OLDEST_UNCONSUMED.name)}
 
 
 def latest_rows(before: DataFrame, after: DataFrame) -> DataFrame:
-    """Return the latest row of BEFORE and of AFTER for each partition; a null ``taken_at`` is the earliest.
+    """Return the latest row of BEFORE and of AFTER for each partition. A null ``taken_at`` counts as the earliest.
 
-    A job over ``contradiction`` fails with a sentence if a side has two offsets of one partition at the latest moment,
-    or two source groups for it.
+    A job that computes ``contradiction`` fails if BEFORE or AFTER has two offsets of a partition at its latest moment,
+    or two source groups for it. The message names the partition.
     """
-    # Repartitioned by hand, because Spark would otherwise also sort before the exchange, and merge hardly any rows.
+    # Repartitioned explicitly. Otherwise Spark would sort and merge before the exchange too, and merge hardly any rows.
     rows = with_rows(before, after).repartition(*KEYS)
     names, timed = _names(rows), OLDEST_UNCONSUMED.name in rows.columns
     sides = rows.groupBy(*KEYS).agg(*(each for side in SIDES for each in _latest(side, timed=timed)))
@@ -52,18 +52,21 @@ def latest_rows(before: DataFrame, after: DataFrame) -> DataFrame:
 
 
 def single_rows(before: DataFrame, after: DataFrame) -> DataFrame:
-    """Return the only row of BEFORE and of AFTER for each partition; with more, the job fails with `NOT_SINGLE`."""
+    """Return the only row of BEFORE and of AFTER for each partition.
+
+    If there are more, the job fails with `NOT_SINGLE`.
+    """
     of_groups = before.select("cluster_id", "group", "source_group").distinct()
-    # Joined at the end, because a text could not be kept in the hash table. Spark leaves the join out where nobody asks
-    # for the source group: it sees that the groups are unique.
+    # The source groups are joined at the end, because a hash table can't hold texts. Spark leaves this join out of
+    # queries that do not use the source group, because it knows that each group has one row in ``sources``.
     sources = of_groups.groupBy("cluster_id", "group").agg(
         F.count("*").alias("sources"), F.max("source_group").alias("source_group")
     )
     rows = with_rows(before, after)
     names = _names(rows)
-    # The topic id is a key first: a recreated topic gives two rows, which the second aggregation finds and merges.
+    # The first aggregation also groups by topic id. So a recreated topic gives two rows, which the second one merges.
     by_id = (
-        rows.repartition("group", "topic")  # by topic, so that the summary needs no further exchange
+        rows.repartition("group", "topic")  # not by partition, so that the summary needs no further exchange
         .groupBy(*KEYS, "topic_id")
         .agg(*(each for side in SIDES for each in _only(side, names)))
     )
@@ -89,14 +92,17 @@ def _fail() -> Column:
 
 
 def _only(side: str, names: dict[str, str]) -> list[Column]:
-    """Return the aggregates of BEFORE or AFTER: the number of its rows, and the values of its only row."""
+    """Return the aggregates for the only row of BEFORE or of AFTER for a partition, with the number of rows."""
     here = F.col("side") == side
     values = [F.max(F.when(here, F.col(name))).alias(f"{side}_{short}") for name, short in names.items()]
     return [F.count_if(here).alias(f"{side}_rows"), *values]
 
 
 def _latest(side: str, *, timed: bool) -> list[Column]:
-    """Return the aggregates of BEFORE or AFTER: its latest row, and pairs that differ if another row contradicts it."""
+    """Return the aggregates that find the latest row of BEFORE or of AFTER for a partition.
+
+    Further aggregates let `_contradiction` find out whether another row contradicts it.
+    """
     here, offset = F.col("side") == side, F.coalesce("offset", F.lit(-1))
     values = [*_OFFSETS, "topic_id", "source_group"]
     values += [OLDEST_UNCONSUMED.name] if timed else []
@@ -109,7 +115,10 @@ def _latest(side: str, *, timed: bool) -> list[Column]:
 
 
 def _contradiction(side: str) -> Column:
-    """Return null; fail the job if BEFORE (or AFTER) has two offsets or two source groups for one partition."""
+    """Return a column that is null if the rows of BEFORE (or of AFTER) agree about each partition.
+
+    Otherwise it fails the job: BEFORE (or AFTER) has two offsets or two source groups for a partition.
+    """
     place = F.concat("topic", F.lit("-"), "partition", F.lit(" of group "), "group")
     source, other = F.col(f"{side}_source"), F.col(f"{side}_other_source")
     two_offsets = F.format_string(f"{side.upper()} has two offsets at the same moment for %s: remove one", place)

@@ -1,4 +1,4 @@
-"""Write invalid snapshot rows to CSV instead of failing the job, each with its file, its line and the reason."""
+"""Write invalid snapshot rows to a CSV file instead of failing the job, each with its file, its line and the reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from migrate_groups.spark.reconciliation.csv_tables import write_whole_cells
 from migrate_groups.spark.reconciliation.snapshots import PROBLEM, SNAPSHOT
 
 MAX_LINES = 1000
-"""The largest number of different cells whose line is looked up, because the driver reads their files for that."""
+"""The largest number of different invalid cells whose line is looked up. The driver reads the files for it."""
 
 _FIELDS = StructType([StructField(name, StringType()) for name in PROBLEM_FIELDS])
 _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
@@ -22,18 +22,23 @@ _LINES = StructType([*_FIELDS.fields[:3], StructField("line", LongType())])
 
 
 def right(rows: DataFrame) -> DataFrame:
-    """Return the valid rows of a result of `snapshots.examined`, without its column `snapshots.PROBLEM`."""
+    """Return the valid rows of `snapshots.examined`, without its column `snapshots.PROBLEM`."""
     return rows.where(F.col(PROBLEM).isNull()).drop(PROBLEM)
 
 
 def set_aside(before: DataFrame, after: DataFrame, folder: str) -> tuple[int, int]:
-    """Write the invalid rows of BEFORE and AFTER to a new folder as CSV; return the number of those of each.
+    """Write the invalid rows of BEFORE and AFTER as CSV to a new folder, and return how many each of them had.
 
-    before, after: results of `snapshots.examined`.
+    before, after: results of `snapshots.examined`. The file has these columns:
 
-    Columns: side (BEFORE or AFTER), file, line (of the first row with this cell in a CSV file on this machine; null
-    elsewhere and beyond `MAX_LINES`), column and value (column null: the value is the text, or its beginning, of a row
-    with the wrong number of cells), expected, row (the cells that could be read, as JSON).
+    - side: BEFORE or AFTER.
+    - file: the path or URI of the snapshot file.
+    - line: the line of the first row with this cell, in a CSV file on this machine; null elsewhere and beyond
+      `MAX_LINES`.
+    - column, value: the invalid cell. If the row has the wrong number of cells, column is null, and value is its text,
+      or the beginning of it.
+    - expected: what was expected.
+    - row: the cells that could be read, as JSON.
     """
     wrong = _wrong(before, "BEFORE").unionByName(_wrong(after, "AFTER")).persist()
     try:
@@ -69,6 +74,6 @@ def _lines(wrong: DataFrame) -> DataFrame:
 
 
 def _shown(uri: str) -> Column:
-    """Return a column of file URIs as people write them: ``file:`` URIs as paths, like `failures.shown`."""
+    """Return a column of file URIs for messages: a ``file:`` URI becomes a path, any other URI is not changed."""
     path = F.url_decode(F.replace(F.regexp_replace(uri, "^file:(//)?", ""), F.lit("+"), F.lit("%2B")))
     return F.when(F.startswith(F.col(uri), F.lit("file:")), path).otherwise(F.col(uri)).alias("file")

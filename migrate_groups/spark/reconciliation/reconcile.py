@@ -48,10 +48,10 @@ PLANNED = StructType(
 """Offsets that a plan sets in target groups for partitions without a committed offset in the source group."""
 
 STATUSES = ("missing", "below-log-start", "behind", "unexpected", "ahead", "no-commit", "exact")
-"""All statuses, the worst first."""
+"""All statuses of a partition, the worst first."""
 
 PROBLEMS = STATUSES[:4]
-"""The statuses that mean skipped records, records that are processed twice, or a missing committed offset."""
+"""The statuses that mean that records are skipped or processed twice, or that a committed offset is missing."""
 
 AHEAD_PROVES_NOTHING = (
     "`ahead` proves nothing: normal processing and skipped records look the same. "
@@ -72,20 +72,24 @@ def partition_verdict(
     *,
     single: bool = False,
 ) -> DataFrame:
-    """Return one row for each cluster, expected group, topic and partition: its status and figures.
+    """Return one row for each cluster, expected group, topic and partition, with the status and figures.
 
-    Columns: cluster_id, group, source_group, topic, partition, status, before_offset, after_offset, before_log_start,
-    before_log_end, after_log_start, after_log_end, lag_before, lag_after (log end - offset; null without a commit),
-    time_lag_before, time_lag_after (seconds; these two only if a side has `snapshots.OLDEST_UNCONSUMED`), produced
-    (log end after - before), consumed (offset after - before, or - planned; both null in a recreated topic),
-    reason (null: nothing to explain).
+    Columns:
 
-    Cluster ids must be equal, or null on both sides; `comparable.align` checks that. A job over the result fails with
-    one sentence if BEFORE or AFTER contradicts itself: it has two offsets of one partition at the same moment, or a
-    group gets one partition from two source groups.
+    - cluster_id, group (the expected one), source_group, topic, partition, status.
+    - before_offset, after_offset, before_log_start, before_log_end, after_log_start, after_log_end.
+    - lag_before, lag_after: log end offset minus committed offset; null without a committed offset.
+    - time_lag_before, time_lag_after: seconds; only if BEFORE or AFTER has `snapshots.OLDEST_UNCONSUMED`.
+    - produced: the log end offset in AFTER minus that in BEFORE; null in a recreated topic.
+    - consumed: the offset in AFTER minus that in BEFORE, or minus the planned offset; null in a recreated topic.
+    - reason: an explanation of the status; null if the status needs none.
 
-    single: whether each partition has one row in BEFORE and one in AFTER, and each group one source group. Then no row
-    is sorted (`pairs`). The job fails with `pairs.NOT_SINGLE` if it is not so.
+    single: whether each partition has at most one row in BEFORE and one in AFTER, and each group one source group. Then
+    Spark sorts no row (`pairs`), and the job fails with `pairs.NOT_SINGLE` if this does not hold.
+
+    Cluster ids must be equal, or null in both BEFORE and AFTER; `comparable.align` checks that. A job over the result
+    fails, with one sentence, if BEFORE or AFTER contradicts itself: it has two offsets of one partition at the same
+    moment, or a group gets one partition from two source groups.
     """
     asked = _named(expected(before, mapping), "before")
     groups = F.broadcast(asked.select("cluster_id", "group").distinct())
@@ -117,10 +121,13 @@ def partition_verdict(
 def group_topic_summary(verdicts: DataFrame) -> DataFrame:
     """Return one row for each cluster, group and topic of `partition_verdict`.
 
-    Columns: cluster_id, group, topic, worst (status), partitions, one count for each status (``below_log_start`` and
-    ``no_commit`` with underscores), the sums of lag_before, lag_after, produced, consumed over the partitions that have
-    them (null if none has, or if the sum is too large for a bigint), and the largest
-    time_lag_before and time_lag_after, if ``verdicts`` has these columns.
+    Columns:
+
+    - cluster_id, group, topic, worst (the worst status), partitions (their number).
+    - one count of partitions for each status; its name has underscores, as in ``below_log_start``.
+    - lag_before, lag_after, produced, consumed: sums over the partitions that have a value; null if none has one, or if
+      the sum is too large for a bigint.
+    - time_lag_before, time_lag_after: the largest of any partition, if ``verdicts`` has these columns.
     """
     counts = (F.count_if(F.col("status") == status).alias(count_column(status)) for status in STATUSES)
     sums = (F.try_sum(name).alias(name) for name in _SUMS)
@@ -130,10 +137,10 @@ def group_topic_summary(verdicts: DataFrame) -> DataFrame:
 
 
 def with_totals(summary: DataFrame) -> DataFrame:
-    """Return the rows of `group_topic_summary`, and one more row with the totals: cluster, group and topic are null.
+    """Return the rows of `group_topic_summary`, and one row with the totals, whose cluster, group and topic are null.
 
-    Two columns are added: is_total (true in the row of totals), topics (how many rows of ``summary`` the row sums up).
-    A sum that is null in a row of ``summary`` is left out of the totals.
+    Two columns are added: is_total (true in the row of totals) and topics (the number of rows of ``summary`` that a row
+    sums up). A sum that is null in a row of ``summary`` is left out of the totals.
     """
     counts = ("partitions", *map(count_column, STATUSES), *_SUMS)
     return summary.groupingSets([[F.col(name) for name in _TOPIC_KEYS], []], *_TOPIC_KEYS).agg(
@@ -146,12 +153,12 @@ def with_totals(summary: DataFrame) -> DataFrame:
 
 
 def severity(status: Column) -> Column:
-    """Return the rank of a status as a number: 1 is the worst."""
+    """Return the rank of a status: 1 is the worst."""
     return F.array_position(_statuses(), status)
 
 
 def count_column(status: str) -> str:
-    """Return the name of the summary's column that counts a status."""
+    """Return the name of the summary column that counts the partitions with a status."""
     return status.replace("-", "_")
 
 
@@ -164,7 +171,10 @@ def _status_of(number: Column) -> Column:
 
 
 def _named(rows: DataFrame, side: str) -> DataFrame:
-    """Return the rows with ``side`` as a column; an empty cluster_id replaces null, so that rows without one join."""
+    """Return the rows with a column ``side`` that names BEFORE or AFTER.
+
+    A null cluster_id becomes empty, because Spark does not join nulls.
+    """
     return rows.withColumns({"cluster_id": F.coalesce("cluster_id", F.lit("")), "side": F.lit(side)})
 
 
@@ -180,7 +190,7 @@ def _recreated() -> Column:
 
 
 def _start() -> Column:
-    """Return the offset at which the target group must start: the one in BEFORE, else the planned one."""
+    """Return the offset at which the target group must start: the one in BEFORE, or else the planned one."""
     return F.coalesce("before_offset", "planned")
 
 

@@ -1,4 +1,4 @@
-"""The result of a reconciliation as plain values, of bounded size whatever the number of partitions."""
+"""The result of a reconciliation as plain values. Its size is bounded, whatever the number of partitions."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ from migrate_groups.spark.reconciliation.reconcile import (
 from migrate_groups.spark.reconciliation.timeline import most_telling
 
 MAX_SUMMARY = 1000
-"""The largest number of summary rows that the driver receives, the worst first; the written tables have all rows."""
+"""The largest number of summary rows that the driver receives, the worst first. The written tables have all rows."""
 
 MAX_WORST = 20
-"""The largest number of partitions that are named one by one."""
+"""The largest number of partitions that the result lists one by one."""
 
 
 MAX_TIMELINE = 2000
-"""The largest number of points of lag over time that the driver receives; the written table has all points."""
+"""The largest number of points of lag over time that the driver receives. The written table has all points."""
 
 
 class GroupTopic(NamedTuple):
-    """The verdict on one group and topic, or the totals (cluster, group and topic are None).
+    """The verdict on one topic of a group, or the totals, for which cluster, group and topic are None.
 
-    worst: the worst status. counts: the number of partitions by status. Lags, produced and consumed are in records. The
-    time lags are the largest of any partition, in seconds; None if they are not known.
+    worst: the worst status of a partition. counts: the number of partitions by status. lag_before, lag_after: the sum
+    of the partitions' lags. produced, consumed: by how much the log end offsets and the committed offsets have grown.
+    time_lag_before, time_lag_after: the largest of any partition, in seconds; None if not known.
     """
 
     cluster_id: str | None
@@ -54,10 +55,11 @@ class GroupTopic(NamedTuple):
 
 
 class PartitionVerdict(NamedTuple):
-    """One partition with a problem.
+    """A partition with a problem, and its offsets before and after the hand-over.
 
-    before_offset, after_offset: the committed offset in BEFORE and in AFTER. lag_before, lag_after: in offsets; None
-    without a committed offset. reason: why it has this status; None: the status says all.
+    before_offset, after_offset: the committed offset in each of the two snapshots. lag_before, lag_after: the log end
+    offset minus the committed offset; None without a committed offset. reason: an explanation of the status; None if
+    the status needs none.
     """
 
     cluster_id: str | None
@@ -74,11 +76,11 @@ class PartitionVerdict(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """The lag of one topic of a group (None: of all its topics together) at one moment.
+    """The lag at one moment of one topic of a group, or of all its topics together if ``topic`` is None.
 
-    ``group`` is the target group. Moments before its first own commit have the source group's offsets in BEFORE, later
-    moments its own offsets. ``lag`` is in records, the sum over the partitions that have one; None if none has.
-    ``produced`` and ``consumed`` are in records since the previous moment; None at the first.
+    group: the target group. Until its first commit, the figures are computed from the source group's offsets, and
+    afterwards from its own. lag: the sum over the partitions that have a lag; None if none has. produced, consumed: the
+    change of the log end offsets and of the committed offsets since the previous moment; None at the first moment.
     """
 
     cluster_id: str | None
@@ -95,10 +97,10 @@ class Moment(NamedTuple):
 class Reconciliation:
     """The result of `run_reconcile`.
 
-    ``summary``: the `MAX_SUMMARY` worst of ``topics`` rows, one for each group and topic, sorted by severity, then by
-    name. ``worst``: the first `MAX_WORST` partitions with a problem, sorted likewise. ``hints``: sentences for the
-    user. ``timeline``: sorted by cluster, group, topic (None first) and moment; empty if there are two moments or
-    fewer. ``quarantined``: the number of invalid rows that were set aside, which the verdict leaves out.
+    topics: the number of rows, one for each group and topic. summary: the `MAX_SUMMARY` worst of these rows, sorted by
+    severity, then by name. worst: the first `MAX_WORST` partitions with a problem, in the same order. hints: sentences
+    for the user. timeline: sorted by cluster, group, topic (None first) and moment; empty if there are only two moments
+    or fewer. quarantined: the number of invalid rows that were set aside; the verdict does not cover them.
     """
 
     totals: GroupTopic
@@ -111,7 +113,7 @@ class Reconciliation:
 
     @property
     def problems(self) -> int:
-        """The number of partitions that are missing, below the log start offset, behind or unexpected."""
+        """The number of partitions with a status of `reconcile.PROBLEMS`."""
         return sum(self.totals.counts[status] for status in PROBLEMS)
 
     @property
@@ -121,7 +123,7 @@ class Reconciliation:
 
 
 def conclude(verdicts: DataFrame, hints: tuple[str, ...] = (), timeline: tuple[Moment, ...] = ()) -> Reconciliation:
-    """Return the result. One Spark job makes counts and summary, a second one finds the worst partitions, if any.
+    """Collect the result. One Spark job computes counts and summary, and a second one the worst partitions, if any.
 
     Args:
         verdicts: the result of `reconcile.partition_verdict`; it must have a row.
@@ -146,10 +148,11 @@ def conclude(verdicts: DataFrame, hints: tuple[str, ...] = (), timeline: tuple[M
 
 
 def moments(timeline: DataFrame | None) -> tuple[Moment, ...]:
-    """Return the lag of groups and topics over time, sorted by group, topic and moment; empty without ``timeline``.
+    """Collect the lag over time, sorted by cluster, group, topic and moment; empty without ``timeline``.
 
-    timeline: the table ``lag_timeline``. Of more than `MAX_TIMELINE` points, those of groups count before those of
-    topics, large lags before small ones, and late points before early ones.
+    timeline: the result of `timeline.lag_timeline`. If it has more than `MAX_TIMELINE` points, these are kept first:
+    the totals of whole groups before single topics, and groups and topics with a large lag before those with a small
+    lag.
     """
     if timeline is None:
         return ()
@@ -157,7 +160,7 @@ def moments(timeline: DataFrame | None) -> tuple[Moment, ...]:
     rows = most_telling(timeline, MAX_TIMELINE).select(
         *(moment if name == "taken_at" else name for name in Moment._fields)
     )
-    # Made from microseconds, because PySpark would turn a timestamp into the local time of this machine.
+    # Times are collected as microseconds, because PySpark would convert a timestamp to the local time of this machine.
     return tuple(Moment(**row.asDict() | {"taken_at": _utc(row["taken_at"])}) for row in rows.collect())
 
 
@@ -174,9 +177,9 @@ def _group_topic(row: Row) -> GroupTopic:
 
 
 def _worst(verdicts: DataFrame, topics: list[Row]) -> tuple[PartitionVerdict, ...]:
-    """Return the `MAX_WORST` worst partitions, which are searched only in ``topics``, the `MAX_WORST` worst topics.
+    """Return the `MAX_WORST` worst partitions. topics: the `MAX_WORST` worst rows of the summary.
 
-    No other topic can have one of them, because each of ``topics`` has a partition that is as bad or worse.
+    Only their partitions are searched: each of these topics has a partition that is as bad as any of another topic.
     """
     among = [F.col(name).isin([row[name] for row in topics]) for name in ("group", "topic")]
     rows = (

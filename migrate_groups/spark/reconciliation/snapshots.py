@@ -49,21 +49,23 @@ SNAPSHOT = StructType([field(column) for column in schema.SNAPSHOT])
 """The columns of a snapshot file, in the file's order. Rows with a null ``topic`` or ``partition`` are invalid."""
 
 OLDEST_UNCONSUMED = field(schema.OLDEST_UNCONSUMED)
-"""An optional column, for the time lag: the timestamp of the oldest record that the group has not read."""
+"""An optional column, from which the time lag is computed: the timestamp of the oldest record that the group has not
+read."""
 
 _HEADLESS = [column.name for column in schema.RESET]
 _BROKEN = "_broken"
 _NUMBER = "_number"
 _TEXT = "_text_"
 CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
-"""Options for reading Parquet: a page that does not match its checksum fails the job."""
+"""Options for reading Parquet. A page that does not match its checksum fails the job."""
 PROBLEM = "_problem"
-"""A column of `examined`: why a row is invalid, as JSON with the keys `failures.PROBLEM_FIELDS`; null if valid."""
+"""A column of `examined`: the reason why a row is invalid, as JSON with the keys `failures.PROBLEM_FIELDS`; null if
+valid."""
 
-# Longer texts are cut off, because a quote that never closes makes one row of the rest of the file.
+# Longer texts are cut off, because a quote without an end turns the rest of the file into one row.
 _MOST_SHOWN = 1000
 
-# Types for which Spark would accept more than the schema does.
+# Types for which Spark accepts more texts than the schema allows.
 _FORMS = {_TYPES[kind].typeName(): schema.FORMS[kind] for kind in (Kind.TIMESTAMP, Kind.INT32, Kind.INT64)}
 
 
@@ -72,51 +74,54 @@ def _is_other(column: Column, form: schema.Form) -> Column:
 
 
 def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Return all rows of some snapshots, with the columns of `SNAPSHOT` and, if a path has it, `OLDEST_UNCONSUMED`.
+    """Return the rows of all snapshots at some paths, as a DataFrame with the columns of `SNAPSHOT`.
 
-    The files of one path must either all have that column, or none.
+    If a path has the column `OLDEST_UNCONSUMED`, the result has it too. The files of one path must either all have it,
+    or none.
 
     A path is a ``.csv`` or ``.parquet`` file, or a folder or glob of either. CSV columns are found by their name in the
-    header. Nullable ones may be missing, and an empty cell is null (``metadata``: the empty string). A CSV file without
-    a header is read, too, if its columns are ``group,topic,partition,offset`` (``export`` writes it for several
-    groups).
+    header; those that may be null may be missing. An empty cell is null (``metadata``: the empty string). A CSV file
+    without a header must have the columns ``group,topic,partition,offset``, which ``export`` writes for several groups.
 
     Raises:
         InvalidInput: there is no such file, it is of another kind, or it has unknown or missing columns. A row that is
-            cut short or an invalid cell is only found while a job runs, so run it within `readable_failures`.
+            cut short or an invalid cell is found only while a job runs, so run the job within `readable_failures`.
     """
     return strict(examined(spark, paths))
 
 
 def examined(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Return what `read_snapshots` does, with the invalid rows, and with the column `PROBLEM`. Raises likewise."""
+    """Return the rows of `read_snapshots` and the invalid rows, with the column `PROBLEM`.
+
+    Raises the errors of `read_snapshots`.
+    """
     with readable_failures():
         return reduce(with_rows, [_read(spark, path) for path in paths])
 
 
 def with_rows(rows: DataFrame, more: DataFrame) -> DataFrame:
-    """Return the rows of both tables; a column that only one of them has is null in the other's rows."""
+    """Return the rows of both tables. A column that only one table has is null in the rows of the other."""
     return rows.unionByName(more, allowMissingColumns=True)
 
 
 def strict(rows: DataFrame) -> DataFrame:
-    """Return the rows of `examined` without `PROBLEM`; the job fails at the first row that has one.
+    """Return the rows of `examined` without the column `PROBLEM`. A job over the result fails at the first invalid row.
 
     The check is a filter, because Spark would drop a column that no query selects. The filter is nondeterministic,
-    because otherwise Spark might apply a later filter first, and remove the row before the check.
+    because otherwise Spark might apply a later filter first and remove the row before the check.
     """
     problem, always = F.col(PROBLEM), F.monotonically_increasing_id() >= 0
     return rows.where(F.when(problem.isNull(), always).otherwise(F.raise_error(problem).cast("boolean"))).drop(PROBLEM)
 
 
 def spark_path(path: str) -> str:
-    """Return a path as Spark takes it: a local file by its literal name, even if it looks like a glob."""
+    """Return a path in the form in which Spark reads it. The path of a local file is escaped, so that it is no glob."""
     local = Path(path)
     return literal(str(local.absolute())) if local.exists() else path
 
 
 def written_path(path: str) -> str:
-    """Return a path as Spark writes to it.
+    """Return a path in the form in which Spark writes to it.
 
     A local path with a colon becomes absolute, because Spark would take the part before the colon for a URI scheme.
     """
@@ -154,10 +159,9 @@ def _require_whole(path: Path | None) -> None:
 
 
 def _from_csv(spark: SparkSession, path: str, location: str) -> DataFrame:
-    # RAISE_ERROR: a cell that begins with a quote and does not end with it fails the job. This is for files that are
-    # not on this machine, because `_require_whole` checks only those that are.
-    # With columnPruning, a row that is cut short would pass, filled with nulls. PySpark 4.3 turns it off for multiLine
-    # by itself.
+    # RAISE_ERROR: a cell that begins with a quote and does not end with one fails the job. Files on this machine have
+    # been checked for this by `_require_whole`; other files have not.
+    # With columnPruning, a row that is cut short would be filled up with nulls. PySpark 4.3 turns it off for multiLine.
     reader = spark.read.options(
         multiLine=True, escape='"', enforceSchema=False, columnPruning=False, recursiveFileLookup=True
     ).option("unescapedQuoteHandling", "RAISE_ERROR")
@@ -184,7 +188,7 @@ def _from_csv(spark: SparkSession, path: str, location: str) -> DataFrame:
             columns.append(cell.alias(_TEXT + field.name))
             wrong = written.isNotNull() & (F.col(field.name).isNull() | _is_other(written, form))
             checks.append(_Check(wrong, form.expected, field.name, written))
-    if headless:  # because Kafka's own tool takes a row without an offset for offset 0
+    if headless:  # because Kafka's own tool reads a missing offset as offset 0
         checks.append(_Check(F.col("offset").isNull(), "an offset", "offset", F.col("offset")))
     return _examined(cells.select(*columns), checks)
 
@@ -238,9 +242,9 @@ def _parquet_columns(spark: SparkSession, file: str) -> dict[str, str]:
 
 
 class _Check(NamedTuple):
-    """A check of a row: whether it is invalid (wrong), and what an error then says.
+    """A check of a row. wrong: whether the row is invalid. The other fields are for the error.
 
-    expected: what was expected. column: the column that is wrong; None: the row as a whole. value: the value found.
+    expected: what was expected. column: the invalid column; None: the row as a whole. value: the value that was found.
     """
 
     wrong: Column
@@ -250,12 +254,13 @@ class _Check(NamedTuple):
 
 
 def _examined(rows: DataFrame, checks: list[_Check]) -> DataFrame:
-    """Return the rows with the column `PROBLEM`, which tells the first check that fails.
+    """Return the rows with the column `PROBLEM`, which describes the first check that fails.
 
-    ``checks`` come first, then those for any file: required columns, topic names, UTF-8.
+    checks: the checks of this file format. They are followed by those of all formats: required columns, topic names,
+    UTF-8.
 
-    For each row only the number of the failing check is computed, and only for an invalid row its problem. With a
-    problem for each check, the method that Spark generates would exceed the 8000 bytes that a JVM compiles.
+    For each row only the number of the failing check is computed; its problem is made only if the row is invalid. If a
+    problem was made for each check, the method that Spark generates would exceed the 8000 bytes that a JVM compiles.
     """
     checks = [*checks, *(_of_any_file(field.name) for field in SNAPSHOT if field.name in schema.REQUIRED)]
     topic = F.col("topic")
@@ -265,7 +270,7 @@ def _examined(rows: DataFrame, checks: list[_Check]) -> DataFrame:
         checks.append(_Check(F.contains(F.col(name), F.lit("\ufffd")), "text in UTF-8", name, F.col(name)))
     number = F.col(_NUMBER)
     cells = (
-        F.input_file_name(),  # because _metadata would be read for every row, with all its fields
+        F.input_file_name(),  # not the column _metadata, because Spark would compute all its fields for every row
         F.element_at(F.array(*(F.lit(check.column) for check in checks)), number),
         F.element_at(F.array(*(check.value.cast(StringType()) for check in checks)), number),
         F.element_at(F.array(*(F.lit(check.expected) for check in checks)), number),

@@ -1,9 +1,9 @@
 """Compute lag over time from snapshots that were taken at more than two moments.
 
-There is a line of points for each topic of each expected group (`mapping.expected`: the group in which an offset is
-expected after the hand-over). It begins with the source group's offsets in BEFORE, until the expected group's own first
-commit in the topic, and continues with the group's own offsets. So a line runs across the hand-over, and each point's
-``source_group`` says whose offsets it has.
+The result has one line of points for each topic of each expected group (`mapping.expected`: the group in which an
+offset is expected after the hand-over). Until that group's first commit in the topic, the points come from the source
+group's offsets in BEFORE, and from then on from its own offsets. So a line continues across the hand-over. The column
+``source_group`` of a point names the source group if the offsets are those of the source group.
 """
 
 from __future__ import annotations
@@ -20,15 +20,19 @@ _PARTITION = [*_LINE, "partition"]
 
 
 def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None = None) -> DataFrame:
-    """Return one row for each cluster, expected group, topic and moment; rows without a ``taken_at`` are left out.
+    """Return one row for each cluster, expected group, topic and moment. Rows without a ``taken_at`` are left out.
 
-    Columns: cluster_id, group, topic, taken_at, source_group (the source group while the offsets are its own, null
-    afterwards), partitions, committed (partitions with a committed offset), lag (null if no partition has one, because
-    a partition without a commit does not count as lag 0), produced and consumed (since the previous moment with this
-    partition; null at the first moment, and if the topic was recreated in between). The figures are sums over the
-    partitions that have them, null if too large for a bigint.
+    Columns:
 
-    Cluster ids must be equal, or null on both sides; `comparable.align` checks that.
+    - cluster_id, group, topic, taken_at.
+    - source_group: the source group if the offsets are its own; null from the expected group's first commit on.
+    - partitions; committed: the number of partitions with a committed offset.
+    - lag: a partition without a committed offset has no lag, and not lag 0.
+    - produced, consumed: since the previous moment with this partition; null at the first moment, and if the topic was
+      recreated in between.
+
+    The figures are sums over the partitions that have one. A sum is null if no partition has one, or if it is too large
+    for a bigint. Cluster ids must be equal, or null in both BEFORE and AFTER; `comparable.align` checks that.
     """
     asked = _comparable(expected(before, mapping))
     groups = asked.select("cluster_id", "group").distinct()
@@ -71,10 +75,11 @@ def over_time(moments: DataFrame) -> DataFrame:
 
 
 def most_telling(timeline: DataFrame, most: int) -> DataFrame:
-    """Return at most ``most`` points of `lag_timeline`, and of further lines that sum up a group's topics (topic null).
+    """Return at most ``most`` points of `lag_timeline`, with further points that sum up all topics of a group.
 
-    Lines of whole groups are kept before those of topics, and lines with the largest lag first. If a line is cut, its
-    latest points are kept. The result is sorted by line and moment.
+    The topic of these further points is null. Points of whole groups are kept before those of single topics, and groups
+    and topics with the largest lag first. Of a group or topic that does not fit, the latest points are kept. The result
+    is sorted by cluster, group, topic and moment.
     """
     line = Window.partitionBy(*_LINE)
     points = timeline.groupingSets(
@@ -92,7 +97,7 @@ def most_telling(timeline: DataFrame, most: int) -> DataFrame:
 
 
 def _comparable(rows: DataFrame) -> DataFrame:
-    """Return the rows with an empty cluster_id in place of null, so that rows without a cluster id join."""
+    """Return the rows with an empty cluster_id in place of null, because Spark does not join nulls."""
     return rows.withColumn("cluster_id", F.coalesce("cluster_id", F.lit("")))
 
 

@@ -36,7 +36,7 @@ class Broker:
 
     @contextmanager
     def world(self) -> Iterator[World]:
-        """Yield the world of one story; at its end its members leave and its topics are deleted."""
+        """Yield the world of one story. At the end of the story its members leave and its topics are deleted."""
         cluster = _Cluster(self)
         try:
             yield _World(cluster)

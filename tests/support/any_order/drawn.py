@@ -11,11 +11,12 @@ from tests.support.any_order import events
 from tests.support.any_order.events import At
 from tests.support.any_order.story import Do, Run, Setting, Start
 
-FIRST, OTHER = "first", "other"  # which write a way back belongs to: that of the story's first verb, or the other
+# A way back reverts the write of the story's first verb, or the other write of the story.
+FIRST, OTHER = "first", "other"
 
 _PARTITIONS = st.sampled_from([TopicPartition("t", 0), TopicPartition("u", 0), TopicPartition("t", 1)])
 _GROUPS = st.sampled_from(["old", "a", "b", "c"])
-# Mostly the source group: after a hand-over, a way back has to restore the offsets that it loses.
+# Mostly the source group loses offsets, because a way back has to restore these.
 _LOSERS = st.sampled_from(["old", "old", "old", "a", "b", "c"])
 _SIDES = st.sampled_from(["before", "after"])
 _WRITES = ("alter_offsets", "delete_offsets", "receipt")
@@ -84,13 +85,16 @@ _between = st.one_of(
 
 @st.composite
 def _step(draw) -> Do | Start | Run:
-    """Return a step, two thirds of them verbs of a write: ``one_of`` would give each of its branches equal weight."""
+    """Return a step. In two thirds of the cases it runs a verb; ``one_of`` would give all kinds equal weight."""
     kind = draw(st.sampled_from(["between", "run", "run", "run", "run", "run", "between", "run", "of a group"]))
     return draw({"between": _between, "run": _run, "of a group": _of_a_group}[kind])
 
 
 def _right(step: Do | Start | Run, first: str) -> Do | Start | Run:
-    """Return the step with the write that it belongs to; a verb that hands over belongs to its own write."""
+    """Return the step with the name of the write that it belongs to; ``migrate`` and ``apply`` begin writes themselves.
+
+    first: the first verb of the story.
+    """
     if not isinstance(step, Run):
         return step
     own = {"migrate": "split", "apply": "apply"}

@@ -11,8 +11,9 @@ from tests.support.any_order.world import Killed, World
 
 @dataclass(frozen=True)
 class At:
-    """An event and its moment: the nth time that a verb reaches this label (before or after a request, a sleep or a
-    file).
+    """An event and its moment: the nth time that a verb reaches a label.
+
+    A label names a request, a sleep or a file, and whether the moment is before or after it, such as ``after sleep``.
     """
 
     label: str
@@ -22,7 +23,7 @@ class At:
 
 @dataclass(frozen=True)
 class Event:
-    """An event; it does nothing if the cluster does not allow it."""
+    """An event of a story. It has no effect if the cluster does not allow it at that moment."""
 
     def do(self, world: World) -> None:
         raise NotImplementedError

@@ -345,7 +345,7 @@ class Story:
             group = source if back else self.target(step, topic)
             partitions = frozenset(each for each in verb.partitions if each.topic == topic)
             if world.owner[topic] == group and (idle or not verb.last_read):
-                continue  # the verb had nothing to do: what an earlier verb read still counts
+                continue  # the verb had nothing to do, so the offsets that an earlier verb read still count
             world.owner[topic] = group
             last_read = (
                 verb.last_read if back else {**verb.last_read, **verb.confirmed}

@@ -104,10 +104,10 @@ class World:
         self.dead = False
         self.told: list[str] = []
         self.problems: list[str] = []
-        # What other clients took from a group, by group and partition: the moment and the cause.
+        # The committed offsets that other clients deleted, by group and partition: the moment and the cause.
         self.gone: dict[tuple[str, TopicPartition], tuple[int, str]] = {}
-        # Partitions that a plan has left out by name, by group. The source group is included, because no way back
-        # restores it.
+        # Partitions that a plan named as left out, by group. The source group has an entry too, because no way back
+        # restores its offset.
         self.left_out: set[tuple[str, TopicPartition]] = set()
         # The results that the operator knows for each partition; see `exceptions`.
         self.verdicts: list[exceptions.Verdict] = []

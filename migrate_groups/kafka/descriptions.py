@@ -1,0 +1,99 @@
+"""The descriptions of groups of any type: their state, members, assignments and subscriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from migrate_groups.errors import MigrateGroupsError, Refused
+from migrate_groups.kafka import groups as of_groups
+from migrate_groups.kafka import wire
+from migrate_groups.kafka.commits import Commits
+from migrate_groups.kafka.connection import KafkaConnection
+from migrate_groups.kafka.hold import without_holder
+from migrate_groups.kafka.visible import describe_permissions
+from migrate_groups.model.groups import GroupDescription, GroupListing
+from migrate_groups.model.partitions import CommittedOffsets
+from migrate_groups.model.permissions import Operation
+
+ByGroup = Mapping[str, GroupDescription | MigrateGroupsError]
+"""The description of each group, or the error of reading it."""
+
+
+class Descriptions:
+    """Describes several groups at once.
+
+    holder: the id of the member with which this client holds a group, which is left out of the group's members; None if
+    it holds none.
+    """
+
+    def __init__(self, connection: KafkaConnection, commits: Commits) -> None:
+        self._connection = connection
+        self._commits = commits
+        self.holder: str | None = None
+
+    def listed(self) -> Mapping[str, GroupListing]:
+        """Return the groups of all types that the client's principal may describe, by name."""
+        return self._connection.run(wire.list_groups, doing="listing the groups")
+
+    def by_group(self, groups: Collection[str]) -> ByGroup:
+        """Return the description of each group, or the error of reading it.
+
+        The state of a group that does not exist is ``Dead``. The error is `Refused` if a member's subscription or
+        assignment is not in Kafka's consumer protocol; else `NotAuthorized` or `ClusterUnavailable`.
+        """
+        answers = self._connection.run_of_groups(describe_permissions(groups), of_groups.describe(), "describing")
+        dead = [group for group, answer in answers.items() if getattr(answer, "group_state", "") == "Dead"]
+        every = self.listed() if dead else {}
+        listed = {group: every[group] for group in dead if group in every}
+        consumers = self.of_consumers([g for g, each in listed.items() if each.group_type == "consumer"])
+        # Azure Event Hubs calls a group without members Dead (kafkactl#217); its committed offsets prove it exists.
+        commits = self._commits.everywhere([group for group in dead if group not in listed])
+        found: dict[str, GroupDescription | MigrateGroupsError] = {}
+        for group, answer in answers.items():
+            if group in consumers:
+                found[group] = consumers[group]
+            elif group in listed:
+                found[group] = listed[group].description
+            elif group in commits:
+                found[group] = _dead_or_empty(group, commits[group])
+            else:
+                found[group] = self._classic(answer)
+        return found
+
+    def of_consumers(self, groups: Collection[str]) -> ByGroup:
+        """Return the description of each of these KIP-848 groups, or the error of reading it."""
+        # The answer to DescribeGroups has shown that Describe on the group is granted. Only a topic can be hidden.
+        needs = {group: f"{Operation.DESCRIBE} on a topic of group {group!r}" for group in groups}
+        answers = self._connection.run_of_groups(
+            needs, of_groups.describe_consumer_groups(), "describing the members of"
+        )
+        return {
+            group: answer if isinstance(answer, MigrateGroupsError) else wire.consumer_group(answer)
+            for group, answer in answers.items()
+        }
+
+    def _classic(self, answer: Any) -> GroupDescription | MigrateGroupsError:
+        """Return the description in an answer to DescribeGroups, or the error.
+
+        The member with which this client holds the group is left out. An ``answer`` that is an error is returned
+        unchanged. The error is `Refused` if a member's assignment is not in Kafka's consumer protocol.
+        """
+        if isinstance(answer, MigrateGroupsError):
+            return answer
+        try:
+            return without_holder(wire.classic_group(answer), self.holder)
+        except Refused as error:
+            return error
+
+
+def _dead_or_empty(group: str, commits: CommittedOffsets | MigrateGroupsError) -> GroupDescription | MigrateGroupsError:
+    """Return the description of a group that the coordinator calls Dead and ListGroups does not list.
+
+    commits: its committed offsets, or the error of reading them. The group is Empty if it has committed offsets, else
+    Dead. An error is returned unchanged.
+    """
+    if isinstance(commits, MigrateGroupsError):
+        return commits
+    state, group_type = ("Empty", "classic") if commits else ("Dead", "")
+    return GroupDescription(group=group, state=state, group_type=group_type)

@@ -1,0 +1,131 @@
+"""The program of the child process that reads records with confluent-kafka, and answers with their fingerprints."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import confluent_kafka
+
+from migrate_groups.kafka.child_program import serve, with_token
+from migrate_groups.text import some
+
+_POLL_SECONDS = 0.5
+_BATCH = 10_000
+# The limit is for all partitions of a consumer together, so that the memory does not grow with their number.
+_QUEUED_KILOBYTES = 65_536
+_LOG_APPEND_TIME: int = confluent_kafka.TIMESTAMP_LOG_APPEND_TIME
+_END: int = confluent_kafka.KafkaError._PARTITION_EOF
+
+
+def records(
+    config: dict[str, Any], spans: list[tuple[str, int, int, int]], committed_only: bool, timeout: float
+) -> Iterator[list[Any]]:
+    """Yield the records in spans of offsets, in pieces, and at least every 0.5 s, until all spans are complete.
+
+    spans: for each its topic, its partition, its first offset, and the offset at which it ends (exclusive). A piece is
+    a list of ``[index of the span, offsets, timestamps, fingerprints, whether a timestamp is LogAppendTime, whether the
+    span is complete]``. Offsets and timestamps are the bytes of an array of 64-bit integers; a fingerprint is 16 bytes.
+    committed_only: whether to leave out the records of aborted and of open transactions. timeout: seconds; if no record
+    comes for this time, an error is raised.
+    """
+    said: list[str] = []
+    settings = {
+        "group.id": "migrate-groups",  # required, but it joins no group and commits nothing
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "error",
+        "isolation.level": "read_committed" if committed_only else "read_uncommitted",
+        "queued.max.messages.kbytes": _QUEUED_KILOBYTES,
+        "error_cb": lambda error: said.append(error.str()),
+    }
+    consumer = confluent_kafka.Consumer(with_token(config) | settings)
+    left = {(topic, partition): (index, stop) for index, (topic, partition, _, stop) in enumerate(spans)}
+    try:
+        consumer.assign([confluent_kafka.TopicPartition(*span[:3]) for span in spans])
+        deadline = time.monotonic() + timeout
+        while left:
+            first = consumer.poll(_POLL_SECONDS)
+            # Without a time-out, because it would wait for the whole batch.
+            messages = [] if first is None else [first, *consumer.consume(_BATCH, 0)]
+            pieces = _pieces(messages, left)
+            if done := [each for each, piece in pieces.items() if piece.is_complete]:
+                consumer.incremental_unassign([confluent_kafka.TopicPartition(*each) for each in done])
+            yield [[left[each][0], *piece.content()] for each, piece in pieces.items()]
+            for each in done:
+                del left[each]
+            if messages:
+                deadline = time.monotonic() + timeout
+            elif time.monotonic() > deadline:
+                silent = some(sorted(f"{topic}-{partition}" for topic, partition in left))
+                raise RuntimeError(f"no answer for {silent}{f' ({said[-1]})' if said else ''}")
+    except confluent_kafka.KafkaException as error:
+        raise RuntimeError(f"{error.args[0].name()}: {error.args[0].str()}") from error
+    finally:
+        consumer.close()
+
+
+class _Piece:
+    """Some records of one partition, and whether they complete its span."""
+
+    def __init__(self) -> None:
+        self.is_complete = False
+        self._is_log_append_time = False
+        self._offsets = array("q")
+        self._timestamps = array("q")
+        self._prints = bytearray()
+
+    def add(self, message: Any) -> None:
+        """Add a record."""
+        kind, timestamp = message.timestamp()
+        self._is_log_append_time = self._is_log_append_time or kind == _LOG_APPEND_TIME
+        self._offsets.append(message.offset())
+        self._timestamps.append(timestamp)
+        self._prints += fingerprint(timestamp, message.key(), message.value(), message.headers() or ())
+
+    def content(self) -> list[Any]:
+        """Return the piece in the form in which `records` yields it, without the index of the span."""
+        parts = self._offsets.tobytes(), self._timestamps.tobytes(), bytes(self._prints)
+        return [*parts, self._is_log_append_time, self.is_complete]
+
+
+def _pieces(messages: Iterable[Any], left: dict[tuple[str, int], tuple[int, int]]) -> dict[tuple[str, int], _Piece]:
+    """Return the records in these messages, by partition.
+
+    left: the spans that are not complete yet; for each partition the index of the span and its end. Spans that are
+    complete now are removed.
+    """
+    pieces: dict[tuple[str, int], _Piece] = {}
+    for message in messages:
+        partition = message.topic(), message.partition()
+        if partition not in left:
+            continue
+        error, stop = message.error(), left[partition][1]
+        if error is not None and error.code() != _END:
+            raise confluent_kafka.KafkaException(error)
+        piece = pieces.setdefault(partition, _Piece())
+        if error is None and message.offset() < stop:
+            piece.add(message)
+        if error is not None or message.offset() >= stop - 1:
+            piece.is_complete = True
+    return pieces
+
+
+def fingerprint(timestamp: int, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, Any]]) -> bytes:
+    """Return the fingerprint of a record: a hash of 16 bytes over its timestamp, key, value and headers.
+
+    The fingerprints of a null and of an empty key or value differ, and so do those of headers in another order.
+    """
+    parts = [key, value]
+    for name, content in headers:
+        parts += [name.encode("utf-8", "surrogateescape"), content]
+    lengths = ",".join("-" if part is None else str(len(part)) for part in parts)
+    content = b"".join(part for part in parts if part)
+    return hashlib.blake2b(f"{timestamp} {lengths} ".encode() + content, digest_size=16).digest()
+
+
+if __name__ == "__main__":
+    serve(records)

@@ -1,0 +1,149 @@
+"""Compare the committed offsets of groups on two clusters, where a mirror copies topics from one to the other.
+
+Nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from migrate_groups.clock import Clock
+from migrate_groups.errors import Refused, raise_first
+from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.across.places import Found, MirroredPartition, copies, find_places
+from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.similar import similar_groups_named
+from migrate_groups.migration.reading.take import existing
+from migrate_groups.mirrors.place import Place, Status
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.snapshots.snapshot import Row, SnapshotTable
+from migrate_groups.text import named
+
+
+class Compared(NamedTuple):
+    """A partition of a group on both clusters, and the place at which the group must continue on the target.
+
+    at: the partition and its copy; ``at.there`` is the group's committed offset on the target, or None if it has none.
+    found: the place in the copy.
+    """
+
+    group: str
+    at: MirroredPartition
+    found: Found
+
+    @property
+    def place(self) -> Place:
+        """The place on the target."""
+        return self.found.place
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the place is known exactly."""
+        return self.place.status is Status.EXACT
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the place is known exactly, and the group would start elsewhere on the target."""
+        return self.is_told and (self.at.there is None or bool(self.place.counts.again or self.place.counts.skipped))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The result of `compare`: the partitions of the groups on both clusters.
+
+    taken_at: the time at which the target was read. topic_ids: topic ids by the names of the topics on the target.
+    """
+
+    source_cluster: str
+    target_cluster: str
+    taken_at: datetime
+    partitions: Sequence[Compared]
+    topic_ids: Mapping[str, str | None]
+
+    @property
+    def off(self) -> int:
+        """The number of partitions with an exact place, where the group would start elsewhere on the target."""
+        return sum(each.is_off for each in self.partitions)
+
+    @property
+    def untold(self) -> int:
+        """The number of partitions without an exact place."""
+        return sum(not each.is_told for each in self.partitions)
+
+    def rows(self, most_reread: int) -> SnapshotTable:
+        """Return the places on the target as a snapshot. Its rows have no source group.
+
+        most_reread: a place that is not exact is included if a group that starts there reads at most this many records
+        again.
+        """
+        return SnapshotTable.of_rows(
+            Row(
+                cluster_id=self.target_cluster,
+                taken_at=self.taken_at,
+                group=each.group,
+                source_group=None,
+                group_state=None,
+                group_type=None,
+                topic=copy.topic,
+                topic_id=self.topic_ids.get(copy.topic),
+                partition=copy.partition,
+                offset=each.place.offset,
+                leader_epoch=None,
+                metadata="",
+                log_start_offset=None,
+                log_end_offset=None,
+            )
+            for each in self.partitions
+            if (copy := each.at.copy) is not None
+            if each.place.offset is not None and each.place.reread <= most_reread
+        )
+
+
+def compare(mirror: Mirror, groups: Sequence[str], clock: Clock) -> Comparison:
+    """Find the place at which each group must continue on the target, in each partition that it has committed.
+
+    Raises `GroupNotFound` if a group does not exist on the source; `Refused` if it has no committed offset there;
+    `InvalidInput` if both clusters are the same, or if a topic has several possible names on the target;
+    `NotAuthorized` and `ClusterUnavailable`.
+    """
+    mirror.check()
+    source, target = mirror.source, mirror.target
+    committed = _committed(source.groups, groups)
+    there = raise_first(target.groups.all_committed_by_group(groups))
+    topics = target.groups.describe_topics(None)
+    copy_of = copies({partition for each in committed.values() for partition in each}, topics, mirror.names)
+    wanted = [
+        (group, MirroredPartition(partition, _number(offset), copy, _number(there[group].get(copy) if copy else None)))
+        for group in groups
+        for partition, offset in sorted(committed[group].items())
+        for copy in [copy_of.get(partition)]
+    ]
+    taken_at = clock.now()
+    found = find_places(source, target, dict.fromkeys(each for _, each in wanted), mirror.most_records)
+    return Comparison(
+        source_cluster=source.groups.cluster_id(),
+        target_cluster=target.groups.cluster_id(),
+        taken_at=taken_at,
+        partitions=[Compared(group, each, found[each]) for group, each in wanted],
+        topic_ids={name: topic.topic_id for name, topic in topics.items()},
+    )
+
+
+def _committed(
+    source: GroupReader, groups: Sequence[str]
+) -> Mapping[str, Mapping[TopicPartition, CommittedOffset | None]]:
+    committed = raise_first(source.all_committed_by_group(groups))
+    if missing := [group for group in groups if not committed[group]]:
+        with similar_groups_named(source):
+            for description in source.describe_groups(missing).values():
+                existing(description)
+        seen = f"no committed offset on the source, on a topic that {source.principal} may describe"
+        raise Refused(f"{named('group', missing)}: {seen}: leave it out")
+    return committed
+
+
+def _number(committed: CommittedOffset | None) -> int | None:
+    return None if committed is None else committed.offset

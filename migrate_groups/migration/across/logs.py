@@ -1,0 +1,138 @@
+"""Read the records of both clusters from which places in a mirror's copies are found."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from migrate_groups.migration.ports import Side
+from migrate_groups.mirrors.place import CopyPart, LogPart
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.records import Records
+
+
+class Window(NamedTuple):
+    """The records of a source partition from some offset before a committed offset to the log end.
+
+    is_anchored: whether the records before ``part`` can have no effect on the place. It is true if the record before
+    ``part`` has another timestamp than the first one in it: then, if the timestamps are in order, no older record is
+    identical with one of ``part``. If it is false, more records before the committed offset may be needed.
+    """
+
+    part: LogPart
+    is_anchored: bool
+
+
+class Logs:
+    """The logs of the source's partitions and of their copies: where they start and end, and their records."""
+
+    def __init__(
+        self, source: Side, target: Side, partitions: Collection[TopicPartition], copies: Collection[TopicPartition]
+    ) -> None:
+        self._source = source
+        self._target = target
+        # The ends of the target are read first, because then the source has all records below them when it is read.
+        self.copy_ends = target.groups.last_stable_offsets(copies)
+        self.copy_ranges = target.groups.log_ranges(copies)
+        self.ranges = source.groups.log_ranges(partitions)
+        self._compacted = (
+            source.groups.compacted_topics({each.topic for each in partitions}),
+            target.groups.compacted_topics({each.topic for each in copies}),
+        )
+
+    def is_compacted(self, partition: TopicPartition, copy: TopicPartition) -> bool:
+        """Return whether the topic of a partition or of its copy is compacted, as far as this is known."""
+        return partition.topic in self._compacted[0] or copy.topic in self._compacted[1]
+
+    def windows(
+        self, committed: Mapping[TopicPartition, int], window: int, most: int
+    ) -> Mapping[TopicPartition, Window]:
+        """Return the records of source partitions, from ``window`` offsets before a committed offset to the log end.
+
+        committed: the lowest committed offset of each partition. most: a partition is left out if more offsets than
+        these would be read.
+        """
+        spans = {
+            partition: range(max(self.ranges[partition].start, offset - window), self.ranges[partition].end)
+            for partition, offset in committed.items()
+        }
+        spans = _short(spans, most)
+        everything = self._source.records.read(spans, committed_only=False)
+        # Transaction markers leave gaps between the offsets; so does compaction.
+        gaps = {each: spans[each] for each, records in everything.items() if len(records.offsets) < len(spans[each])}
+        live = self._source.records.read(gaps, committed_only=True)
+        return {
+            partition: _window(records, live.get(partition), spans[partition], committed[partition])
+            for partition, records in everything.items()
+        }
+
+    def copies(
+        self, parts: Iterable[tuple[TopicPartition, LogPart]], offsets: Iterable[tuple[TopicPartition, int]], most: int
+    ) -> Mapping[TopicPartition, CopyPart]:
+        """Return the records of copies, from the first one that may be a copy of a source record to the end.
+
+        It is found by time: no copy of a record stands before the target's first record with the same or a later
+        timestamp, also if the timestamps are out of order.
+
+        parts: the source's records, by their copy. offsets: a copy is also read from this offset, if it is lower. most:
+        a copy is left out if more offsets than these would be read.
+        """
+        parts = [*parts]
+        starts = {copy: [self.copy_ends[copy]] for copy, _ in parts}
+        timestamps: dict[TopicPartition, int] = {}
+        for copy, part in parts:
+            if part.timestamps:
+                timestamps[copy] = min([*part.timestamps, timestamps.get(copy, part.timestamps[0])])
+        for copy, record in self._target.groups.offsets_at(timestamps).items():
+            if record is not None:
+                starts[copy].append(record.offset)
+        for copy, offset in offsets:
+            starts[copy].append(max(offset, self.copy_ranges[copy].start))
+        spans = {copy: range(min(of), self.copy_ends[copy]) for copy, of in starts.items()}
+        read = self._target.records.read(_short(spans, most), committed_only=True)
+        return {copy: self._copy(copy, records, spans[copy].start) for copy, records in read.items()}
+
+    def _copy(self, copy: TopicPartition, records: Records, start: int) -> CopyPart:
+        return CopyPart(
+            offsets=records.offsets,
+            timestamps=records.timestamps,
+            prints=records.prints,
+            log_append_time=records.log_append_time,
+            start=start,
+            is_cut_off=0 < start == self.copy_ranges[copy].start,
+        )
+
+
+def _window(records: Records, live: Records | None, span: range, committed: int) -> Window:
+    """Return a window that begins with a timestamp which the record before it does not have, if there is one.
+
+    live: the records that were not aborted; None: all.
+    """
+    first = _first_of_a_timestamp(records, committed) if span.start else 0
+    offsets = records.offsets[first or 0 :]
+    kept = None if live is None else set(live.offsets)
+    part = LogPart(
+        offsets=offsets,
+        timestamps=records.timestamps[first or 0 :],
+        prints=records.prints[first or 0 :],
+        from_start=not span.start,
+        aborted=() if kept is None else frozenset(at for at, offset in enumerate(offsets) if offset not in kept),
+    )
+    return Window(part, first is not None)
+
+
+def _short(spans: Mapping[TopicPartition, range], most: int) -> dict[TopicPartition, range]:
+    return {partition: span for partition, span in spans.items() if len(span) <= most}
+
+
+def _first_of_a_timestamp(records: Records, committed: int) -> int | None:
+    """Return the index of the first record whose timestamp differs from that of the record before it.
+
+    Only records before the offset ``committed`` are searched. None: there is no such record.
+    """
+    for index in range(1, len(records.offsets)):
+        if records.offsets[index] >= committed:
+            return None
+        if records.timestamps[index] != records.timestamps[index - 1]:
+            return index
+    return None

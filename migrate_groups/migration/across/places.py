@@ -1,0 +1,186 @@
+"""Find the places of committed offsets in the copies that a mirror has written to another cluster.
+
+Nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from migrate_groups.migration.across.logs import Logs
+from migrate_groups.migration.ports import Side
+from migrate_groups.mirrors.names import TopicNames
+from migrate_groups.mirrors.place import Place, Status, find_place
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.topics import TopicDescription
+from migrate_groups.text import counted
+
+_MOST_AT_ONCE = 200_000
+_WINDOW = 100
+_GROWTH = 16
+
+
+class MirroredPartition(NamedTuple):
+    """A partition with a committed offset on the source, and its copy on the target.
+
+    committed: the offset for which a place is wanted; None: a transactional commit is pending. copy: None: the target
+    has no copy. there: an offset in the copy; the records that a group would read again or skip from it are counted.
+    None: there is none.
+    """
+
+    source: TopicPartition
+    committed: int | None
+    copy: TopicPartition | None
+    there: int | None = None
+
+
+class Found(NamedTuple):
+    """The place in a copy, and how far the mirror had come when it was found.
+
+    mirrored_to: the last stable offset of the copy at that time; None: the copy was not read. All records below it were
+    taken into account. Records that the mirror has delivered since are at or after it.
+    """
+
+    place: Place
+    mirrored_to: int | None = None
+
+
+def copies(
+    partitions: Collection[TopicPartition], topics: Mapping[str, TopicDescription], names: TopicNames
+) -> Mapping[TopicPartition, TopicPartition]:
+    """Return the copy of each partition that has one on the target.
+
+    topics: the topics of the target. names: finds their names. Raises `InvalidInput` if a topic has several possible
+    names on the target.
+    """
+    on_target = names.of({each.topic for each in partitions}, topics)
+    return {
+        each: TopicPartition(name, each.partition)
+        for each in partitions
+        if (name := on_target.get(each.topic)) is not None and each.partition in topics[name].partitions
+    }
+
+
+def find_places(
+    source: Side, target: Side, wanted: Collection[MirroredPartition], most_records: int
+) -> Mapping[MirroredPartition, Found]:
+    """Return the place of each committed offset in the copy of its partition.
+
+    A partition that needs more than ``most_records`` offsets on one of the clusters is `Status.UNDETERMINED`. Raises
+    `NotAuthorized` and `ClusterUnavailable`.
+    """
+    return _Finder(source, target, wanted, most_records).found()
+
+
+class _Wanted(NamedTuple):
+    """A `MirroredPartition` that has a committed offset and a copy, so that a place can be looked for."""
+
+    of: MirroredPartition
+    source: TopicPartition
+    committed: int
+    copy: TopicPartition
+
+
+class _Finder:
+    """Finds places in rounds.
+
+    A partition whose place is not certain gets more records of the source in the next round.
+    """
+
+    def __init__(self, source: Side, target: Side, wanted: Collection[MirroredPartition], most_records: int) -> None:
+        self._asked = wanted
+        self._most = most_records
+        self._logs = Logs(source, target, {each.source for each in wanted}, {each.copy for each in wanted if each.copy})
+
+    def found(self) -> Mapping[MirroredPartition, Found]:
+        """Return the place of each partition."""
+        found: dict[MirroredPartition, Found] = {}
+        left: list[_Wanted] = []
+        for each in self._asked:
+            wanted = self._wanted(each)
+            if isinstance(wanted, Place):
+                found[each] = Found(wanted)
+            else:
+                left.append(wanted)
+        window = _WINDOW
+        while left:
+            unfinished: list[_Wanted] = []
+            for part in self._parts(left, window):
+                for looked, (place, is_enough) in self._round(part, window).items():
+                    found[looked.of] = Found(place, self._logs.copy_ends[looked.copy])
+                    if not is_enough and looked.committed - self._logs.ranges[looked.source].start > window:
+                        unfinished.append(looked)
+            left, window = unfinished, window * _GROWTH
+        return found
+
+    def _wanted(self, each: MirroredPartition) -> _Wanted | Place:
+        """Return the place of a partition if it is known without reading records; otherwise what to look for."""
+        reason = ""
+        if each.committed is None:
+            reason = "a transactional commit is pending"
+        elif each.copy is None:
+            reason = "no such partition on the target, or no Describe on its topic"
+        elif (source := self._logs.ranges.get(each.source)) is None:
+            reason = "the partition has no leader on the source"
+        elif each.copy not in self._logs.copy_ranges or each.copy not in self._logs.copy_ends:
+            reason = "the partition has no leader on the target"
+        elif each.committed > source.end:
+            reason = "the committed offset is beyond the source's log end"
+        elif each.committed < source.start:
+            lost = counted(source.start - each.committed, "offset")
+            return Place(status=Status.GONE, reason=f"the source's log starts {lost} later")
+        else:
+            return _Wanted(each, each.source, each.committed, each.copy)
+        return Place(status=Status.UNDETERMINED, reason=reason)
+
+    def _parts(self, left: Sequence[_Wanted], window: int) -> Iterator[Sequence[_Wanted]]:
+        """Yield the partitions in parts. The records of one part are read at once.
+
+        So the memory does not grow with the number of partitions.
+        """
+        part: list[_Wanted] = []
+        offsets = 0
+        for each in left:
+            offsets += window + self._logs.ranges[each.source].end - each.committed
+            part.append(each)
+            if offsets >= _MOST_AT_ONCE:
+                yield part
+                part, offsets = [], 0
+        if part:
+            yield part
+
+    def _round(self, left: Sequence[_Wanted], window: int) -> dict[_Wanted, tuple[Place, bool]]:
+        """Return the place of each partition, and whether more records of the source could not change it."""
+        lowest: dict[TopicPartition, int] = {}
+        for each in left:
+            lowest[each.source] = min(each.committed, lowest.get(each.source, each.committed))
+        windows = self._logs.windows(lowest, window, self._most)
+        read = [each for each in left if each.source in windows]
+        copied = self._logs.copies(
+            ((each.copy, windows[each.source].part) for each in read),
+            ((each.copy, each.of.there) for each in read if each.of.there is not None),
+            self._most,
+        )
+        found = {}
+        for each in left:
+            of_source, copy = windows.get(each.source), copied.get(each.copy)
+            if of_source is None or copy is None:
+                where = "source" if of_source is None else "target"
+                found[each] = _undetermined(
+                    f"more than {self._most:,} offsets to read on the {where}: pass a higher --max-records"
+                )
+            elif copy.log_append_time:
+                found[each] = _undetermined(
+                    "the target's topic has message.timestamp.type=LogAppendTime: set CreateTime, and mirror it anew"
+                )
+            else:
+                compacted = self._logs.is_compacted(each.source, each.copy)
+                place = find_place(of_source.part, each.committed, copy, each.of.there, compacted=compacted)
+                is_told = place.status not in (Status.AMBIGUOUS, Status.DIFFERENT, Status.GONE)
+                found[each] = place, is_told and of_source.is_anchored
+        return found
+
+
+def _undetermined(reason: str) -> tuple[Place, bool]:
+    return Place(status=Status.UNDETERMINED, reason=reason), True

@@ -1,0 +1,22 @@
+"""The advice in the reasons of checks: what the user has to do next.
+
+It depends on where the offsets to write come from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """The advice in the reasons of checks. The defaults are for offsets from a file.
+
+    read_again: what to do if the offsets are out of date. still_running: what to do while a source group runs.
+    """
+
+    read_again: str = "take a new snapshot"
+    still_running: str = "stop these consumers"
+
+
+FROM_FILE = Advice()

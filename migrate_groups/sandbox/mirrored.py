@@ -1,0 +1,56 @@
+"""Start two sandboxes, and a MirrorMaker 2 that copies topics and groups from one to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.sandbox.broker import Sandbox, start_sandbox
+from migrate_groups.sandbox.jars import KafkaJars
+from migrate_groups.sandbox.java import Java
+from migrate_groups.sandbox.kept import Ended
+from migrate_groups.sandbox.mirror_maker import MirrorMaker, mirror_maker
+
+_SETTINGS = {"source->target.sync.group.offsets.enabled": "true"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirroredSandbox:
+    """Two clusters of one broker each, and the MirrorMaker 2 from ``source`` to ``target``."""
+
+    source: Sandbox
+    target: Sandbox
+    maker: MirrorMaker
+
+    def wait(self) -> None:
+        """Wait until one of the three processes has ended, then raise `ClusterUnavailable`. It never returns."""
+        processes = {
+            "the source's Kafka": self.source.node.kept,
+            "the target's Kafka": self.target.node.kept,
+            "MirrorMaker 2": self.maker.kept,
+        }
+        while True:
+            for name, kept in processes.items():
+                if isinstance(end := kept.hear(0.5), Ended):
+                    raise ClusterUnavailable(f"{name} has ended ({end}): run the command again")
+
+
+@contextmanager
+def start_mirrored(kafka: KafkaJars, mirror: KafkaJars, *, java: Java) -> Iterator[MirroredSandbox]:
+    """Start both clusters and MirrorMaker 2 for the length of a ``with`` block, once both clusters answer.
+
+    MirrorMaker 2 copies the first records some 10 to 20 s later. It copies all topics under the names of its default
+    policy, such as ``source.orders``, and synchronises the committed offsets of all groups. mirror: its jars.
+
+    Raises `ClusterUnavailable`, with the end of the log, if a process does not start.
+    """
+    with (
+        start_sandbox(kafka, java=java) as source,
+        start_sandbox(kafka, java=java) as target,
+        mirror_maker(
+            mirror, source.bootstrap_servers, target.bootstrap_servers, java=java, settings=_SETTINGS
+        ) as maker,
+    ):
+        yield MirroredSandbox(source=source, target=target, maker=maker)

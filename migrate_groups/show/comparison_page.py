@@ -1,0 +1,95 @@
+"""The result of ``compare`` as one HTML page without external parts and without a script."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from migrate_groups.migration.across.compare import Compared, Comparison
+from migrate_groups.mirrors.place import Status
+from migrate_groups.show.comparison import conclusion
+from migrate_groups.show.page import environment
+
+_MOST_ROWS, _MOST_TOPICS = 500, 50
+MEANINGS = {
+    Status.DIFFERENT: "the mirror filters, alters or repartitions records, or other producers write to the topic, too",
+    Status.GONE: "one of the logs starts later",
+    Status.UNDETERMINED: "the place can't be told",
+    Status.NOT_MIRRORED: "the mirror has not delivered the records up to the committed offset, or delivers them again",
+    Status.AMBIGUOUS: "there are several places among identical records",
+    Status.BOUNDED: "compaction has removed the records that would tell",
+    Status.EXACT: "there is one place, and everything that was read fits it",
+}
+"""The meaning of each status, the worst first."""
+# The classes of report.css, whose colours the statuses of a reconciliation have.
+_COLOURS = {
+    Status.DIFFERENT: "missing",
+    Status.GONE: "below-log-start",
+    Status.UNDETERMINED: "no-commit",
+    Status.NOT_MIRRORED: "unexpected",
+    Status.AMBIGUOUS: "behind",
+    Status.BOUNDED: "ahead",
+    Status.EXACT: "exact",
+}
+
+
+class _Topic(NamedTuple):
+    """The bars of a topic of a group. again, skipped: None if they are not known for any partition."""
+
+    group: str
+    topic: str
+    partitions: int
+    again: int | None
+    skipped: int | None
+
+
+def page(found: Comparison) -> str:
+    """Return the comparison as an HTML page. The same comparison always gives the same bytes."""
+    order = list(MEANINGS)
+    partitions = sorted(
+        found.partitions,
+        key=lambda each: (not each.is_off, order.index(each.place.status), each.group, each.at.source),
+    )
+    topics = [_topic(rows) for _, rows in groupby(found.partitions, lambda each: (each.group, each.at.source.topic))]
+    topics.sort(key=lambda each: (-((each.again or 0) + (each.skipped or 0)), each.group, each.topic))
+    return (
+        environment()
+        .get_template("comparison.html")
+        .render(
+            found=found,
+            conclusion=conclusion(found),
+            clean=not found.off and not found.untold,
+            statuses=Counter(each.place.status for each in found.partitions),
+            meanings=MEANINGS,
+            colours=_COLOURS,
+            again=_sum(each.again for each in topics),
+            skipped=_sum(each.skipped for each in topics),
+            copies=sum(each.place.counts.copies for each in found.partitions),
+            aborted=sum(each.place.counts.aborted for each in found.partitions),
+            topics=topics[:_MOST_TOPICS],
+            more_topics=len(topics) - _MOST_TOPICS,
+            most=max([1, *(number or 0 for each in topics for number in (each.again, each.skipped))]),
+            partitions=partitions[:_MOST_ROWS],
+            more_partitions=len(partitions) - _MOST_ROWS,
+        )
+    )
+
+
+def _topic(rows: Iterable[Compared]) -> _Topic:
+    partitions: Sequence[Compared] = list(rows)
+    counts = [each.place.counts for each in partitions]
+    return _Topic(
+        group=partitions[0].group,
+        topic=partitions[0].at.source.topic,
+        partitions=len(partitions),
+        again=_sum(each.again for each in counts),
+        skipped=_sum(each.skipped for each in counts),
+    )
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """Return the sum of the numbers that are known; None if none is."""
+    known = [each for each in numbers if each is not None]
+    return sum(known) if known else None

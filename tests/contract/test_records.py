@@ -1,0 +1,65 @@
+"""What every `RecordReader` reads, and which topics are compacted, in memory and on a broker."""
+
+from __future__ import annotations
+
+import time
+
+from migrate_groups.model.partitions import TopicPartition
+from tests.support.versions import NEEDS_TRANSACTIONS
+
+NOW = int(time.time() * 1000) - 60_000
+
+
+def read(world, topic: str, span: range, *, committed_only: bool = True):
+    partition = TopicPartition(topic, 0)
+    return world.records.read({partition: span}, committed_only=committed_only)[partition]
+
+
+def test_records_in_a_span(world):
+    """The records in the span, in order, with their timestamps; an empty span has none, nor has an empty log."""
+    topic = world.create_topic()
+    for number in range(5):
+        world.produce(topic, 0, 1, timestamp=NOW + number)
+    found = read(world, topic, range(1, 4))
+    assert (list(found.offsets), list(found.timestamps)) == ([1, 2, 3], [NOW + 1, NOW + 2, NOW + 3])
+    assert not found.log_append_time
+    assert not read(world, topic, range(3, 3)).offsets
+    assert not read(world, world.create_topic(), range(1)).offsets
+
+
+def test_a_fingerprint_stands_for_the_record_and_not_for_its_offset(world):
+    """Equal records have equal fingerprints of 16 bytes; another time or another value makes another one."""
+    topic = world.create_topic()
+    for timestamp in (NOW, NOW, NOW + 1):
+        world.produce(topic, 0, 2, timestamp=timestamp)
+    first, other, again, _, later, _ = read(world, topic, range(6)).prints
+    assert len(first) == 16
+    assert first == again
+    assert len({first, other, later}) == 3
+
+
+def test_records_that_were_deleted_are_left_out(world):
+    """A span that begins at the log start has the records that are left."""
+    topic = world.create_topic()
+    world.produce(topic, 0, 5, timestamp=NOW)
+    world.delete_records(topic, 0, 3)
+    assert list(read(world, topic, range(3, 5)).offsets) == [3, 4]
+
+
+@NEEDS_TRANSACTIONS
+def test_transactions(world):
+    """Markers are no records; aborted records and those of open transactions are, unless only committed ones count."""
+    topic = world.create_topic()
+    world.produce(topic, 0, 1)
+    world.transact(topic, 0, 2, commit=False)
+    world.transact(topic, 0, 1)
+    with world.transaction(topic, 0, 1):
+        assert list(read(world, topic, range(7), committed_only=False).offsets) == [0, 1, 2, 4, 6]
+        assert list(read(world, topic, range(7)).offsets) == [0, 4]
+    assert list(read(world, topic, range(8)).offsets) == [0, 4, 6]
+
+
+def test_compacted_topics(world):
+    """Topics whose cleanup.policy has compact; one that does not exist is none."""
+    kept = world.create_topic(**{"cleanup.policy": "compact"})
+    assert world.writer.compacted_topics({kept, world.create_topic(), world.name("topic")}) == {kept}

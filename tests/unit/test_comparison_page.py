@@ -1,0 +1,101 @@
+"""report.html and places.parquet of compare: what they show of each partition, and that names can't break them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow.parquet as pq
+
+from migrate_groups.files import places_parquet
+from migrate_groups.migration.across.compare import Compared, Comparison
+from migrate_groups.migration.across.places import Found, MirroredPartition
+from migrate_groups.mirrors.place import Counts, Method, Place, Status
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.show.comparison import rows
+from migrate_groups.show.comparison_page import page
+
+HOSTILE = 'web"><script>\n'
+EXACT = Place(status=Status.EXACT, offset=1010, method=Method.WALK, before=b"\x01" * 16)
+
+
+def compared(place: Place, *, group: str = "g", there: int | None = 10, partition: int = 0) -> Compared:
+    copy = None if place.method is Method.NONE else TopicPartition("eu.orders", partition)
+    at = MirroredPartition(TopicPartition("orders", partition), 10, copy, there)
+    return Compared(group, at, Found(place, None if copy is None else 2000))
+
+
+def comparison(*partitions: Compared) -> Comparison:
+    return Comparison(
+        source_cluster="here",
+        target_cluster=HOSTILE,
+        taken_at=datetime(2026, 11, 23, tzinfo=UTC),
+        partitions=partitions,
+        topic_ids={},
+    )
+
+
+def test_the_page_of_a_group_that_would_continue_at_its_places():
+    """Its title says so, and nothing is read again."""
+    text = page(comparison(compared(EXACT)))
+    assert "<title>Same: every partition continues on the target where it stopped on the source</title>" in text
+    assert '<header class="clean">' in text
+
+
+def test_the_page_shows_what_would_be_read_again_and_what_is_not_known():
+    """Bars, the totals, and the table, in which partitions that need attention come first."""
+    again = Place(status=Status.EXACT, offset=7, method=Method.WALK, counts=Counts(again=1234, skipped=0))
+    untold = Place(status=Status.UNDETERMINED, reason="no such partition on the target, or no Describe on its topic")
+    text = page(comparison(compared(EXACT), compared(untold, group="h"), compared(again, partition=1)))
+    assert "<h1>" in text
+    assert "1 partition would not continue on the target where the group stopped on the source" in text
+    assert text.count("1,234") == 3  # in the totals, in a bar and in the table
+    assert "not known" in text
+    table = text[text.index("<tbody>") :]
+    assert table.index("1,234") < table.index("no such partition") < table.index("1,010")
+
+
+def test_names_are_escaped():
+    """The names of groups, topics and clusters are text, on one line; the page loads nothing."""
+    text = page(comparison(compared(EXACT, group=HOSTILE)))
+    assert "<script>" not in text
+    assert HOSTILE not in text
+    assert "http" not in text.replace("http-equiv", "")
+
+
+def test_a_page_of_many_partitions_is_cut():
+    """A page has 500 partitions and 50 topics, and says where the others are."""
+    text = page(comparison(*(compared(EXACT, group=f"g{number:04}") for number in range(600))))
+    assert "550 more topics in places.parquet" in text
+    assert "100 more partitions in places.parquet" in text
+
+
+def test_the_table_has_the_evidence_of_each_partition(tmp_path):
+    """places.parquet has a row for each partition: both clusters, place, status, and the fingerprints."""
+    untold = Place(status=Status.UNDETERMINED, reason="a transactional commit is pending")
+    places_parquet.save(rows(comparison(compared(EXACT), compared(untold))), tmp_path / "places.parquet")
+    first, second = pq.read_table(tmp_path / "places.parquet").to_pylist()
+    assert first == {
+        "source_cluster": "here",
+        "target_cluster": HOSTILE,
+        "taken_at": datetime(2026, 11, 23, tzinfo=UTC),
+        "group": "g",
+        "topic": "orders",
+        "partition": 0,
+        "committed_offset": 10,
+        "target_topic": "eu.orders",
+        "place": 1010,
+        "reread_at_most": 0,
+        "target_committed_offset": 10,
+        "read_again": None,
+        "skipped": None,
+        "copies": 0,
+        "aborted": 0,
+        "status": "exact",
+        "reason": "",
+        "method": "walk",
+        "mirrored_to": 2000,
+        "fingerprint_before": "01" * 16,
+        "fingerprint_after": None,
+    }
+    assert (second["target_topic"], second["mirrored_to"], second["method"]) == (None, None, "")
+    assert [*first] == places_parquet.SCHEMA.names
