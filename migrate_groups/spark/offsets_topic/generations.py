@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
-from migrate_groups.spark.offsets_topic.offsets_log import fold, text, unsigned
+from migrate_groups.spark.offsets_topic.offsets_log import fold, of_kinds, text, unsigned
 
 _CLASSIC, _KIP_848 = 2, 5
 _VERSIONS = (0, 1, 2, 3)
@@ -95,7 +95,7 @@ def commits(raw: DataFrame) -> DataFrame:
     Columns: group, topic, partition, log_partition, log_offset, log_time. The committed offset is not decoded, because
     the caller only needs the time of the commit.
     """
-    said = raw.where((F.col("kind") == "record") & F.hex(F.substring("key", 1, 2)).isin("0000", "0001"))
+    said = of_kinds(raw, (0, 1)).where(F.col("kind") == "record")
     group_size = fold(unsigned("key", 3, 2), 16)
     sized = said.where(F.col("value").isNotNull()).select(
         *("log_partition", "log_offset", "log_time", "key"), group_size.alias("_size")
@@ -116,7 +116,7 @@ def records(raw: DataFrame, kind: int, *, deleted: bool = False) -> DataFrame:
     included. Columns: group, member (empty in the record of a classic group), log_partition, log_offset, log_time,
     value.
     """
-    said = raw.where((F.col("kind") == "record") & (F.hex(F.substring("key", 1, 2)) == f"{kind:04X}"))
+    said = of_kinds(raw, (kind,)).where(F.col("kind") == "record")
     group_size = fold(unsigned("key", 3, 2), 16)
     member_size = fold(unsigned("key", 5 + group_size, 2), 16)
     has_member = kind != _CLASSIC
