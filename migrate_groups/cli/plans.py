@@ -75,6 +75,10 @@ def read_application(
             raise UsageError(
                 f"--{option} {in_words(value)} contradicts {file}, reviewed with {reviewed}: make a new plan"
             )
+    if saved.plan.translation is not None:
+        raise UsageError(
+            f"{file} is a plan for another cluster, whose source group apply can't check: pass it to migrate --approved"
+        )
     if saved.plan.options.uncommitted == "latest":
         raise UsageError(
             f"{file} was planned with --uncommitted latest, which only migrate can do: pass the plan to migrate "

@@ -40,14 +40,15 @@ def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
         )
 
 
-def is_over(reader: GroupReader, file: ReceiptFile, events: Events) -> bool:
+def is_over(reader: GroupReader, file: ReceiptFile, events: Events, elsewhere: GroupReader | None = None) -> bool:
     """Return whether the run has handed over and a target group has started since. If so, tell the user.
 
-    file: the receipt of the run. Raises `PartlyApplied` if a source group also still consumes what it handed over,
+    file: the receipt of the run. elsewhere: reads the source groups, if they are on another cluster. Raises
+    `PartlyApplied` if a source group also still consumes what it handed over,
     because records that both groups read are processed twice. Raises `Refused` if a target group has started, and a
     target group no longer has a committed offset for a partition.
     """
-    started = started_since(reader, file.receipt)
+    started = started_since(reader, file.receipt, elsewhere)
     if started is None:
         return False
     handed_over = f"{file.path}: handed over already, and started since: {named('group', started.groups)}"
@@ -110,19 +111,27 @@ def write_plan(
 
     second = None if plan.options.second_client == "none" else clients.second
     with events.working(f"writing {counted(len(plan.changes), 'offset')} and reading them back", sent):
-        execution = write(clients.writer, second, execution, record)
+        execution = write(clients.writer, second, execution, record, clients.elsewhere)
     if execution.is_whole:
-        events.read_back(verb, {source for lane in file.receipt.lanes.values() for source in lane.sources})
+        elsewhere = execution.translation
+        of_lanes = {source for lane in file.receipt.lanes.values() for source in lane.sources}
+        events.read_back(verb, {elsewhere.group} if elsewhere else of_lanes)
     return execution
 
 
 def watch_afterwards(
-    reader: GroupReader, execution: Execution, file: ReceiptFile, clock: Clock, events: Events
+    reader: GroupReader,
+    execution: Execution,
+    file: ReceiptFile,
+    clock: Clock,
+    events: Events,
+    elsewhere: GroupReader | None = None,
 ) -> Execution:
     """Watch the groups that must no longer consume, after a write, and return the execution.
 
     They are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
-    hand-back. The option ``guard`` is the number of seconds. If a group consumes, ``moved`` of the returned execution
+    hand-back. The option ``guard`` is the number of seconds. elsewhere: reads the source groups of a hand-over, if they
+    are on another cluster. If a group consumes, ``moved`` of the returned execution
     says so, and the receipt is saved with it.
 
     The execution is returned without a watch if a partition is not confirmed, or if such a group was already seen to
@@ -132,6 +141,6 @@ def watch_afterwards(
     if not (execution.is_whole and seconds and groups):
         return execution
     events.said(f"watching {some(groups)} for {seconds:g} s: records consumed there from now on are processed twice")
-    execution = guard(reader, execution, seconds, clock)
+    execution = guard(reader, execution, seconds, clock, elsewhere)
     file.record(execution)
     return execution

@@ -35,9 +35,11 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
     """Return, by group, the partitions that the group must no longer consume after an execution.
 
     The groups are the source groups after a hand-over or delete-offsets, and the target groups of the hand-over after a
-    rollback or a hand-back.
+    rollback or a hand-back. A hand-over from another cluster has the source group and its partitions there.
     """
     found: dict[str, dict[TopicPartition, StoppedAt]] = defaultdict(dict)
+    if execution.verb is Verb.HAND_OVER and (source := execution.translation) is not None:
+        return {source.group: [StoppedAt(each.source, each.offset) for each in source.partitions]}
     if execution.verb in (Verb.HAND_OVER, Verb.HAND_BACK):
         for change in execution.handed_over():
             at = StoppedAt(change.topic_partition, change.handed_over_at)
@@ -59,7 +61,9 @@ def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
     return _check_once(reader, execution)[0]
 
 
-def guard(reader: GroupReader, execution: Execution, seconds: float, clock: Clock) -> Execution:
+def guard(
+    reader: GroupReader, execution: Execution, seconds: float, clock: Clock, elsewhere: GroupReader | None = None
+) -> Execution:
     """Watch the groups that must no longer consume for ``seconds``, or until one does, and return the execution.
 
     The groups are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
@@ -68,6 +72,8 @@ def guard(reader: GroupReader, execution: Execution, seconds: float, clock: Cloc
     A group that keeps other topics and rebalances at the end is watched for up to 5 more minutes, because its
     assignment shows only after the rebalance. If the rebalance has not ended by then, ``moved`` names the group. After
     a hand-over, the offsets of the target groups are then read once more.
+
+    elsewhere: reads the source groups of a hand-over, if they are on another cluster.
     """
     deadline = clock.monotonic() + seconds
     unclear: list[str] = []
@@ -76,7 +82,7 @@ def guard(reader: GroupReader, execution: Execution, seconds: float, clock: Cloc
         and (left := deadline + (_LONGEST_REBALANCE_SECONDS if unclear else 0) - clock.monotonic()) > 0
     ):
         clock.sleep(min(_POLL_SECONDS, left))
-        execution, unclear = _check_once(reader, execution)
+        execution, unclear = _check_once(elsewhere or reader, execution)
     execution = execution.with_moved(
         f"group {group!r} is still rebalancing, so it is not known which members have the topics: run describe"
         for group in unclear

@@ -223,10 +223,14 @@ class GroupWriter(GroupReader, Protocol):
 
 
 class Clients(NamedTuple):
-    """Two independent clients: kafka-python writes and reads, and confluent-kafka reads back what was written."""
+    """Two independent clients: kafka-python writes and reads, and confluent-kafka reads back what was written.
+
+    elsewhere: reads the source group of a hand-over from another cluster; None: it is on the same cluster.
+    """
 
     writer: GroupWriter
     second: OffsetsReader
+    elsewhere: GroupReader | None = None
 
 
 class Side(NamedTuple):

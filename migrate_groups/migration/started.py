@@ -29,12 +29,13 @@ class Started:
     lost: tuple[str, ...]
 
 
-def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
+def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader | None = None) -> Started | None:
     """Return which target groups have started since the last hand-over of a run; None if none has.
 
     A group has started if it has members, or if it has committed a higher offset than the hand-over wrote. The result
     is also None if a partition of the last hand-over is not in the state "handed over". Target groups that got offsets
-    without a source group, as for a replay, are ignored. Raises the errors of `GroupReader`.
+    without a source group, as for a replay, are ignored. elsewhere: reads the source groups, if they are on another
+    cluster. Raises the errors of `GroupReader`.
     """
     execution = receipt.hand_over
     if execution is None:
@@ -52,7 +53,7 @@ def started_since(reader: GroupReader, receipt: Receipt) -> Started | None:
     if not groups:
         return None
     lost = tuple(f"{group} {partition}" for group, found in now.items() for partition in found if not found[partition])
-    return Started(groups=groups, moved=look_at_watched(reader, execution).moved, lost=lost)
+    return Started(groups=groups, moved=look_at_watched(elsewhere or reader, execution).moved, lost=lost)
 
 
 def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
@@ -73,7 +74,8 @@ def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
 
 
 def _targets(execution: Execution) -> set[str]:
-    return {entry.change.group for entry in execution.entries if entry.change.source_group is not None}
+    has_source = execution.translation is not None
+    return {entry.change.group for entry in execution.entries if has_source or entry.change.source_group is not None}
 
 
 def _partitions(execution: Execution, group: str) -> list[TopicPartition]:

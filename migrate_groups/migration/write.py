@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.guard import look_at_watched
-from migrate_groups.migration.ports import GroupWriter, OffsetsReader
+from migrate_groups.migration.ports import GroupReader, GroupWriter, OffsetsReader
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
 from migrate_groups.planning.execution import Entry, Execution, Outcome
@@ -31,12 +31,18 @@ Record = Callable[[Execution], None]
 Seen = Mapping[str, CommittedOffsets | Exception]
 
 
-def write(writer: GroupWriter, second: OffsetsReader | None, execution: Execution, record: Record) -> Execution:
+def write(
+    writer: GroupWriter,
+    second: OffsetsReader | None,
+    execution: Execution,
+    record: Record,
+    elsewhere: GroupReader | None = None,
+) -> Execution:
     """Carry out an execution, read it back with both clients, and return it with the outcome of each partition.
 
     record: called with the execution, to save it, before the first request, after each round of requests, and after
     each read back. second: the client that reads back at the same time as the first one; None if only the first client
-    reads back.
+    reads back. elsewhere: reads the source groups, if they are on another cluster.
 
     No partition must ever lack a committed offset in all groups at once. So a rollback sets the source group's offsets
     first, and offsets are deleted only after all offsets to be set were read back. If a partition fails, this is its
@@ -67,7 +73,7 @@ def write(writer: GroupWriter, second: OffsetsReader | None, execution: Executio
             execution = _read_back(writer, execution)
             record(execution)
     asked = asked or _SecondReading(second, execution)
-    execution = look_at_watched(writer, execution)
+    execution = look_at_watched(elsewhere or writer, execution)
     execution = _seen_by_second(asked.answers(), execution)
     record(execution)
     return execution

@@ -15,6 +15,7 @@ from migrate_groups.model.partitions import CommittedOffset, PartitionValue
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Action, Change, Plan
 from migrate_groups.planning.run_states import Verb
+from migrate_groups.planning.translation import Translation
 
 Order = tuple[str, str, int]
 """A group, a topic and a partition number: the key and the sort order of changes."""
@@ -86,7 +87,8 @@ class Execution:
 
     number: the position of the execution in the receipt, from 1. It orders the executions, because clocks may be set
     back. intent, content: the plan's two hashes, without and with offsets. topic_ids: topic ids (KIP-516) by topic; a
-    topic whose id is not known is absent. A rollback refuses a topic that was created again.
+    topic whose id is not known is absent. A rollback refuses a topic that was created again. translation: the source
+    group on another cluster, and the places of its offsets here; None: the offsets are of this cluster.
 
     moved: messages about groups that must no longer consume these partitions, such as the source group after a
     hand-over. A message names the group's members or its commits since its offsets were read, or says that the group
@@ -102,6 +104,7 @@ class Execution:
     started_at: datetime
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     entries: tuple[Entry, ...]
+    translation: Translation | None = None
     moved: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
@@ -117,6 +120,7 @@ class Execution:
             content=plan.content,
             started_at=started_at,
             topic_ids=plan.topic_ids,
+            translation=plan.translation,
             entries=tuple(
                 Entry(
                     change=change,
@@ -163,6 +167,13 @@ class Execution:
             for source in origins[entry.change.group, entry.change.topic]
             if entry.change.source_group in (None, source)
         )
+
+    @property
+    def source_topics(self) -> frozenset[str]:
+        """The topics of the execution, as they are named on the source group's cluster."""
+        if self.translation:
+            return self.translation.source_topics
+        return frozenset(entry.change.topic for entry in self.entries)
 
     def updated(self, entries: Iterable[Entry]) -> Execution:
         """Return the execution with these entries in place of its entries for the same group, topic and partition."""

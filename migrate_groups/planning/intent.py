@@ -13,6 +13,7 @@ from migrate_groups.planning.options import in_words
 from migrate_groups.planning.plan import Change, Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State
+from migrate_groups.planning.translation import Translation
 
 
 def intent_differences(approved: Plan, now: Plan) -> list[str]:
@@ -26,6 +27,7 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
     differences = []
     if approved.cluster_id != now.cluster_id:
         differences.append(f"the cluster was {approved.cluster_id}, this is {now.cluster_id}")
+    differences += _other_source(approved.translation, now.translation)
     chosen = asdict(now.options)
     differences += [
         f"option {name} was {in_words(value)}, is {in_words(chosen[name])}"
@@ -45,6 +47,17 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
             differences += [f"{move}: partition {number} is new" for number in sorted(added)]
             differences += [f"{move}: partition {number} is missing now" for number in sorted(gone)]
     return differences
+
+
+def _other_source(before: Translation | None, after: Translation | None) -> list[str]:
+    """Return how the source group's cluster, its name, or the names of its topics on both clusters differ."""
+    if before is None or after is None:
+        was = "this cluster" if before is None else f"cluster {before.cluster_id}"
+        return [] if before is after else [f"the old group was on {was}"]
+    was, now = (f"{each.group} on cluster {each.cluster_id}" for each in (before, after))
+    differences = [f"the old group was {was}, is {now}"] if was != now else []
+    copies = {*before.topics} ^ {*after.topics}
+    return [*differences, *(f"topic {topic} has the copy {copy} in one of them" for topic, copy in sorted(copies))]
 
 
 def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
@@ -74,6 +87,7 @@ def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
         options=execution.options,
         changes=tuple(_with_source(entry.change, origins[entry.change.order[:2]]) for entry in execution.entries),
         checks=(),
+        translation=execution.translation,
     )
     return intent_differences(then, replace(now, changes=changes))
 

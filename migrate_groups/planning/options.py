@@ -33,6 +33,8 @@ class WriteOptions:
     (``auto``), or is not used (``none``).
     restore: allow a group to be both source and target, so that its own snapshot is written back to it.
     any_kind: treat groups that look like those of Kafka Streams or Connect as plain consumer groups.
+    accept_reread: for a hand-over to another cluster: how many records of a partition a target group may read again, if
+    the exact place of an offset in the mirror's copy is not known.
 
     Raises `InvalidInput` for a value that is not allowed.
     """
@@ -46,6 +48,7 @@ class WriteOptions:
     second_client: SecondClientMode = "auto"
     restore: bool = False
     any_kind: bool = False
+    accept_reread: int = 0
 
     def __post_init__(self) -> None:
         for name in ("settle", "guard"):
@@ -54,6 +57,8 @@ class WriteOptions:
                 raise InvalidInput(f"{name} is {seconds:g}; expected a number of seconds, 0 or more")
             # A float, so that 10 and 10.0 have the same intent hash.
             object.__setattr__(self, name, seconds)
+        if self.accept_reread < 0:
+            raise InvalidInput(f"accept_reread is {self.accept_reread}; expected a number of records, 0 or more")
         _one_of("uncommitted", self.uncommitted, Uncommitted)
         _one_of("on_existing", self.on_existing, OnExisting)
         _one_of("out_of_range", self.out_of_range, OutOfRange)

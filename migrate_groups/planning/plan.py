@@ -13,6 +13,7 @@ from msgspec import structs
 
 from migrate_groups.model.partitions import CommittedOffset, PartitionValue, TopicPartition
 from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.translation import Translation
 from migrate_groups.text import some
 
 
@@ -145,6 +146,8 @@ class Plan:
     """What would be written: the changes, sorted by group, topic and partition, with the verdict of every check.
 
     topic_ids: topic ids (KIP-516) when the plan was made, by topic; a topic whose id is not known is absent.
+    translation: the source group on another cluster, and the places of its offsets in the mirror's copies; None: the
+    offsets are of this cluster.
     """
 
     cluster_id: str
@@ -152,22 +155,35 @@ class Plan:
     changes: tuple[Change, ...]
     checks: tuple[Check, ...]
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    translation: Translation | None = None
 
     @cached_property
     def intent(self) -> str:
-        """The hash of what a reviewer approves: cluster, groups, topic partitions and options, without offsets."""
+        """The hash of what a reviewer approves: clusters, groups, topic partitions and options, without offsets."""
         moves = [(change.source_group, *change.order) for change in self.changes]
-        return _hash(self.cluster_id, self.options, moves)
+        return _hash(self.cluster_id, self.options, moves, *self._from_elsewhere)
 
     @cached_property
     def content(self) -> str:
-        """The hash of everything that would be written: cluster, options, groups, topic partitions and offsets."""
-        return _hash(self.cluster_id, self.options, self.changes)
+        """The hash of everything that would be written: clusters, options, groups, topic partitions and offsets."""
+        offsets = [(each.source, each.offset) for each in self.translation.partitions] if self.translation else []
+        return _hash(self.cluster_id, self.options, self.changes, *self._from_elsewhere, *offsets)
+
+    @property
+    def _from_elsewhere(self) -> tuple[object, ...]:
+        """The source cluster and group, and the names of the topics on both clusters; empty for one cluster."""
+        there = self.translation
+        return (there.cluster_id, there.group, there.topics) if there else ()
 
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of all checks; ``pass`` if there are no checks."""
         return max((check.verdict for check in self.checks), key=list(Verdict).index, default=Verdict.PASS)
+
+    @property
+    def source_topics(self) -> frozenset[str]:
+        """The topics that are handed over, as they are named on the source group's cluster."""
+        return self.translation.source_topics if self.translation else frozenset(each.topic for each in self.changes)
 
     def to_write(self) -> tuple[Change, ...]:
         """Return the changes that alter or delete a committed offset; all others are ``unchanged``."""

@@ -16,6 +16,11 @@ from migrate_groups.planning.plan import Change, Plan
 from migrate_groups.planning.run_states import State, Step, Verb, advice
 from migrate_groups.text import some
 
+_ON_ANOTHER_CLUSTER = {
+    Verb.HAND_BACK: "migrate the group from this cluster to that one, behind a mirror that copies back",
+    Verb.DELETE_OFFSETS: "delete them there, with delete-offsets --group and its topics, or with delete-group",
+}
+
 
 @dataclass(frozen=True)
 class Receipt:
@@ -104,11 +109,31 @@ class Receipt:
         judged |= {order: lane for order, lane in self.lanes.items() if lane.execution == last}
         return replace(self.executions[last - 1], entries=tuple(lane.entry for _, lane in sorted(judged.items())))
 
+    @cached_property
+    def source_offsets(self) -> Mapping[Order, int]:
+        """The source groups' committed offsets that this run has handed over, by target group, topic and partition.
+
+        For a hand-over from another cluster, the key has the source group and the topic there.
+        """
+        if self.hand_over is None:
+            return {}
+        if (source := self.hand_over.translation) is not None:
+            return {(source.group, *each.source): each.offset for each in source.partitions}
+        changes = (entry.change for entry in self.hand_over.entries)
+        return {change.order: change.source_committed.offset for change in changes if change.source_committed}
+
     def refusals(self, verb: Verb) -> list[str]:
         """Return why a verb, such as rollback, is refused in the current state of the run; empty if it is allowed.
 
-        There is one message for each state that forbids it, with the partitions in this state.
+        There is one message for each state that forbids it, with the partitions in this state. If the source group is
+        on another cluster, only a rollback goes back.
         """
+        source = self.hand_over.translation if self.hand_over else None
+        if source is not None and verb in (Verb.HAND_BACK, Verb.DELETE_OFFSETS):
+            return [
+                f"the old group, {source.group!r}, is on another cluster, {source.cluster_id}, and {verb} does not go "
+                f"there: {_ON_ANOTHER_CLUSTER[verb]}"
+            ]
         refusing = {order: lane for order, lane in self.lanes.items() if lane.takes(verb, Step.REFUSE)}
         return [f"{some(places)}: {advice(state)}" for state, places in _by_state(refusing).items()]
 

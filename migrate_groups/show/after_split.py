@@ -99,7 +99,7 @@ def terminal(found: Sequence[AfterSplit]) -> RenderableType:
 def page(found: Sequence[AfterSplit]) -> str:
     """Return the comparison as one HTML file without external parts."""
     group = found[0].before.group if found else UNKNOWN
-    known = [each for of in found for each in (of.before.stood_still, of.before.outage, of.measured)]
+    known = [each for of in found for each in (of.before.outage, of.measured, of.before.stood_still)]
     return (
         environment()
         .get_template("after_split.html")

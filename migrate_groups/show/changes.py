@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.plan import Action, Change
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.plan import Action, Change, Plan
 from migrate_groups.text import counted
 
 
@@ -23,6 +23,15 @@ def cells(change: Change) -> tuple[str, str, str]:
         other = "leader epoch" if change.after.leader_epoch != change.before.leader_epoch else "metadata"
         action = f"move {by:+,}" if by else other
     return _offset(change.before), _offset(change.after), action
+
+
+def origins(plan: Plan) -> dict[TopicPartition, str]:
+    """Return, by partition of the target cluster, the source's partition and offset, such as ``orders-0 at 500``.
+
+    Empty if the source group is on the same cluster.
+    """
+    partitions = plan.translation.partitions if plan.translation else ()
+    return {each.target: f"{each.source} at {each.offset}" for each in partitions if each.target is not None}
 
 
 def tally(changes: Iterable[Change]) -> str:

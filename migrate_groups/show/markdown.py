@@ -7,9 +7,10 @@ plan.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.plan import Action, Change, Check, Plan, Verdict
 from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.show import changes as in_words
@@ -39,17 +40,17 @@ def _blocks(plan: Plan, plan_file: str | None, stop: PlannedStop | None, size: S
     for change in plan.changes:
         groups[change.group].append(change)
     yield f"### Consumer groups: {in_words.tally(plan.changes)}"
-    yield f"**{plan.verdict}**: {_MEANING[plan.verdict]}. Cluster {comment.code(plan.cluster_id, size)}."
+    yield f"**{plan.verdict}**: {_MEANING[plan.verdict]}. {_where(plan, size)}."
     if size is not comment.WHOLE:
         yield _where_all_is(plan_file, size)
     if stop is not None:
         notes = [*planned_stop.who(stop), planned_stop.how_long(stop)]
         yield "\n".join(f"- {comment.prose(note, size)}" for note in notes)
-    yield _hand_overs(plan.changes, size)
+    yield _hand_overs(plan, size)
     yield _attention(plan.checks, size)
     yield comment.folded(f"{counted(len(plan.checks), 'check')}: {_verdicts(plan.checks)}", _checks(plan.checks, size))
     for group, of_group in islice(groups.items(), size.rows):
-        yield _group(group, of_group, size)
+        yield _group(group, of_group, in_words.origins(plan), size)
     yield comment.more(len(groups) - size.rows, "group")
     yield f"intent {comment.code(plan.intent, comment.WHOLE)}<br>content {comment.code(plan.content, comment.WHOLE)}"
 
@@ -60,11 +61,19 @@ def _where_all_is(plan_file: str | None, size: Size) -> str:
     return "**Cut to fit a comment**: `--plan-out plan.json` saves every partition."
 
 
-def _hand_overs(changes: Sequence[Change], size: Size) -> str:
+def _where(plan: Plan, size: Size) -> str:
+    here = comment.code(plan.cluster_id, size)
+    if plan.translation is None:
+        return f"Cluster {here}"
+    return f"From cluster {comment.code(plan.translation.cluster_id, size)} to cluster {here}"
+
+
+def _hand_overs(plan: Plan, size: Size) -> str:
+    elsewhere = plan.translation.group if plan.translation else None
     counts: dict[tuple[str | None, str], Counter[Action]] = defaultdict(Counter)
     topics: dict[tuple[str | None, str], set[str]] = defaultdict(set)
-    for change in changes:
-        pair = change.source_group, change.group
+    for change in plan.changes:
+        pair = change.source_group or elsewhere, change.group
         counts[pair][change.action] += 1
         topics[pair].add(change.topic)
     rows = (
@@ -99,8 +108,16 @@ def _verdicts(checks: Sequence[Check]) -> str:
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
 
 
-def _group(group: str, changes: Sequence[Change], size: Size) -> str:
+def _group(group: str, changes: Sequence[Change], origins: Mapping[TopicPartition, str], size: Size) -> str:
     summary = f"{comment.html_code(group, size)}: {in_words.tally(changes)}"
-    rows = ((comment.code(change.topic, size), str(change.partition), *in_words.cells(change)) for change in changes)
-    header = ("topic", "partition >", "before >", "after >", "change")
+    rows = (
+        (
+            comment.code(change.topic, size),
+            str(change.partition),
+            *in_words.cells(change),
+            *([origins.get(change.topic_partition, "")] if origins else []),
+        )
+        for change in changes
+    )
+    header = ("topic", "partition >", "before >", "after >", "change", *(["from"] if origins else []))
     return comment.folded(summary, comment.table(header, rows, len(changes), size, "partition"))

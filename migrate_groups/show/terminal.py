@@ -57,9 +57,13 @@ def plan(plan: Plan, stop: PlannedStop | None = None) -> RenderableType:
     group must stop, and for how long; None: this part is left out.
     """
     notes = [] if stop is None else [*planned_stop.who(stop), planned_stop.how_long(stop)]
-    table = new_table("group", "topic", partition=">", before=">", after=">", change="<")
+    origins = in_words.origins(plan)
+    table = new_table(
+        "group", "topic", partition=">", before=">", after=">", change="<", **({"from": "<"} if origins else {})
+    )
     for change in plan.changes[:_MOST_ROWS]:
-        table.add_row(cell(change.group), change.topic, str(change.partition), *in_words.cells(change))
+        origin = [origins.get(change.topic_partition, "")] if origins else []
+        table.add_row(cell(change.group), change.topic, str(change.partition), *in_words.cells(change), *origin)
     rest = len(plan.changes) - _MOST_ROWS
     more = (
         [Text(f"… and {counted(rest, 'more partition')}: pass --plan-out to save all", style="dim")] if rest > 0 else []

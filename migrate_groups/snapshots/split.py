@@ -47,11 +47,6 @@ class SplitSpec:
             raise InvalidInput(
                 f"group {some(wrong)} is not UTF-8 text, as every group name in Kafka is: name the group in UTF-8"
             )
-        if self.source in names:
-            raise InvalidInput(
-                f"target group {self.source!r} is the source group: name the topics that stay with it in --stay, or in "
-                "[stay] of a spec"
-            )
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
             raise InvalidInput(
@@ -60,6 +55,14 @@ class SplitSpec:
         empty = [target.group for target in self.targets if not target.topics]
         if empty:
             raise InvalidInput(f"{named('target group', empty)} without topics: add topics, or remove the group")
+
+    def check_other_groups(self) -> None:
+        """Raise `InvalidInput` if the source group is a target group, which it can be on another cluster only."""
+        if self.source in {target.group for target in self.targets}:
+            raise InvalidInput(
+                f"target group {self.source!r} is the source group: name the topics that stay with it in --stay, or in "
+                "[stay] of a spec"
+            )
 
     def renamed(self, names: Mapping[str, str]) -> SplitSpec:
         """Return the split with other group names, for a rehearsal.
@@ -146,6 +149,7 @@ def split(snapshot: SnapshotTable, spec: SplitSpec) -> tuple[SnapshotTable, Cove
     Raises the errors of `cover`. Raises `InvalidInput` if the source group is not in the snapshot, if its rows have
     been split before, or if they were taken at several times.
     """
+    spec.check_other_groups()
     has_no_groups = snapshot.groups() == [None]
     source = (snapshot if has_no_groups else snapshot.keep({"group": [spec.source]})).at_one_moment()
     if not len(source):

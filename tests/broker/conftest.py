@@ -33,6 +33,14 @@ def cli(bootstrap_servers: str, tmp_path: Path) -> Cli:
 
 
 @pytest.fixture(scope="session")
+def target_servers(java: Java, kafka_jars: KafkaJars) -> Iterator[str]:
+    """A second cluster, to which mirrors copy."""
+    with start_sandbox(kafka_jars, java=java) as running:
+        wait_for_coordinators(running.bootstrap_servers)
+        yield running.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
 def secured(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     """A broker with a listener for each security protocol, whose coordinators answer."""
     with start_secured(kafka_jars, java, tmp_path_factory.mktemp("secured")) as running:

@@ -12,11 +12,10 @@ import pytest
 from confluent_kafka import Message
 
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
 from migrate_groups.sandbox.mirror_maker import MirrorMaker, fetch_mirror_jars, mirror_maker
-from tests.support.broker_world import broker_world, until, wait_for_coordinators
+from tests.support.broker_world import broker_world, until
 from tests.support.cli import Cli
 from tests.support.mirror import Change, records, write
 
@@ -27,14 +26,6 @@ NOW = int(time.time() * 1000) - 60_000
 def unchanged(message: Message) -> bytes | None:
     """Copy a record as it is."""
     return message.value()
-
-
-@pytest.fixture(scope="module")
-def target_servers(java: Java, kafka_jars: KafkaJars) -> Iterator[str]:
-    """A second cluster, to which mirrors copy."""
-    with start_sandbox(kafka_jars, java=java) as running:
-        wait_for_coordinators(running.bootstrap_servers)
-        yield running.bootstrap_servers
 
 
 class Two:

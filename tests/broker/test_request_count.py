@@ -8,7 +8,6 @@ from contextlib import closing
 from migrate_groups.clock import Clock
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
-from migrate_groups.migration.hand_over.cut_over import prepare
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
@@ -17,7 +16,7 @@ from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
-from tests.support.planning import cut_over
+from tests.support.planning import cut_over, prepare
 
 TOPICS = 12
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import Row, SparkSession
 
 from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.offsets_topic import audit
 from migrate_groups.spark.offsets_topic.audit import (
     GROUPS,
     HANDED_OVER,
@@ -17,8 +18,8 @@ from migrate_groups.spark.offsets_topic.audit import (
     group_deletions,
     hand_over,
     late_commits,
-    of_groups,
 )
+from migrate_groups.spark.offsets_topic.chains import chains
 from migrate_groups.spark.offsets_topic.evidence import REASONS, evidence, reasons
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
 
@@ -69,18 +70,19 @@ class Tables:
         given, groups, ranges = [], [], []
         for number, case in enumerate(cases):
             old, new = f"old-{number}", f"new-{number}"
-            given.append((old, new, "t", 0, 10, case.before, case.written, list(case.ours), case.topic_id))
-            groups += [(old, number, case.old_fence), (new, number, FENCE)]
+            given.append((old, new, "t", 0, 10, case.before, case.written, list(case.ours), case.topic_id, number))
+            groups += [(old, number, case.old_fence, False), (new, number, FENCE, True)]
             ranges.append((number, FENCE, FENCE + len(case.records), case.held_back))
             for offset, content in enumerate(case.records, start=FENCE):
                 record = self.record(number, content)
                 time = NOON + timedelta(seconds=FENCE if case.at_once else offset)
                 rows += [(number, offset, time, *record)] if record else []
-        raw = local_table(spark, rows, RAW)
-        log = decode(raw).localCheckpoint()
+        raw, of_groups = local_table(spark, rows, RAW), local_table(spark, groups, GROUPS)
         self.given, self.groups = local_table(spark, given, HANDED_OVER), groups
-        self.records = of_groups(log, local_table(spark, groups, GROUPS))
-        self.evidence = evidence(raw, log, ranges)
+        self.records = audit.of_groups(decode(raw).localCheckpoint(), of_groups)
+        self.chains = chains(self.records, self.given)
+        malformed = {row.log_partition: row.malformed for row in self.chains.where("malformed > 0").collect()}
+        self.evidence = evidence(raw, malformed, ranges)
 
     @staticmethod
     def record(number: int, content: Any) -> tuple[str, bytes, bytes | None] | None:
@@ -97,8 +99,9 @@ class Tables:
 
     def proof(self) -> list[Row]:
         deleted = {row.group for row in group_deletions(self.records).collect()}
-        doubts = local_table(self.given.sparkSession, reasons(self.groups, self.evidence, deleted), REASONS)
-        found = hand_over(self.records, self.given, late_commits(self.records, self.given), doubts).collect()
+        told = reasons((each[:3] for each in self.groups), self.evidence, deleted)
+        doubts = local_table(self.given.sparkSession, told, REASONS)
+        found = hand_over(self.chains, late_commits(self.records, self.given), doubts).collect()
         return sorted(found, key=lambda row: int(row.group.removeprefix("new-")))
 
 

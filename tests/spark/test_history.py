@@ -52,7 +52,7 @@ def tables(spark: SparkSession, events: list[Any] = EVENTS) -> Any:
         for number, (hours, *place, value_of) in enumerate((*event[:4], event[4:]) for event in events)
     ]
     if str(events) not in _COMMITS:  # so that they are decoded once for all tests
-        _COMMITS[str(events)] = commits(decode(local_table(spark, rows, RAW))).localCheckpoint()
+        _COMMITS[str(events)] = commits(decode(local_table(spark, rows, RAW)), HOUR, at(3.5)).localCheckpoint()
     made = _COMMITS[str(events)]
     ends = [(topic, partition, at(hour), end) for topic, partition, hour, end in ENDS]
     last = [("t", 0, at(3.5), 40), ("t", 1, at(3.5), 4), ("u", 0, at(3.5), None)]

@@ -22,6 +22,7 @@ from migrate_groups.spark.offsets_topic.history import commits
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode, in_place, landed_log
 from migrate_groups.spark.reconciliation.reconcile import group_topic_summary, partition_verdict
 from tests.spark.test_audit import FENCE, NOON, Case, Tables, key, value
+from tests.spark.test_history import HOUR
 
 OURS = ("new", 10)
 
@@ -44,19 +45,22 @@ def test_large_reconcile_sorts_no_row(snapshot: Callable[..., DataFrame]) -> Non
 
 
 def test_hand_over_exchanges_commits_once(spark: SparkSession) -> None:
-    """If nothing is late or in doubt, commits are exchanged and sorted once, and no row of a partition is joined."""
+    """If nothing is late or in doubt, commits are exchanged and sorted once, and summed up by hash.
+
+    The only join, a broadcast, brings each group's fence.
+    """
     tables = Tables(spark, [Case((OURS, ("new", 13)))])
-    none = local_table(spark, [], REASONS)
-    late = none.selectExpr("group", "reason as topic", "1 as partition", "true as recreated")
-    found = operators(hand_over(tables.records, tables.given, late, none))
-    assert (found["Exchange"], found["SortMergeJoin"], found["Sort"]) == (1, 0, 1)
+    found = operators(hand_over(tables.chains, None, local_table(spark, [], REASONS)))
+    assert (found["Exchange"], found["Sort"], found["Window"]) == (1, 1, 2)
+    assert (found["BroadcastHashJoin"], found["SortMergeJoin"], found["SortAggregate"]) == (1, 0, 0)
 
 
 def test_commits_need_one_window(spark: SparkSession) -> None:
-    """A commit's rewind, time and end are found in one window, after one exchange."""
+    """A commit's time and the commit before it are found in one window, after one exchange; sums are made by hash."""
     row = (0, FENCE, NOON, "record", key("new"), value(10))
-    found = operators(commits(decode(local_table(spark, [row], RAW)).localCheckpoint()))
-    assert (found["Window"], found["Exchange"]) == (1, 1)
+    log = decode(local_table(spark, [row], RAW)).localCheckpoint()
+    found = operators(commits(log, HOUR, NOON))
+    assert (found["Window"], found["Exchange"], found["Sort"], found["SortAggregate"]) == (1, 1, 1, 0)
 
 
 def test_decoding_is_compiled(compiled: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +70,7 @@ def test_decoding_is_compiled(compiled: SparkSession, tmp_path: Path, capsys: py
     """
     compiled.createDataFrame([], RAW).write.parquet(str(tmp_path / "log"))
     rows = decode(landed_log(compiled, str(tmp_path / "log")))
-    of_audit = rows.select(*(name for name in audit_job._COLUMNS if name != "fence"))
+    of_audit = rows.select(*(name for name in audit_job._COLUMNS if name not in ("fence", "is_target")))
     of_history = rows.where(in_place(F.col("problem").isNotNull())).select(*history_job._COLUMNS)
     for table in (rows, of_audit, of_history):
         table.explain("codegen")
@@ -76,7 +80,7 @@ def test_decoding_is_compiled(compiled: SparkSession, tmp_path: Path, capsys: py
 
 
 def test_clean_audit_runs_few_jobs(spark: SparkSession) -> None:
-    """A clean audit runs five jobs: evidence, records by group, counts of verdicts, and two that send group names."""
+    """A clean audit runs four jobs: the groups' names are sent, records summed up, evidence and verdicts counted."""
     rows = [(0, FENCE + at, NOON, "record", key("new"), value(offset)) for at, offset in enumerate((10, 13))]
     raw = local_table(spark, rows, RAW)
     tracker = spark.sparkContext.statusTracker()
@@ -84,7 +88,7 @@ def test_clean_audit_runs_few_jobs(spark: SparkSession) -> None:
     given = [("old", "new", "t", 0, 10, None, 10, [10], None)]
     found = run_audit(spark, raw, given, [("old", 0, FENCE), ("new", 0, FENCE)], [(0, FENCE, FENCE + 2, 0)])
     assert (found.problems, found.undetermined, found.new["starts-at-snapshot"]) == (0, 0, 1)
-    assert len(set(tracker.getJobIdsForGroup()) - before) <= 5
+    assert len(set(tracker.getJobIdsForGroup()) - before) <= 4
 
 
 def chain(case: Case) -> tuple[Any, ...]:

@@ -8,7 +8,9 @@ from contextlib import closing, contextmanager
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.events import Silent
+from migrate_groups.migration.hand_over.clusters import OneCluster
 from migrate_groups.migration.hand_over.cut_over import CutOver, Prepared
+from migrate_groups.migration.hand_over.cut_over import prepare as prepare_for
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.stop import StopProgress
@@ -20,6 +22,11 @@ from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock
 
 
+def prepare(reader, *arguments, **options) -> Prepared:
+    """Return the provisional plan of a hand-over to groups of the same cluster."""
+    return prepare_for(OneCluster(reader), *arguments, **options)
+
+
 def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda reasons, looks, seconds: None) -> Prepared:
     """Wait up to 60 s for the source group to stop, and return the final plan."""
 
@@ -27,7 +34,7 @@ def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda rea
         def still_running(self, *observed) -> None:
             progress(*observed)
 
-    steps = CutOver(reader, shown, clock, wait=60, events=Watching())
+    steps = CutOver(OneCluster(reader), shown, clock, wait=60, events=Watching())
     steps.wait_for_stop()
     return steps.read()
 

@@ -11,6 +11,7 @@ import pytest
 from migrate_groups.errors import GroupNotFound, InvalidInput, Refused
 from migrate_groups.migration.across import places
 from migrate_groups.migration.across.compare import Comparison, compare
+from migrate_groups.migration.across.mirror import MOST_RECORDS, Mirror
 from migrate_groups.migration.across.places import MirroredPartition, find_places
 from migrate_groups.migration.ports import Side
 from migrate_groups.mirrors.names import TopicNames
@@ -53,7 +54,7 @@ class Two:
         self.target.append_copies("eu.orders", 0, self.source.records(HERE, range(first, last), committed_only=False))
 
     def compared(self, *groups: str, most: int = 200_000) -> Comparison:
-        return compare(self.here, self.there, groups, TopicNames(), FakeClock(), most)
+        return compare(Mirror(self.here, self.there, TopicNames(), most), groups, FakeClock())
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def test_what_is_told_without_reading_a_record(two):
         MirroredPartition(HERE, 9, THERE): "the committed offset is beyond the source's log end",
         MirroredPartition(TopicPartition("away", 0), 0, THERE): "the partition has no leader on the source",
     }
-    found = find_places(two.here, two.there, asked)
+    found = find_places(two.here, two.there, asked, MOST_RECORDS)
     assert {each: found[each].place.reason for each in asked} == asked
     assert {each.place.status for each in found.values()} == {Status.UNDETERMINED}
 
@@ -112,7 +113,7 @@ def test_a_target_without_a_leader_is_undetermined(two):
     """The place can't be told while the copy has no leader."""
     two.produce(5)
     two.target.lose_leader("eu.orders", 0)
-    found = find_places(two.here, two.there, [MirroredPartition(HERE, 3, THERE)])
+    found = find_places(two.here, two.there, [MirroredPartition(HERE, 3, THERE)], MOST_RECORDS)
     assert [each.place.reason for each in found.values()] == ["the partition has no leader on the target"]
 
 
@@ -157,7 +158,7 @@ def test_groups_that_cannot_be_compared(two):
 def test_a_cluster_is_not_compared_with_itself(two):
     """Two addresses may be those of one cluster."""
     with pytest.raises(InvalidInput, match="both clusters are the same"):
-        compare(two.here, two.here, ["g"], TopicNames(), FakeClock())
+        compare(Mirror(two.here, two.here, TopicNames()), ["g"], FakeClock())
 
 
 def _two_of(case: Mirrored) -> Two:
@@ -198,7 +199,7 @@ def test_no_place_skips_a_record(seed, monkeypatch):
             deleted = rng.randint(0, len(case.copied))
             two.target.delete_records("eu.orders", 0, deleted)
         asked = MirroredPartition(HERE, cut, THERE)
-        place = find_places(two.here, two.there, [asked])[asked].place
+        place = find_places(two.here, two.there, [asked], MOST_RECORDS)[asked].place
         statuses[place.status] += 1
         if place.offset is not None:
             _judge(case, cut, place, deleted, is_whole=is_whole)

@@ -10,7 +10,7 @@ from msgspec import structs
 from migrate_groups.cli import console
 from migrate_groups.errors import PendingCommits, Refused
 from migrate_groups.migration.guard import look_at_watched
-from migrate_groups.migration.hand_over.cut_over import prepare
+from migrate_groups.migration.log_ports import LogReader
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
@@ -33,7 +33,7 @@ from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget, split
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
-from tests.support.planning import cut_over
+from tests.support.planning import cut_over, prepare
 
 INV, CAT, FRESH = TopicPartition("inv", 0), TopicPartition("cat", 0), TopicPartition("inv", 1)
 
@@ -569,7 +569,7 @@ class Recording(InMemoryCluster):
         return super().__getattribute__(name)
 
 
-QUESTIONS = {name for name in vars(GroupReader) if not name.startswith("_")} | {"committed"}
+QUESTIONS = {name for name in {**vars(GroupReader), **vars(LogReader)} if not name.startswith("_")} | {"committed"}
 
 
 def test_between_stop_and_write_nothing_is_read_twice():

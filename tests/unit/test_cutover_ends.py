@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from migrate_groups.errors import Refused
-from migrate_groups.migration.hand_over.cut_over import Prepared, prepare
+from migrate_groups.migration.hand_over.cut_over import Prepared
 from migrate_groups.migration.reading.survey import survey
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import LogRange, TopicPartition
@@ -17,7 +17,7 @@ from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
-from tests.support.planning import cut_over
+from tests.support.planning import cut_over, prepare
 from tests.support.rows import row
 
 PARTITION = TopicPartition("inv", 0)

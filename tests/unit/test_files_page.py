@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from migrate_groups.files import places_parquet
-from migrate_groups.files.runs import copied_log, fence_parquet, plan_json, receipt_json
+from migrate_groups.files.runs import copied_log, fence_parquet, plan_json, receipt_json, translation_json
 from migrate_groups.files.runs.change_json import ChangeJson, CommittedJson
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.strict_json import Document
@@ -53,6 +53,8 @@ def test_the_columns_of_a_snapshot_have_their_types():
         ("Receipt", receipt_json.ReceiptJson),
         ("Execution", receipt_json.ExecutionJson),
         ("Entry", receipt_json.EntryJson),
+        ("Source", translation_json.SourceJson),
+        ("Translation", translation_json.TranslatedJson),
     ],
 )
 def test_the_fields_of_plan_and_receipt_are_told(heading, struct):

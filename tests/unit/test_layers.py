@@ -19,11 +19,11 @@ PACKAGE = ROOT / "migrate_groups"
 GROUND = ["errors", "text", "clock", "schema"]
 ROOMS = [
     "model",
+    "mirrors",
     "snapshots",
     "planning",
     "spark",
     "files",
-    "mirrors",
     "migration",
     "kafka",
     "sandbox",

@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.runs import plan_json, receipt_json
-from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.mirrors.place import Counts, Method, Place, Status
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.execution import Entry, Execution, Outcome
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_changes
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
+from migrate_groups.planning.translation import Translated, Translation
 from migrate_groups.snapshots.snapshot import Row, SnapshotTable
 from tests.support.rows import NOON, row
 
@@ -30,7 +32,9 @@ TOPIC = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True)
 INT32, INT64 = st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)
 SECONDS = st.integers(0, 1000) | st.floats(0, 1e9)
 OPTIONS = st.builds(
-    WriteOptions, **{field.name: ... for field in fields(WriteOptions)} | {"settle": SECONDS, "guard": SECONDS}
+    WriteOptions,
+    **{field.name: ... for field in fields(WriteOptions)}
+    | {"settle": SECONDS, "guard": SECONDS, "accept_reread": st.integers(0, 1000)},
 )
 COMMITTED = st.none() | st.builds(CommittedOffset, offset=INT64, leader_epoch=st.none() | INT32, metadata=TEXT)
 CHANGE = st.builds(
@@ -43,12 +47,39 @@ CHANGE = st.builds(
     after=COMMITTED,
     source_committed=COMMITTED,
 )
+FINGERPRINT = st.none() | st.binary(min_size=16, max_size=16)
+PLACE = st.builds(
+    Place,
+    status=st.sampled_from(Status),
+    offset=st.none() | INT64,
+    reread=INT64,
+    counts=st.builds(Counts, again=st.none(), skipped=st.none(), copies=INT64, aborted=INT64),
+    reason=TEXT,
+    method=st.sampled_from(Method),
+    before=FINGERPRINT,
+    after=FINGERPRINT,
+)
+TRANSLATED = st.builds(
+    lambda topic, number, copy, **known: Translated(
+        source=TopicPartition(topic, number), target=TopicPartition(copy, number) if copy else None, **known
+    ),
+    topic=TOPIC,
+    number=INT32,
+    copy=st.none() | TOPIC,
+    offset=INT64,
+    place=PLACE,
+    mirrored_to=st.none() | INT64,
+)
+TRANSLATION = st.none() | st.builds(
+    Translation, cluster_id=TEXT, group=NAME, partitions=st.lists(TRANSLATED, max_size=3).map(tuple)
+)
 PLAN = st.builds(
     Plan,
     cluster_id=TEXT,
     options=OPTIONS,
     changes=st.lists(CHANGE, max_size=4, unique_by=lambda each: each.order).map(sorted_changes),
     checks=st.lists(st.builds(Check, name=NAME, verdict=st.sampled_from(Verdict), reason=TEXT), max_size=3).map(tuple),
+    translation=TRANSLATION,
 )
 MOMENT = st.datetimes(datetime(1970, 1, 1), datetime(9999, 1, 1), timezones=st.just(UTC))
 ROWS = st.lists(
@@ -84,6 +115,7 @@ EXECUTION = st.builds(
     started_at=MOMENT,
     entries=st.lists(ENTRY, max_size=4).map(tuple),
     topic_ids=st.dictionaries(TOPIC, NAME, max_size=2),
+    translation=TRANSLATION,
     moved=st.lists(TEXT, max_size=2).map(tuple),
     remarks=st.lists(TEXT, max_size=2).map(tuple),
 )
@@ -250,7 +282,7 @@ def test_hashes_and_verdict_must_match_the_content(field):
         ('"metadata":""', '"metadata":"","x":1', "unknown field `x`"),
         ('"action":"create"', '"action":"conjure"', "Invalid enum value 'conjure'"),
         ('"restore":false', '"restore":0', "options: Expected `bool`"),
-        ('"restore":false', '"reset":false', "the options are any_kind, "),
+        ('"restore":false', '"reset":false', "the options are accept_reread, any_kind, "),
         ('"settle":10.0', '"settle":-1.0', "settle is -1"),
         ('"second_client":"auto"', '"second_client":"me"', "Invalid enum value 'me'"),
         ('"schema_version": 3', '"schema_version": 4', "install the version that wrote the file"),

@@ -9,7 +9,7 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.files.split_toml import SplitFile
-from migrate_groups.migration.hand_over.cut_over import prepare
+from migrate_groups.migration.hand_over.clusters import OneCluster
 from migrate_groups.migration.hand_over.migrate import MigrateRequest, keep
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
@@ -19,13 +19,14 @@ from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
+from tests.support.planning import prepare
 
 
 def save_files(made, content, prepared, run, execution):
     """Save the files of a write in the run directory."""
     file = SplitFile(spec=prepared.spec, options=WriteOptions(), content=content)
     wanted = MigrateRequest(file=file, options=WriteOptions(), run=run)
-    keep(made, wanted, prepared, execution, ReceiptFile(run.receipt), FakeClock(), Person())
+    keep(OneCluster(made), wanted, prepared, execution, ReceiptFile(run.receipt), FakeClock(), Person())
 
 
 def test_after_parquet_has_the_target_groups_after_the_write(tmp_path, capsys):

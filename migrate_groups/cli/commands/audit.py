@@ -94,6 +94,11 @@ def _check_fences(run_dir: Path, execution: Execution, fences: list[Fence]) -> N
     Records before the first fence are not judged. If the fence of an earlier run is missing, commits that the earlier
     run wrote may be before the first fence.
     """
+    if execution.translation is not None:
+        raise Undetermined(
+            f"the old group is on another cluster, {execution.translation.cluster_id}, and audit reads the commits of "
+            "one cluster only: reconcile compares the offsets with a later snapshot"
+        )
     of_earlier_runs = any(entry.own for entry in execution.entries)
     if not fences or (of_earlier_runs and len(fences) < 2):
         raise Undetermined(

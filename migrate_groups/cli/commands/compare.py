@@ -10,10 +10,11 @@ import typer
 
 from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
-from migrate_groups.cli.connect import Connection, TargetConnection
+from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import check_output, save_table, show, talk, warn_of_hidden_topics
 from migrate_groups.cli.documents import check_stdout_is_free, print_document
 from migrate_groups.cli.landing import new_folder
+from migrate_groups.cli.target_cluster import TargetCluster
 from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
 from migrate_groups.text import counted
 
@@ -25,34 +26,6 @@ def compare(
     groups: options.Groups = None,
     group: options.GroupOption = None,
     *,
-    to_bootstrap_server: Annotated[
-        str | None,
-        typer.Option(
-            "--to-bootstrap-server",
-            metavar="HOST:PORT",
-            envvar="MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER",
-            help="Brokers of the target cluster, separated by commas.",
-            show_default="bootstrap.servers of --to-command-config",
-        ),
-    ] = None,
-    to_command_config: Annotated[
-        Path | None,
-        typer.Option(
-            "--to-command-config",
-            metavar="FILE",
-            envvar="MIGRATE_GROUPS_TO_COMMAND_CONFIG",
-            help="A client.properties file for the target cluster.",
-        ),
-    ] = None,
-    rename_topic: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rename-topic",
-            metavar="SOURCE=TARGET",
-            help="The name of a topic on the target, such as orders=eu.orders or '*=eu.*'; may be repeated. Without "
-            "it: the same name, or the name after a prefix and a dot.",
-        ),
-    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -68,23 +41,9 @@ def compare(
             "partition.",
         ),
     ] = None,
-    accept_reread: Annotated[
-        int,
-        typer.Option(
-            "--accept-reread",
-            metavar="N",
-            min=0,
-            help="Write a place that is not exact, too, if the group reads at most N records again from there.",
-        ),
-    ] = 0,
-    max_records: Annotated[
-        int,
-        typer.Option(
-            "--max-records", metavar="N", min=1, help="How many offsets of a partition to read at most on each cluster."
-        ),
-    ] = 200_000,
     force: options.Force = False,
     output_format: options.Format = "table",
+    target: TargetCluster,
     connection: Connection,
 ) -> None:
     """Compare the committed offsets of groups on two clusters, where a mirror copies the topics.
@@ -96,25 +55,20 @@ def compare(
     Example: migrate-groups compare orders --to-command-config other.properties --bootstrap-server localhost:9092
     """
     wanted = options.all_groups(groups, group)
-    if to_bootstrap_server is None and to_command_config is None:
+    if not target.is_named:
         raise UsageError("no target cluster: pass --to-bootstrap-server host:port or --to-command-config")
     if output is not None:
         check_stdout_is_free(output, output_format)
         check_output(output, force=force)
-    elif accept_reread:
+    elif target.accept_reread:
         raise UsageError("--accept-reread says what -o writes: pass -o, too")
-    # The first connection shows the requests of both.
-    target = TargetConnection(to_bootstrap_server, to_command_config, timeout=connection.timeout)
-    from migrate_groups.mirrors.names import Rename, TopicNames
-
-    names = TopicNames(tuple(Rename(each) for each in rename_topic or []))
     with new_folder(report) if report else nullcontext():
-        with connection.open_side() as here, target.open_side() as there:
+        with target.open_mirror(connection) as mirror:
             from migrate_groups.migration.across.compare import compare as compared
             from migrate_groups.show import comparison
 
-            found = compared(here, there, wanted, names, SystemClock(), max_records)
-            warn_of_hidden_topics(here.groups)
+            found = compared(mirror, wanted, SystemClock())
+            warn_of_hidden_topics(mirror.source.groups)
         if report is not None:
             _report(found, report)
     if output_format == "json":
@@ -124,7 +78,7 @@ def compare(
     if report is not None:
         talk(f"report.html and places.parquet written to {report}")
     if output is not None:
-        _save(found, output, accept_reread, force=force)
+        _save(found, output, target.accept_reread, force=force)
     if found.off:
         raise HandOverBroken(comparison.conclusion(found))
     if found.untold:

@@ -48,9 +48,9 @@ def delete_groups(
             print_document(DeleteGroupDocument.of(committed))
         return
     person.check_can_be_asked()
-    with connection.open_writer() as (writer, _):
-        warn_of_hidden_topics(writer)
-        done = delete(writer, wanted, clock, person)
+    with connection.open_writer() as clients:
+        warn_of_hidden_topics(clients.writer)
+        done = delete(clients.writer, wanted, clock, person)
     if output_format == "json":
         print_document(DeleteGroupDocument.of(done.committed, done.deleted, done.failures))
     done.check()

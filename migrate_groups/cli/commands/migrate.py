@@ -16,6 +16,7 @@ from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.on_start import SECONDS_AFTER_GUARD, OnStart
 from migrate_groups.cli.person import Person
+from migrate_groups.cli.target_cluster import TargetCluster
 from migrate_groups.cli.write_options import GivenOptions
 from migrate_groups.cli.written import NOTHING_TO_UNDO
 from migrate_groups.errors import MigrateGroupsError, PartlyApplied, UsageError
@@ -86,6 +87,7 @@ def migrate(
     detailed_exitcode: plans.DetailedExitcode = False,
     force: plans.ForcePlan = False,
     write_options: GivenOptions,
+    target: TargetCluster,
     connection: Connection,
 ) -> None:
     """Hand a group's topics over to new groups: the whole cut-over in one command.
@@ -103,6 +105,9 @@ def migrate(
       [stay]
       topics = ["legacy.*"]
 
+    With --to-bootstrap-server or --to-command-config, the new groups are on another cluster, to which a mirror copies
+    the topics. Each offset becomes its exact place in the copy, which is found by the content of the records.
+
     Example: migrate-groups migrate split.toml --dry-run --bootstrap-server localhost:9092
     """  # noqa: D301  (\b keeps the lines of the sample apart)
     # Arrow's own memory pool takes 25 MB more for small tables (docs/kafka-behaviour.md#other-libraries). The variable
@@ -115,28 +120,29 @@ def migrate(
     from migrate_groups.migration.hand_over.migrate import MigrateRequest, plan_migration
     from migrate_groups.migration.hand_over.migrate import migrate as hand_over
 
+    target.check()
     file = _renamed(split_toml.load(spec), rename)
+    if not target.is_named:
+        file.spec.check_other_groups()
     wanted = MigrateRequest(
         file=file,
-        options=replace(file.options, **write_options.given()),
+        options=replace(file.options, **write_options.given(), accept_reread=target.accept_reread),
         run=RunDir(run_dir) if run_dir else RunDir.beside(spec),
         wait=parse_duration(wait, "--wait"),
         hold=hold,
         approved=_approved(approved),
     )
+    here = target.connection(connection) if target.is_named else connection
     launch = None if on_start is None else OnStart(on_start, wanted.run.folder)
     person = Person(yes=yes, output_format=output_format, plan_out=plan_out, force=force, on_start=launch)
     if dry_run:
-        with connection.open_reader() as reader:
-            prepared = plan_migration(reader, wanted, SystemClock(), person)
+        with target.mirror_if_named(connection) as mirror, here.open_reader() as reader:
+            prepared = plan_migration(reader, replace(wanted, mirror=mirror), SystemClock(), person)
         if prepared is None:
             person.show_receipt(receipt_json.load(wanted.run.receipt))
             return
         person.dry_run(prepared.plan, prepared.rows)
-        if prepared.plan.verdict == "pending":
-            talk("the offsets are provisional: the old group still moves")
-        if launch is not None:
-            talk(f"not run in a dry run: --on-start {launch.program}")
+        _say_of_dry_run(prepared.plan, launch)
         approved_by = f"with --approved {shlex.quote(str(plan_out))}, and " if plan_out else ""
         plans.conclude_dry_run(
             prepared.plan, f"the same command {approved_by}without --dry-run", detailed=detailed_exitcode
@@ -144,8 +150,8 @@ def migrate(
         return
     person.check_can_be_asked()
     try:
-        with connection.open_writer() as clients:
-            outcome = hand_over(clients, wanted, SystemClock(), person)
+        with target.mirror_if_named(connection) as mirror, here.open_writer() as clients:
+            outcome = hand_over(clients, replace(wanted, mirror=mirror), SystemClock(), person)
     except MigrateGroupsError:
         if launch and (failure := launch.wait()):
             talk(failure)
@@ -166,6 +172,13 @@ def migrate(
         )
 
 
+def _say_of_dry_run(plan: Plan, launch: OnStart | None) -> None:
+    if plan.verdict == "pending":
+        talk("the offsets are provisional: the old group still moves")
+    if launch is not None:
+        talk(f"not run in a dry run: --on-start {launch.program}")
+
+
 def _say_what_is_next(wanted: MigrateRequest, outcome: WriteResult) -> None:
     spec, folder = wanted.file.spec, shlex.quote(str(wanted.run.folder))
     groups = shlex.join(target.group for target in spec.targets)
@@ -175,6 +188,8 @@ def _say_what_is_next(wanted: MigrateRequest, outcome: WriteResult) -> None:
         f"later: migrate-groups snapshot {groups} -o later.parquet, reconcile {folder} later.parquet",
         NOTHING_TO_UNDO
         if outcome.execution.wrote_nothing
+        else f"back: migrate-groups rollback {folder} (on the target cluster, before the new groups commit)"
+        if outcome.execution.translation
         else f"back: migrate-groups rollback {folder} (before the new groups commit), hand-back {folder} (after{also})",
     )
 

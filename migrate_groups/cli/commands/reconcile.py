@@ -92,8 +92,16 @@ def reconcile(
         talk(f"the verdict leaves out {counted(found.quarantined, 'row')} in {quarantine}")
     if not found.clean:
         raise HandOverBroken(f"{counted(found.problems, 'partition')} did not start where the old group stopped")
-    if before is not None and after is None and Path(before).is_dir():
+    if before is not None and after is None and Path(before).is_dir() and _can_be_audited(Path(before)):
         talk(f"next: migrate-groups audit {shlex.quote(before)}")
+
+
+def _can_be_audited(run_dir: Path) -> bool:
+    """Return whether the run has kept the log end offsets of ``__consumer_offsets`` that `audit` needs."""
+    from migrate_groups.files.runs import fence_parquet
+    from migrate_groups.files.runs.run_dir import RunDir
+
+    return bool(fence_parquet.load(RunDir(run_dir).fence))
 
 
 def _split(spec: Path | None) -> SplitMapping | None:

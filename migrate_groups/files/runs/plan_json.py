@@ -13,8 +13,9 @@ import msgspec
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files import strict_json
 from migrate_groups.files.read import read_bytes
-from migrate_groups.files.runs import change_json
+from migrate_groups.files.runs import change_json, translation_json
 from migrate_groups.files.runs.change_json import ChangeJson, Int32, Int64, Name, Topic
+from migrate_groups.files.runs.translation_json import SourceJson, TranslatedJson
 from migrate_groups.planning.plan import Check, Plan, Verdict
 from migrate_groups.schema import SNAPSHOT, Kind
 from migrate_groups.snapshots.snapshot import COLUMNS, Row, SnapshotTable
@@ -64,15 +65,19 @@ class PlanJson(strict_json.Document, frozen=True, kw_only=True):
 
     intent: the hash of cluster, groups, partitions and options, which a reviewer approves. content: the hash of the
     same and of the offsets. verdict: the worst verdict of all checks. rows: in each row, ``group`` is the target group.
+    source: the source group, if it is on another cluster. translations: the places of its offsets in the mirror's
+    copies.
     """
 
     cluster_id: str
+    source: SourceJson | None
     intent: str
     content: str
     verdict: Verdict
     options: dict[str, Any]
     checks: tuple[CheckJson, ...]
     changes: tuple[ChangeJson, ...]
+    translations: tuple[TranslatedJson, ...]
     rows: tuple[RowJson, ...]  # type: ignore[valid-type]  # made from the schema
 
 
@@ -86,12 +91,14 @@ def to_bytes(plan: Plan, rows: Iterable[Row]) -> bytes:
             schema=SCHEMA,
             schema_version=SCHEMA_VERSION,
             cluster_id=plan.cluster_id,
+            source=translation_json.source(plan.translation),
             intent=plan.intent,
             content=plan.content,
             verdict=plan.verdict,
             options=asdict(plan.options),
             checks=tuple(CheckJson(check.name, check.verdict, check.reason) for check in plan.checks),
             changes=tuple(ChangeJson(*change_json.cells(change)) for change in plan.changes),
+            translations=translation_json.lines(plan.translation),
             rows=tuple(RowJson(*msgspec.structs.astuple(row)[: len(COLUMNS)]) for row in rows),
         )
     )
@@ -115,6 +122,7 @@ def read(data: bytes, name: str) -> PlanFile:
         cluster_id=document.cluster_id,
         options=strict_json.options(document.options, name),
         changes=tuple(map(change_json.value, document.changes)),
+        translation=translation_json.value(document.source, document.translations),
         checks=tuple(Check(name=check.name, verdict=check.verdict, reason=check.reason) for check in document.checks),
     )
     if (plan.intent, plan.content, plan.verdict) != (document.intent, document.content, document.verdict):

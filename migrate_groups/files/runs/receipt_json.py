@@ -13,8 +13,9 @@ import msgspec
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files import strict_json
 from migrate_groups.files.read import read_bytes
-from migrate_groups.files.runs import change_json
+from migrate_groups.files.runs import change_json, translation_json
 from migrate_groups.files.runs.change_json import ChangeJson, CommittedJson, Int32
+from migrate_groups.files.runs.translation_json import SourceJson, TranslatedJson
 from migrate_groups.planning.execution import Entry, Execution, Outcome
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
@@ -28,8 +29,8 @@ class ExecutionJson(strict_json.Strict, frozen=True):
 
     number: counts the executions of a receipt from 1. verb: the kind of the write. intent, content: the hashes of the
     plan that was written, without and with the offsets. topic_ids: topic ids by topic name, as far as brokers return
-    them. moved: messages about groups that still consumed partitions which they must no longer consume. remarks: other
-    messages.
+    them. source: the source group of a hand-over, if it is on another cluster. moved: messages about groups that still
+    consumed partitions which they must no longer consume. remarks: other messages.
     """
 
     number: Int32
@@ -40,6 +41,7 @@ class ExecutionJson(strict_json.Strict, frozen=True):
     options: dict[str, Any]
     started_at: Annotated[datetime, msgspec.Meta(tz=True)]
     topic_ids: dict[str, str]
+    source: SourceJson | None
     moved: tuple[str, ...]
     remarks: tuple[str, ...]
 
@@ -60,11 +62,21 @@ class EntryJson(ChangeJson, frozen=True):
     execution: Int32
 
 
+class TranslationJson(TranslatedJson, frozen=True):
+    """An offset on the source cluster, and its place in the mirror's copy, of the execution with this number."""
+
+    execution: Int32
+
+
 class ReceiptJson(strict_json.Document, frozen=True, kw_only=True):
-    """A receipt: the executions of a run, oldest first, and an entry for each of their partitions."""
+    """A receipt: the executions of a run, oldest first, and an entry for each of their partitions.
+
+    translations: the places of the offsets in the mirror's copies, for hand-overs from another cluster.
+    """
 
     executions: tuple[ExecutionJson, ...]
     entries: tuple[EntryJson, ...]
+    translations: tuple[TranslationJson, ...]
 
 
 def to_bytes(receipt: Receipt) -> bytes:
@@ -76,6 +88,11 @@ def to_bytes(receipt: Receipt) -> bytes:
             executions=tuple(map(_execution, receipt.executions)),
             entries=tuple(
                 _entry(entry, execution.number) for execution in receipt.executions for entry in execution.entries
+            ),
+            translations=tuple(
+                TranslationJson(**msgspec.structs.asdict(line), execution=execution.number)
+                for execution in receipt.executions
+                for line in translation_json.lines(execution.translation)
             ),
         )
     )
@@ -96,8 +113,9 @@ def read(data: bytes, name: str) -> Receipt:
     """
     document = strict_json.decode(data, name, ReceiptJson, SCHEMA, SCHEMA_VERSION)
     numbers = [execution.number for execution in document.executions]
-    of_entries = [entry.execution for entry in document.entries]
-    if numbers != [*range(1, len(numbers) + 1)] or not {*of_entries} <= {*numbers}:
+    of_entries = [each.execution for each in document.entries]
+    of_all = {*of_entries, *(each.execution for each in document.translations)}
+    if numbers != [*range(1, len(numbers) + 1)] or not of_all <= {*numbers}:
         raise InvalidInput(
             f"{name} was edited after it was written: its executions are not numbered 1 to N; restore the original file"
         )
@@ -108,7 +126,17 @@ def read(data: bytes, name: str) -> Receipt:
     entries: dict[int, list[Entry]] = {number: [] for number in numbers}
     for entry in document.entries:
         entries[entry.execution].append(_value(entry))
-    return Receipt(tuple(_of_execution(each, entries[each.number], name) for each in document.executions))
+    return Receipt(
+        tuple(
+            _of_execution(
+                each,
+                entries[each.number],
+                [line for line in document.translations if line.execution == each.number],
+                name,
+            )
+            for each in document.executions
+        )
+    )
 
 
 def _execution(execution: Execution) -> ExecutionJson:
@@ -121,12 +149,15 @@ def _execution(execution: Execution) -> ExecutionJson:
         options=asdict(execution.options),
         started_at=execution.started_at,
         topic_ids=dict(execution.topic_ids),
+        source=translation_json.source(execution.translation),
         moved=execution.moved,
         remarks=execution.remarks,
     )
 
 
-def _of_execution(found: ExecutionJson, entries: list[Entry], name: str) -> Execution:
+def _of_execution(
+    found: ExecutionJson, entries: list[Entry], translated: list[TranslationJson], name: str
+) -> Execution:
     return Execution(
         number=found.number,
         verb=found.verb,
@@ -137,6 +168,7 @@ def _of_execution(found: ExecutionJson, entries: list[Entry], name: str) -> Exec
         started_at=found.started_at,
         topic_ids=found.topic_ids,
         entries=tuple(entries),
+        translation=translation_json.value(found.source, translated),
         moved=found.moved,
         remarks=found.remarks,
     )

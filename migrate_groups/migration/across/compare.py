@@ -11,12 +11,12 @@ from datetime import datetime
 from typing import NamedTuple
 
 from migrate_groups.clock import Clock
-from migrate_groups.errors import InvalidInput, Refused, raise_first
-from migrate_groups.migration.across.places import MOST_RECORDS, Found, MirroredPartition, copies, find_places
-from migrate_groups.migration.ports import GroupReader, Side
+from migrate_groups.errors import Refused, raise_first
+from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.across.places import Found, MirroredPartition, copies, find_places
+from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.similar import similar_groups_named
 from migrate_groups.migration.reading.take import existing
-from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.mirrors.place import Place, Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.snapshots.snapshot import Row, SnapshotTable
@@ -102,30 +102,19 @@ class Comparison:
         )
 
 
-def compare(
-    source: Side,
-    target: Side,
-    groups: Sequence[str],
-    names: TopicNames,
-    clock: Clock,
-    most_records: int = MOST_RECORDS,
-) -> Comparison:
+def compare(mirror: Mirror, groups: Sequence[str], clock: Clock) -> Comparison:
     """Find the place at which each group must continue on the target, in each partition that it has committed.
-
-    names: the names of the topics on the target. most_records: the largest number of offsets of a partition that are
-    read on each cluster; a partition that needs more is `Status.UNDETERMINED`.
 
     Raises `GroupNotFound` if a group does not exist on the source; `Refused` if it has no committed offset there;
     `InvalidInput` if both clusters are the same, or if a topic has several possible names on the target;
     `NotAuthorized` and `ClusterUnavailable`.
     """
-    source_cluster, target_cluster = source.groups.cluster_id(), target.groups.cluster_id()
-    if source_cluster == target_cluster:
-        raise InvalidInput("both clusters are the same: check --to-bootstrap-server and --to-command-config")
+    mirror.check()
+    source, target = mirror.source, mirror.target
     committed = _committed(source.groups, groups)
     there = raise_first(target.groups.all_committed_by_group(groups))
     topics = target.groups.describe_topics(None)
-    copy_of = copies({partition for each in committed.values() for partition in each}, topics, names)
+    copy_of = copies({partition for each in committed.values() for partition in each}, topics, mirror.names)
     wanted = [
         (group, MirroredPartition(partition, _number(offset), copy, _number(there[group].get(copy) if copy else None)))
         for group in groups
@@ -133,10 +122,10 @@ def compare(
         for copy in [copy_of.get(partition)]
     ]
     taken_at = clock.now()
-    found = find_places(source, target, dict.fromkeys(each for _, each in wanted), most_records)
+    found = find_places(source, target, dict.fromkeys(each for _, each in wanted), mirror.most_records)
     return Comparison(
-        source_cluster=source_cluster,
-        target_cluster=target_cluster,
+        source_cluster=source.groups.cluster_id(),
+        target_cluster=target.groups.cluster_id(),
         taken_at=taken_at,
         partitions=[Compared(group, each, found[each]) for group, each in wanted],
         topic_ids={name: topic.topic_id for name, topic in topics.items()},

@@ -16,8 +16,6 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.text import counted
 
-MOST_RECORDS = 200_000
-"""The default for the largest number of offsets of a partition that are read on each cluster."""
 _MOST_AT_ONCE = 200_000
 _WINDOW = 100
 _GROWTH = 16
@@ -65,7 +63,7 @@ def copies(
 
 
 def find_places(
-    source: Side, target: Side, wanted: Collection[MirroredPartition], most_records: int = MOST_RECORDS
+    source: Side, target: Side, wanted: Collection[MirroredPartition], most_records: int
 ) -> Mapping[MirroredPartition, Found]:
     """Return the place of each committed offset in the copy of its partition.
 

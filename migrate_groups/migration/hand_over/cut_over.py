@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, InvalidInput, PendingCommits, Refused
 from migrate_groups.migration.events import Events
+from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.knowledge import Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import EndsWhileConsumed, LastCommitted
-from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.prepare import plan_of, refuse_forbidden
-from migrate_groups.migration.reading.phase import for_one_phase
-from migrate_groups.migration.reading.survey import permissions_unless_hidden, read_cluster_facts
+from migrate_groups.migration.prepare import refuse_forbidden
+from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import ObservedGroup, Reading, TopicsToRead, check_visible, read_group
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.model.permissions import Resource, ResourceType
@@ -26,10 +26,14 @@ from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.survey import ClusterFacts
+from migrate_groups.planning.translation import Translated
 from migrate_groups.planning.wanted import Wanted
 from migrate_groups.snapshots.snapshot import Row, SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec
-from migrate_groups.text import named, some
+from migrate_groups.snapshots.times import span_in_words
+from migrate_groups.text import counted, named, some
+
+_MIRROR_POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +48,14 @@ class Prepared:
 
     knowledge: Knowledge
     wanted: Sequence[Wanted]
-    plan: Plan
+    planned: Planned
     reading: Reading
-    cluster_facts: ClusterFacts
+    cluster_facts: ClusterFacts | None
+
+    @property
+    def plan(self) -> Plan:
+        """What would be written, with the verdict of every check."""
+        return self.planned.plan
 
     @property
     def spec(self) -> SplitSpec:
@@ -63,8 +72,8 @@ class Prepared:
 
         The offset is None if the option ``uncommitted`` decides.
         """
-        look, bounds = self.reading.observed, self.reading.bounds
-        for each in self.wanted:
+        look, bounds = self.reading.observed, self.planned.bounds
+        for each in self.planned.written:
             log = bounds.get(each.topic_partition)
             yield Row(
                 cluster_id=each.cluster_id,
@@ -85,7 +94,7 @@ class Prepared:
 
 
 def prepare(
-    reader: GroupReader,
+    clusters: Clusters,
     spec: SplitSpec,
     options: WriteOptions,
     clock: Clock,
@@ -109,12 +118,14 @@ def prepare(
     """
     patterns = [pattern for target in spec.targets for pattern in target.topics]
     named_topics = {pattern.name for pattern in patterns if pattern.name is not None}
-    written = [*(target.group for target in spec.targets), *([spec.source] if hold else [])]
-    reader = for_one_phase(reader)
+    targets = [] if clusters.elsewhere else [target.group for target in spec.targets]
+    written = [*targets, *([spec.source] if hold else [])]
+    clusters = clusters.for_one_phase()
+    reader = clusters.source
     reader.describe_topics(None)  # one request for all topics, so that none is requested again below
     permissions_unless_hidden(reader, of_hand_over([spec.source], written, named_topics))
     check_visible(reader, spec.stay)
-    known = {entry.change.topic for entry in receipt.hand_over.entries} if receipt.hand_over else set()
+    known = receipt.hand_over.source_topics if receipt.hand_over else frozenset()
     # If all commits for a topic have expired since an interrupted run, only its receipt or baseline names the topic.
     expired = frozenset(topic for each in patterns for topic in each.matching(known))
     topics = TopicsToRead(also=expired, stay=spec.stay)
@@ -128,15 +139,17 @@ def prepare(
         last = LastCommitted.of_observation(reading.observed)
     knowledge = Knowledge(spec=spec, options=options, receipt=receipt, last=last, ends=ends_of_live(reading))
     wanted = knowledge.wanted(reading)
-    cluster_facts = read_cluster_facts(reader, wanted)
-    plan = plan_of(reader, wanted, options, receipt, cluster_facts, reading)
+    cluster_facts = clusters.facts(wanted)
+    planned = clusters.plan(wanted, options, receipt, cluster_facts, reading)
+    checks = planned.plan.checks
     if hold:
         group = Resource(ResourceType.GROUP, spec.source)
         check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
-        plan = replace(plan, checks=(*plan.checks, check))
+        checks = (*checks, check)
     if spec.stay:
-        plan = replace(plan, checks=(*plan.checks, way_back(spec.source, wanted, reading.observed.topics, options)))
-    return Prepared(knowledge=knowledge, wanted=wanted, plan=plan, reading=reading, cluster_facts=cluster_facts)
+        checks = (*checks, way_back(spec.source, wanted, reading.observed.topics, options))
+    planned = replace(planned, plan=replace(planned.plan, checks=checks))
+    return Prepared(knowledge=knowledge, wanted=wanted, planned=planned, reading=reading, cluster_facts=cluster_facts)
 
 
 class CutOver:
@@ -152,7 +165,7 @@ class CutOver:
 
     def __init__(
         self,
-        reader: GroupReader,
+        clusters: Clusters,
         shown: Prepared,
         clock: Clock,
         *,
@@ -160,11 +173,12 @@ class CutOver:
         events: Events,
         keep_baseline: Callable[[Iterable[Row]], object] = lambda rows: None,
     ) -> None:
-        self._reader, self._shown, self._clock = reader, shown, clock
+        self._clusters, self._shown, self._clock = clusters, shown, clock
+        self._reader = clusters.source
         self._wait, self._events, self._keep_baseline = wait, events, keep_baseline
         self._source, self._options, self._last = shown.spec.source, shown.plan.options, shown.knowledge.last
         self._may_be_gone = self._options.vanished == "restore"
-        self._ends = EndsWhileConsumed.of(reader, shown.reading, self._options)
+        self._ends = EndsWhileConsumed.of(self._reader, shown.reading, self._options)
         # All topics seen so far: once the members have left, nothing shows that the group had a topic without a commit.
         self._seen = set(shown.reading.observed.topics)
 
@@ -198,10 +212,25 @@ class CutOver:
         except InvalidInput as error:
             changed = f"the group's topics changed since the plan was shown: {error}"
             raise Refused(f"{changed}; nothing was written") from None
-        plan = plan_of(self._reader, wanted, self._options, shown.receipt, shown.cluster_facts, reading)
-        refuse_forbidden(plan.refusals(at_the_write=True))
-        _refuse_other_topics(shown.plan, plan)
-        return replace(shown, wanted=wanted, plan=plan, reading=reading)
+        planned = self._planned(wanted, reading)
+        refuse_forbidden(planned.plan.refusals(at_the_write=True))
+        _refuse_other_topics(shown.plan, planned.plan)
+        return replace(shown, wanted=wanted, planned=planned, reading=reading)
+
+    def _planned(self, wanted: Sequence[Wanted], reading: Reading) -> Planned:
+        """Return the plan; wait first until the mirror has delivered all records up to the committed offsets."""
+        plan = partial(
+            self._clusters.plan, wanted, self._options, self._shown.receipt, self._shown.cluster_facts, reading
+        )
+        began = self._clock.monotonic()
+        planned = plan()
+        if planned.late and self._wait:
+            most = span_in_words(timedelta(seconds=self._wait))
+            self._events.said(f"waiting up to {most} for the mirror: {_behind(planned.late)}")
+        while planned.late and (left := began + self._wait - self._clock.monotonic()) > 0:
+            self._clock.sleep(min(_MIRROR_POLL_SECONDS, left))
+            planned = plan()
+        return planned
 
     @contextmanager
     def _gone_is_restorable(self) -> Iterator[None]:
@@ -241,7 +270,7 @@ class CutOver:
             progress=self._look_on,
             said=self._events.said,
         )
-        moved = sorted({change.topic for change in self._shown.plan.changes}) if self._shown.spec.stay else ()
+        moved = sorted(self._shown.plan.source_topics) if self._shown.spec.stay else ()
         prove_stopped(self._reader, [self._source], self._clock, how, topics=moved)
 
     def _look_on(self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float) -> None:
@@ -251,6 +280,11 @@ class CutOver:
             if self._last.seen(look):
                 self._keep_baseline(replace(self._shown.reading, observed=look, taken_at=self._clock.now()).rows())
         self._events.still_running(reasons, looks, seconds)
+
+
+def _behind(late: Sequence[Translated]) -> str:
+    names = some([str(each.source) for each in late])
+    return f"{counted(len(late), 'partition')} not mirrored up to the committed offset: {names}"
 
 
 def _refuse_recreated(final: Reading, baseline: Reading) -> None:

@@ -14,6 +14,7 @@ from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change
 from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.translation import Translation
 from migrate_groups.planning.wanted import Origin, Wanted
 from migrate_groups.snapshots.split import SplitSpec, cover
 
@@ -87,6 +88,8 @@ class Knowledge:
         The result is the origin, a committed offset of the source group that has expired, and an offset to start at. At
         least one of the two offsets is None. Both are None if nothing is known about the partition.
         """
+        if (translation := self._translation) is not None and (offset := translation.offset_of(partition)) is not None:
+            return Origin.RESTORED, CommittedOffset(offset=offset), None
         earlier = self._earlier.get((group, *partition))
         if earlier is not None and earlier.after is not None:
             if earlier.source_committed is not None:  # the source offset has expired since
@@ -104,6 +107,11 @@ class Knowledge:
             return Origin.PROVEN_END, None, self.ends[partition]
         return Origin.UNCOMMITTED, None, None
 
+    @property
+    def _translation(self) -> Translation | None:
+        """The translation of the interrupted run, if the target groups are on another cluster."""
+        return self.receipt.hand_over.translation if self.receipt.hand_over else None
+
     @cached_property
     def _earlier(self) -> Mapping[tuple[str, str, int], Change]:
         hand_over = self.receipt.hand_over
@@ -112,7 +120,8 @@ class Knowledge:
 
     @cached_property
     def _earlier_topics(self) -> frozenset[tuple[str, str]]:
-        return frozenset(order[:2] for order in self._earlier)
+        copied = {copy: topic for topic, copy in self._translation.topics} if self._translation else {}
+        return frozenset((group, copied.get(topic, topic)) for group, topic, _ in self._earlier)
 
 
 def ends_of_live(reading: Reading) -> Mapping[TopicPartition, int]:

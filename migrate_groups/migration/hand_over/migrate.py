@@ -11,10 +11,13 @@ from migrate_groups.errors import InvalidInput, MigrateGroupsError, Refused, Usa
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
+from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.carry_out import agree, is_over, refuse_other_run, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard
+from migrate_groups.migration.hand_over.clusters import Clusters, OneCluster
 from migrate_groups.migration.hand_over.cut_over import CutOver, Prepared, prepare
+from migrate_groups.migration.hand_over.two_clusters import TwoClusters
 from migrate_groups.migration.ports import Clients, GroupReader, HeldGroup
 from migrate_groups.migration.progress import not_known
 from migrate_groups.migration.reading.fence import take_fence
@@ -47,7 +50,7 @@ class MigrateRequest:
     file: the split, and its bytes as they were loaded. options: the options of the write. run: the run directory. wait:
     seconds to wait for the source group to stop. hold: keep consumers out of the source group until the watch after the
     write (``guard`` seconds) is over. approved: the file name of the plan that was reviewed, and that plan; None if no
-    plan was reviewed.
+    plan was reviewed. mirror: the cluster of the source group, if the target groups are on another one.
     """
 
     file: SplitFile
@@ -56,6 +59,7 @@ class MigrateRequest:
     wait: float = 600.0
     hold: bool = False
     approved: tuple[str, Plan] | None = None
+    mirror: Mirror | None = None
 
     def __post_init__(self) -> None:
         """Raise `UsageError` if ``hold`` is set and the source group keeps topics, because its consumers must go on."""
@@ -77,9 +81,10 @@ def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, ev
     """
     with open_receipt(wanted.run.receipt, read_only=True) as file:
         refuse_by_record(file.receipt, Verb.HAND_OVER)
-        if is_over(reader, file, events):
+        clusters = _clusters(reader, wanted)
+        if is_over(reader, file, events, clusters.elsewhere):
             return None
-        return _prepared(reader, wanted, file, clock, events)
+        return _prepared(clusters, wanted, file, clock, events)
 
 
 def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Events) -> WriteResult | None:
@@ -98,12 +103,13 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     Raises the errors of `plan_migration` and `CutOver`, and `Refused` if the user does not agree; nothing is written
     then.
     """
-    writer, run = clients.writer, wanted.run
+    writer, run, clusters = clients.writer, wanted.run, _clusters(clients.writer, wanted)
+    clients = clients._replace(elsewhere=clusters.elsewhere)
     with run.made(), open_receipt(run.receipt) as file:
         refuse_by_record(file.receipt, Verb.HAND_OVER)
-        if is_over(writer, file, events):
+        if is_over(writer, file, events, clusters.elsewhere):
             return None
-        shown = _prepared(writer, wanted, file, clock, events)
+        shown = _prepared(clusters, wanted, file, clock, events)
         agree(shown.plan, shown.rows, events, provisional=True)
         run.keep_baseline(shown.reading.rows())
         stop = _planned_stop(shown, wanted)
@@ -112,7 +118,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
             most = span_in_words(timedelta(seconds=wanted.wait))
             events.said(f"waiting up to {most} for {shown.spec.source} to stop: stop {which} now")
         steps = CutOver(
-            writer,
+            clusters,
             shown,
             clock,
             wait=wanted.wait,
@@ -121,19 +127,34 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
         )
         steps.wait_for_stop()
         with writer.held(shown.spec.source) if wanted.hold else nullcontext() as held:
-            run.keep_fence(_fence(writer, clock, events), resumed=shown.receipt.hand_over is not None)
+            run.keep_fence(_fence(clusters, clock, events), resumed=shown.receipt.hand_over is not None)
             final = steps.read()
             refuse_other_run(file, final.plan)
             execution = write_plan(clients, final.plan, file, clock, events)
-            keep(writer, wanted, final, execution, file, clock, events)
-            execution = watch_afterwards(writer, execution, file, clock, events)
+            keep(clusters, wanted, final, execution, file, clock, events)
+            execution = watch_afterwards(writer, execution, file, clock, events, clusters.elsewhere)
         if held is not None:
             execution = _watched_after_hold(writer, held, shown.spec.source, execution, clock, events)
             file.record(execution)
         return result_of(execution, file)
 
 
-def _prepared(reader: GroupReader, wanted: MigrateRequest, file: ReceiptFile, clock: Clock, events: Events) -> Prepared:
+def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
+    """Return the cluster or the two clusters of a cut-over.
+
+    Raises `InvalidInput` if a target group is the source group, on one cluster; `UsageError` for ``hold`` on two,
+    because nothing is written to the source group's cluster; and `InvalidInput` if both are the same.
+    """
+    if wanted.mirror is None:
+        wanted.file.spec.check_other_groups()
+        return OneCluster(target)
+    if wanted.hold:
+        raise UsageError("--hold joins the old group, but nothing is written to its cluster: drop --hold")
+    wanted.mirror.check()
+    return TwoClusters(target, wanted.mirror)
+
+
+def _prepared(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clock: Clock, events: Events) -> Prepared:
     """Return the provisional plan (it is made again after the stop), and tell the user which members must stop.
 
     Raises `UsageError` if the options differ from those of the plan in ``wanted.approved``, or if the receipt is of
@@ -142,7 +163,7 @@ def _prepared(reader: GroupReader, wanted: MigrateRequest, file: ReceiptFile, cl
     spec = wanted.file.spec
     baseline = wanted.run.load_baseline(spec.source)
     with events.working(f"reading group {spec.source}", not_known):
-        prepared = prepare(reader, spec, wanted.options, clock, file.receipt, baseline, hold=wanted.hold)
+        prepared = prepare(clusters, spec, wanted.options, clock, file.receipt, baseline, hold=wanted.hold)
     _check_approved(wanted.approved, prepared.plan, file.receipt)
     refuse_other_run(file, prepared.plan)
     events.stop_planned(_planned_stop(prepared, wanted))
@@ -154,7 +175,7 @@ def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
     handed_over = {each.topic for each in prepared.wanted}
     return PlannedStop(
         source=observed.description,
-        moved=frozenset(change.topic for change in plan.changes) if spec.stay else None,
+        moved=plan.source_topics if spec.stay else None,
         stay=tuple(sorted(observed.topics.keys() - handed_over)),
         partitions=len(plan.changes),
         settle=plan.options.settle,
@@ -176,7 +197,7 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
     if approved is None:
         return
     name, reviewed = approved
-    if receipt.hand_over is not None:
+    if receipt.hand_over is not None and plan.translation is None:
         plan = replace(plan, changes=tuple(change for change in plan.changes if change.source_group))
     if differences := intent_differences(reviewed, plan):
         # An option that contradicts the plan is a wrong command line or spec, as with `apply`; all else is a refusal.
@@ -184,12 +205,15 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
         raise kind(f"the plan differs from {name}: {some(differences)}; have a new plan reviewed; nothing was written")
 
 
-def _fence(reader: GroupReader, clock: Clock, events: Events) -> Fence | None:
+def _fence(clusters: Clusters, clock: Clock, events: Events) -> Fence | None:
     """Return the log end offsets of ``__consumer_offsets``, from which `audit` later reads the topic.
 
-    If they can't be read, tell the user and return None.
+    If they can't be read, tell the user and return None. None is also returned for two clusters, because `audit` does
+    not prove such a hand-over.
     """
-    fence = take_fence(reader, clock)
+    if clusters.elsewhere:
+        return None
+    fence = take_fence(clusters.target, clock)
     if fence is None:
         events.said(
             f"audit can't prove this cut-over later, because the log end offsets of {OFFSETS_TOPIC} can't be read: "
@@ -199,7 +223,7 @@ def _fence(reader: GroupReader, clock: Clock, events: Events) -> Fence | None:
 
 
 def keep(
-    reader: GroupReader,
+    clusters: Clusters,
     wanted: MigrateRequest,
     final: Prepared,
     execution: Execution,
@@ -219,10 +243,13 @@ def keep(
     try:
         # Log start offsets were read right before the write. Log end offsets, which may be from before the source group
         # stopped, are read again.
-        reading = replace(reading, bounds=reader.log_ranges(reading.observed.committed, starts=reading.starts))
-        reader = for_one_phase(reader)
-        reader.describe_topics(reading.observed.topics)  # one request, so that the snapshot needs no other
-        after = take_snapshot(reader, groups, clock, reading.bounds) if execution.is_whole else None
+        bounds = clusters.source.log_ranges(reading.observed.committed, starts=reading.starts)
+        reading = replace(reading, bounds=bounds)
+        reader = for_one_phase(clusters.target)
+        # One request, so that the snapshot needs no other.
+        reader.describe_topics({change.topic for change in final.plan.changes})
+        known = {} if clusters.elsewhere else bounds
+        after = take_snapshot(reader, groups, clock, known) if execution.is_whole else None
     except MigrateGroupsError as error:
         after = None
         events.said(f"{wanted.run.after} was not written: {error}; take a snapshot of the new groups instead")

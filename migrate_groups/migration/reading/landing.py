@@ -33,7 +33,7 @@ class Landing:
     def ranges(self) -> list[tuple[int, int, int, int]]:
         """For each partition: number, first copied offset, end of the copied offsets (exclusive), and ``held_back``.
 
-        Spark reads these tuples as `spark.offsets_topic.evidence.RANGES`.
+        Spark reads these tuples as `spark.offsets_topic.evidence.Range`.
         """
         return [
             (number, self.log.starts[number], self.log.ends[number], held) for number, held in self.held_back.items()

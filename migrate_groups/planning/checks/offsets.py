@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.decide import Decision
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Action, Change, Check
+from migrate_groups.planning.plan import Check
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import Origin
 from migrate_groups.text import counted, some
 
+Offset = tuple[TopicPartition, CommittedOffset]
+"""A partition, and an offset to write or to translate."""
 
-def in_range(decisions: Sequence[Decision], changes: Sequence[Change], survey: Survey) -> Check:
+
+def in_range(decisions: Sequence[Decision], offsets: Iterable[Offset], survey: Survey) -> Check:
     """Check that every offset to write lies between the log start offset and the log end offset.
 
     Brokers do not check it (docs/kafka-behaviour.md#altering-offsets). The check refuses in these cases:
@@ -25,14 +28,11 @@ def in_range(decisions: Sequence[Decision], changes: Sequence[Change], survey: S
     - An election of a leader has replaced records below the offset that the group has read (`Survey.cut`).
     - The partition does not exist or has no leader.
 
-    decisions: they name the offsets that were raised to the log start offset. changes: the offsets to write.
+    decisions: they name the offsets that were raised to the log start offset. offsets: the offsets to write.
     """
     below, beyond, unknown, cut = [], [], [], []
-    written = [
-        (change.topic_partition, change.after)
-        for change in changes
-        if change.after is not None and change.action is not Action.UNCHANGED and change.topic in survey.topics
-    ]  # a topic that does not exist is refused by the check `topics`
+    # A topic that does not exist is refused by the check `topics`.
+    written = [(partition, committed) for partition, committed in offsets if partition.topic in survey.topics]
     for partition, committed in written:
         bounds, offset = survey.bounds.get(partition), committed.offset
         if bounds is None:

@@ -29,15 +29,9 @@ def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
     a source group; the check warns if these are missing (docs/kafka-behaviour.md#what-a-principal-may-not-see).
     """
     name = "permission"
-    wanted, permissions = needed(rows), survey.cluster_facts.permissions
-    principal = survey.cluster_facts.principal
-    lacking = missing(wanted, permissions)
-    if lacking:
-        return Check.refused(name, lacks(principal, lacking))
-    silent = [resource for resource in wanted if permissions[resource] is None]
-    if silent:
-        reason = f"the brokers do not return what {principal} may do with {some(silent)}: check its ACLs first"
-        return Check.warned(name, reason)
+    permissions, principal = survey.cluster_facts.permissions, survey.cluster_facts.principal
+    if (lacking_or_silent := _not_granted(name, needed(rows), survey)) is not None:
+        return lacking_or_silent
     deletes = {Resource(ResourceType.GROUP, row.group): frozenset({Operation.DELETE}) for row in rows if row.group}
     sets = {Resource(ResourceType.GROUP, row.source_group): _WRITE for row in rows if row.source_group}
     lacking = missing(sets | deletes, permissions)
@@ -45,6 +39,28 @@ def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
         reason = f"{principal} lacks {some(lacking)}, so a rollback would be refused: grant this before the write"
         return Check.warned(name, reason)
     return Check.passed(name, f"{principal} has all permissions for the write and for a rollback")
+
+
+def source_permission(rows: Sequence[Wanted], survey: Survey) -> Check:
+    """Check that the principal has Describe on the source groups, and Read on each topic, on the source cluster.
+
+    The check warns if brokers don't return the permissions. survey: the facts of the source cluster.
+    """
+    name = "permission"
+    wanted = of_hand_over({row.source_group for row in rows if row.source_group}, (), {row.topic for row in rows})
+    reason = f"{survey.cluster_facts.principal} has all permissions on the source cluster"
+    return _not_granted(name, wanted, survey) or Check.passed(name, reason)
+
+
+def _not_granted(name: str, wanted: Mapping[Resource, frozenset[Operation]], survey: Survey) -> Check | None:
+    """Return a check that refuses if permissions are missing, or warns if they are not known; None: all are granted."""
+    permissions, principal = survey.cluster_facts.permissions, survey.cluster_facts.principal
+    if lacking := missing(wanted, permissions):
+        return Check.refused(name, lacks(principal, lacking))
+    if silent := [resource for resource in wanted if permissions[resource] is None]:
+        reason = f"the brokers do not return what {principal} may do with {some(silent)}: check its ACLs first"
+        return Check.warned(name, reason)
+    return None
 
 
 def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from migrate_groups.planning.checks import offsets, source, target
 from migrate_groups.planning.checks.advice import FROM_FILE, Advice
@@ -11,10 +11,17 @@ from migrate_groups.planning.checks.permission import hidden_topics, permission
 from migrate_groups.planning.checks.retention import retention
 from migrate_groups.planning.decide import Decision, changes_of
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check
+from migrate_groups.planning.plan import Action, Change, Check
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import Origin
+
+
+def written(changes: Iterable[Change]) -> Iterator[offsets.Offset]:
+    """Yield the offsets that these changes set, without those that are in place already."""
+    for change in changes:
+        if change.after is not None and change.action is not Action.UNCHANGED:
+            yield change.topic_partition, change.after
 
 
 def run_checks(
@@ -44,7 +51,7 @@ def run_checks(
         target.writable(wanted, survey, options),
         target.existing_offsets(decisions, options, receipt),
         offsets.complete(decisions, survey, options, advice),
-        offsets.in_range(decisions, changes, survey),
+        offsets.in_range(decisions, written(changes), survey),
         retention(changes, survey),
         *target.second_client(survey, options),
     )

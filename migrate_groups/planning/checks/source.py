@@ -195,8 +195,7 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
     """
     if all(each.source_group is None for each in wanted):
         return Check.passed("vanished", NOTHING_TO_CHECK)
-    entries = receipt.hand_over.entries if receipt.hand_over else ()
-    handed_over = {entry.change.order: entry.change.source_committed for entry in entries}
+    handed_over = receipt.source_offsets
     missing = [
         each
         for each in wanted
@@ -210,10 +209,7 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
     found = (
         f"{counted(len(gone), 'committed offset')} expired or deleted since the snapshot: {some(gone.values(), most=3)}"
     )
-    new = any(
-        (known := handed_over.get((each.group, each.topic, each.partition))) is None or known.offset != each.offset
-        for each in missing
-    )
+    new = any(handed_over.get((each.group, each.topic, each.partition)) != each.offset for each in missing)
     if new and options.vanished == "refuse":
         return Check.refused("vanished", f"{found}; pass --vanished restore to hand over the offsets of the snapshot")
     return Check.warned("vanished", f"{found}; handed over anyway")

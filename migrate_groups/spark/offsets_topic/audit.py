@@ -39,10 +39,9 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
-from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
-from migrate_groups.spark.offsets_topic.offsets_log import GROUP_RECORDS, OFFSET_COMMIT
-from migrate_groups.spark.reconciliation.snapshots import with_rows
+from migrate_groups.spark.offsets_topic.chains import KEYS, is_commit, is_group_record
 
 HANDED_OVER = StructType(
     [
@@ -55,22 +54,25 @@ HANDED_OVER = StructType(
         StructField("written", LongType()),
         StructField("ours", ArrayType(LongType()), nullable=False),
         StructField("topic_id", StringType()),
+        StructField("log_partition", IntegerType(), nullable=False),
     ]
 )
-"""The partitions that were handed over. stopped_at: the source group's committed offset at the hand-over; ``written``
-if it had none. before: the target group's committed offset before the write. written: the offset that the migration
-wrote for the target group (null: none). ours: all offsets that runs of this migration wrote, or may have written.
-topic_id: the id of the topic handed over, in the form of `offsets_log.decode` (null: not known)."""
+"""The partitions that were handed over. stopped_at: the source group's committed offset at the hand-over, or written if
+it had none; before: the target group's committed offset before the write; written: the offset that the migration wrote
+for the target group (null: none); ours: every offset that the runs of this migration wrote, or may have written.
+topic_id: of the topic handed over, in the form of `offsets_log.decode` (null: not known). log_partition: the offsets
+topic's partition for the target group."""
 
 GROUPS = StructType(
     [
         StructField("group", StringType(), nullable=False),
         StructField("log_partition", IntegerType(), nullable=False),
         StructField("fence", LongType(), nullable=False),
+        StructField("is_target", BooleanType(), nullable=False),
     ]
 )
-"""The groups to judge. log_partition: the partition of the offsets topic that has a group's records. fence: the first
-offset in this partition whose record counts."""
+"""The groups to judge, the offsets topic's partition for each, the offset in it from which its records count, and
+whether it is a target group."""
 
 OLD_VERDICTS = ("late-commit", "undetermined", "stopped")
 NEW_VERDICTS = (
@@ -89,8 +91,6 @@ PROBLEMS = ("late-commit", "missing", "earlier", "later")
 
 IS_RECREATED = "the topic was deleted and created again: commits for the new topic are of other records"
 """The reason why the evidence about a partition is in doubt if a group has committed with another topic id."""
-
-_KEYS = ["group", "topic", "partition"]
 
 
 def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:
@@ -112,10 +112,10 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     commit is for another topic of the same name, so it is not late).
     """
     given = ("topic", "partition", "stopped_at", F.col("topic_id").alias("given_id"))
-    moved = handed_over.select(F.col("source_group").alias("group"), *given).dropDuplicates(_KEYS)
-    commits = log.where(_is_commit() & ~F.col("tombstone")).join(moved, _KEYS)
+    moved = handed_over.select(F.col("source_group").alias("group"), *given).dropDuplicates(KEYS)
+    commits = log.where(is_commit() & ~F.col("tombstone")).join(moved, KEYS)
     return commits.select(
-        *_KEYS,
+        *KEYS,
         "log_partition",
         "log_offset",
         "log_time",
@@ -135,8 +135,8 @@ def deletions(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     """
     sides = [handed_over.select(F.col(side).alias("group"), "topic", "partition") for side in ("source_group", "group")]
     keys = sides[0].union(sides[1]).distinct()
-    columns = [*_KEYS, "log_partition", "log_offset", "log_time"]
-    offsets = log.where(_is_commit() & F.col("tombstone")).join(keys, _KEYS, "left_semi").select(*columns)
+    columns = [*KEYS, "log_partition", "log_offset", "log_time"]
+    offsets = log.where(is_commit() & F.col("tombstone")).join(keys, KEYS, "left_semi").select(*columns)
     return offsets.union(group_deletions(log).select(*columns))
 
 
@@ -154,56 +154,38 @@ def group_deletions(log: DataFrame) -> DataFrame:
         & ~F.lead("tombstone").over(order)
         & (F.lead("log_time").over(order) == F.col("log_time"))
     )
-    records = log.where(_is_group_record())
+    records = log.where(is_group_record())
     changes = records.withColumn("changes", F.coalesce(becomes_other, F.lit(False)))
     return changes.where(F.col("tombstone") & ~F.col("changes")).drop("changes")
 
 
-def by_group(log: DataFrame) -> DataFrame:
-    """Count the records of each group. log: the result of `of_groups`.
+def hand_over(summed: DataFrame, late: DataFrame | None, reasons: DataFrame) -> DataFrame:
+    """Return one row for each partition that was handed over, and each other one that a target group committed for.
 
-    Columns: group, commits, deletions (of committed offsets, also by expiry), group_tombstones (deletions of the record
-    of the group itself; `group_deletions` finds those that delete the group).
+    summed: the result of `chains.chains`; late: the result of `late_commits` (None: there are none); reasons:
+    `evidence.REASONS`.
+    Columns: source_group, group, topic, partition, stopped_at, written, old (the source group's verdict), late_commits,
+    new (the target group's verdict), first_own (offset of the target group's first own commit), first_own_time,
+    committed (its last committed offset), commits (its own), rewinds, deletions, reason (why the evidence about either
+    group is not whole or leaves a doubt, whatever the verdicts; null if it is whole and leaves no doubt).
     """
-    is_commit, tombstone = _is_commit(), F.col("tombstone")
-    return log.groupBy("group").agg(
-        F.count_if(is_commit & ~tombstone).alias("commits"),
-        F.count_if(is_commit & tombstone).alias("deletions"),
-        F.count_if(_is_group_record() & tombstone).alias("group_tombstones"),
-    )
-
-
-def hand_over(log: DataFrame, handed_over: DataFrame, late: DataFrame, reasons: DataFrame) -> DataFrame:
-    """Return one row for each partition that was handed over, or that a target group committed, with the verdicts.
-
-    log: the result of `of_groups`. handed_over: columns of `HANDED_OVER`. late: the result of `late_commits`. reasons:
-    columns of `evidence.REASONS`.
-
-    Columns:
-
-    - source_group, group, topic, partition, stopped_at, written, rewinds, deletions.
-    - old: the source group's verdict. late_commits: their number.
-    - new: the target group's verdict.
-    - first_own: the offset of the target group's first own commit. first_own_time: the time of this commit.
-    - committed: the target group's last committed offset. commits: the number of its own commits.
-    - reason: why the evidence about either group is not whole or is in doubt, whatever the verdicts; null if it is
-      whole and in no doubt.
-    """
-    of_source = ["source_group", "topic", "partition"]
-    recreated = F.col("recreated")
-    counts = F.count_if(~recreated).alias("late_commits"), F.count_if(recreated).alias("old_recreated")
-    late = late.withColumnRenamed("group", "source_group").groupBy(*of_source).agg(*counts)
     sides = (
-        _chains(log, handed_over)
-        .join(late, of_source, "left")
+        summed.where(F.col("is_target") & F.col("topic").isNotNull())
         .join(_prefixed(reasons, "source_group", "old"), "source_group", "left")
         .join(_prefixed(reasons, "group", "new"), "group", "left")
-        .fillna(0, ["late_commits", "old_recreated"])
     )
+    counts = {"late_commits": F.count_if(~F.col("recreated")), "old_recreated": F.count_if("recreated")}
+    if late is None:
+        sides = sides.withColumns(dict.fromkeys(counts, F.lit(0).cast(LongType())))
+    else:
+        of_source = ["source_group", "topic", "partition"]
+        by_source = late.withColumnRenamed("group", "source_group").groupBy(*of_source)
+        late = by_source.agg(*(count.alias(name) for name, count in counts.items()))
+        sides = sides.join(late, of_source, "left").fillna(0, [*counts])
     told = F.array(F.col("old_reason"), F.col("new_reason"), _recreated(), _resumed())
     return sides.select(
         "source_group",
-        *_KEYS,
+        *KEYS,
         "stopped_at",
         "written",
         _old_verdict().alias("old"),
@@ -219,77 +201,8 @@ def hand_over(log: DataFrame, handed_over: DataFrame, late: DataFrame, reasons: 
     )
 
 
-def _is_commit() -> Column:
-    return (F.col("kind") == OFFSET_COMMIT) & F.col("problem").isNull()
-
-
-def _is_group_record() -> Column:
-    return F.col("kind").isin(*GROUP_RECORDS) & F.col("fence").isNotNull()
-
-
 def _prefixed(reasons: DataFrame, group: str, side: str) -> DataFrame:
     return reasons.select(F.col("group").alias(group), F.col("reason").alias(f"{side}_reason"))
-
-
-def _chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Return one row for each partition that was handed over, or that a target group committed.
-
-    The columns of ``handed_over`` are followed by facts about the target group's commits:
-
-    - first_own: the offset of the first own commit. in_place: the committed offset before it. first_own_time.
-    - committed: the last offset. commits: the number of own commits. rewinds, deletions.
-    - resumed: the number of own commits right after a deletion.
-    - recreated: the number of commits for another topic of the same name, which count as deletions.
-
-    The first commits of a group count as written by this migration, as long as each one's offset is in ``ours`` and
-    differs from the committed offset before it. From the first other commit on, all are the group's own.
-    """
-    given = ["source_group", "stopped_at", "before", "written"]
-    targets = handed_over.select("group")
-    commits = log.where(_is_commit()).join(targets, "group", "left_semi")
-    # The offset before the write becomes a row in front of all commits, because a join would need more exchanges.
-    first = handed_over.withColumns(
-        {"log_offset": F.lit(-1).cast(LongType()), "offset": F.col("before"), "tombstone": F.lit(False)}
-    )
-    rows = with_rows(first, commits.select(*_KEYS, "log_offset", "log_time", "offset", "tombstone", "topic_id"))
-    order = Window.partitionBy(*_KEYS).orderBy("log_offset")
-    so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    of_other_topic = F.col("topic_id") != F.first("topic_id", ignorenulls=True).over(so_far)
-    rows = rows.withColumn("recreated", F.coalesce(of_other_topic, F.lit(False)))
-    rows = rows.withColumn("offset", F.when(~F.col("recreated"), F.col("offset")))
-    gone = F.col("tombstone") | F.col("recreated")
-    is_commit, in_place = F.col("log_offset") >= 0, F.lag("offset").over(order)
-    is_other = (F.lag("log_offset").over(order) < 0) | ~in_place.eqNullSafe(F.col("offset"))
-    ours = F.array_contains(F.first("ours").over(so_far), F.col("offset"))
-    rows = rows.select(
-        *given,
-        *_KEYS,
-        "log_offset",
-        "log_time",
-        "offset",
-        "tombstone",
-        "recreated",
-        in_place.alias("in_place"),
-        F.last("offset", ignorenulls=True).over(order.rowsBetween(Window.unboundedPreceding, -1)).alias("reached"),
-        F.lag(gone).over(order).alias("was_deleted"),
-        (~is_commit | (F.coalesce(ours, F.lit(False)) & is_other)).alias("maybe_ours"),
-    )
-    # The first commit that this migration can't have written, and all after it, are the group's own.
-    rows = rows.withColumn("own", is_commit & ~gone & ~F.min("maybe_ours").over(so_far))
-    own = F.col("own")
-    first_own = F.min(F.when(own, F.struct("log_offset", "offset", "in_place", "log_time")))
-    return rows.groupBy(*_KEYS).agg(
-        *(F.max(name).alias(name) for name in given),
-        first_own["offset"].alias("first_own"),
-        first_own["in_place"].alias("in_place"),
-        first_own["log_time"].alias("first_own_time"),
-        F.max_by(F.struct("offset"), "log_offset")["offset"].alias("committed"),
-        F.count_if(own).alias("commits"),
-        F.count_if(own & (F.col("offset") < F.col("reached"))).alias("rewinds"),
-        F.count_if("tombstone").alias("deletions"),
-        F.count_if(own & F.col("was_deleted")).alias("resumed"),
-        F.count_if("recreated").alias("recreated"),
-    )
 
 
 def _recreated() -> Column:

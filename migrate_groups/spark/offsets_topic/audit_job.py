@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,15 +13,17 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
 from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic import audit
-from migrate_groups.spark.offsets_topic.evidence import REASONS, Evidence, evidence, reasons
-from migrate_groups.spark.offsets_topic.offsets_log import decode
+from migrate_groups.spark.offsets_topic.chains import chains, is_group_record
+from migrate_groups.spark.offsets_topic.evidence import REASONS, Evidence, Range, evidence, reasons
+from migrate_groups.spark.offsets_topic.offsets_log import decode, in_place
 
 MAX_ROWS = 1000
 """The largest number of rows in the summary and in each list of partitions, commits, deletions or records."""
 
-# The columns that are kept of each record.
+_COUNTS = ("all_commits", "deletions", "group_tombstones", "malformed")
+# What is read of each record.
 _COLUMNS = (
-    *("log_partition", "log_offset", "log_time", "kind", "problem", "fence"),
+    *("log_partition", "log_offset", "log_time", "kind", "problem", "fence", "is_target"),
     *("group", "topic", "partition", "offset", "topic_id", "tombstone"),
 )
 
@@ -124,36 +127,44 @@ def run_audit(
     raw: DataFrame,
     handed_over: Iterable[tuple[Any, ...]],
     groups: Iterable[tuple[str, int, int]],
-    ranges: Iterable[tuple[int, int, int, int]],
+    ranges: Iterable[Range],
 ) -> Audit:
     """Judge a hand-over from the log of ``__consumer_offsets``.
 
     raw: the log (columns of `offsets_log.RAW`); it must return the same rows each time it is read. handed_over, groups,
-    ranges: rows with the columns of `audit.HANDED_OVER`, `audit.GROUPS` and `evidence.RANGES`.
+    ranges: rows of `audit.HANDED_OVER` and of `audit.GROUPS` without their last columns, and of `evidence.Range`.
     """
     asked, moved, partitions = [*groups], [*handed_over], [*ranges]
+    number_of, targets = {group: number for group, number, _ in asked}, {target for _, target, *_ in moved}
+    of_groups = local_table(spark, ((*each, each[0] in targets) for each in asked), audit.GROUPS)
+    given = local_table(spark, ((*each, number_of[each[1]]) for each in moved), audit.HANDED_OVER)
     raw = raw.where(F.col("log_partition").isin([each[0] for each in partitions]))
-    log = audit.of_groups(decode(raw), local_table(spark, asked, audit.GROUPS)).select(*_COLUMNS)
-    # A checkpoint is used and not a cache, because Spark compares each later plan with those of all cached tables.
-    log = log.localCheckpoint(eager=False)
-    given = local_table(spark, moved, audit.HANDED_OVER)
-    found = evidence(raw, log, partitions)
-    counts = audit.by_group(log).collect()
+    log = audit.of_groups(decode(raw), of_groups).select(*_COLUMNS)
+    # A checkpoint and not a cache, because Spark compares each later plan with that of every cached table.
+    summed = chains(log, given).localCheckpoint(eager=False)
+    counts = summed.groupBy("log_partition", "group").agg(*(F.sum(name).alias(name) for name in _COUNTS)).collect()
+    malformed: Counter[int] = Counter()
+    for row in counts:
+        malformed[row.log_partition] += row.malformed
+    found = evidence(raw, malformed, partitions)
+    sources = {source for source, *_ in moved if source is not None}
+    is_late = any(row.all_commits for row in counts if row.group in sources)
+    is_deleted = any(row.deletions or row.group_tombstones for row in counts)
+    if is_late or is_deleted or malformed.total():
+        # Only the records that a list may name are kept. A clean log has none, so it is read once.
+        named = F.col("problem").isNotNull() | F.col("tombstone") | is_group_record() | F.col("group").isin(*sources)
+        log = log.where(in_place(named)).localCheckpoint(eager=False)
     deleted: set[str] = set()
     if any(row.group_tombstones for row in counts):
         deleted = {row.group for row in audit.group_deletions(log).select("group").distinct().collect()}
-    sources = {source for source, *_ in moved}
-    is_late = any(row.commits for row in counts if row.group in sources)
-    # Without commits of source groups the table is empty, so that Spark leaves out the join with it.
-    late = audit.late_commits(log if is_late else log.where(F.lit(False)), given)
+    late = audit.late_commits(log, given) if is_late else None
     doubts = local_table(spark, reasons(asked, found, deleted), REASONS)
-    proof = audit.hand_over(log, given, late, doubts).localCheckpoint(eager=False)
-    gone = audit.deletions(log, given) if any(row.deletions or row.group_tombstones for row in counts) else None
-    return _concluded(log, proof, late, gone, found)
+    proof = audit.hand_over(summed, late, doubts).localCheckpoint(eager=False)
+    return _concluded(log, proof, late, audit.deletions(log, given) if is_deleted else None, found)
 
 
 def _concluded(
-    log: DataFrame, proof: DataFrame, late: DataFrame, gone: DataFrame | None, found: tuple[Evidence, ...]
+    log: DataFrame, proof: DataFrame, late: DataFrame | None, gone: DataFrame | None, found: tuple[Evidence, ...]
 ) -> Audit:
     problem = F.col("old").isin(*audit.PROBLEMS) | F.col("new").isin(*audit.PROBLEMS) | (F.col("rewinds") > 0)
     problem = F.coalesce(problem, F.lit(False))
@@ -174,7 +185,7 @@ def _concluded(
     if problems or undetermined:
         named = proof.where(problem | unsure).orderBy(~problem, "group", "topic", "partition")
         doubtful = plain_rows(named, Partition)
-    if old["late-commit"]:
+    if late is not None and old["late-commit"]:
         late_rows = plain_rows(late.where(~F.col("recreated")).orderBy(*in_order), LateCommit)
     if any(each.malformed for each in found):
         wrong = log.where(F.col("problem").isNotNull()).orderBy("log_partition", "log_offset")

@@ -7,26 +7,16 @@ back. The records of missing offsets were compacted away or have expired; they m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
-from migrate_groups.spark.local_table import local_table
-from migrate_groups.spark.reconciliation.snapshots import with_rows
-
-RANGES = StructType(
-    [
-        StructField("log_partition", IntegerType(), nullable=False),
-        StructField("start_offset", LongType(), nullable=False),
-        StructField("end_offset", LongType(), nullable=False),
-        StructField("held_back", LongType(), nullable=False),
-    ]
-)
-"""The range of offsets that was copied of each partition of the offsets topic; end_offset is exclusive. held_back: the
-number of offsets after the range that could not be read, because a transaction is open."""
+Range = tuple[int, int, int, int]
+"""What was copied to files of a partition of the offsets topic: its number, the first offset and the end (exclusive) of
+the range, and how many offsets after it could not be read, because a transaction is open."""
 
 REASONS = StructType([StructField("group", StringType(), nullable=False), StructField("reason", StringType())])
 """The reason why the evidence about a group is not whole. A group without a row has whole evidence."""
@@ -53,28 +43,36 @@ class Evidence(NamedTuple):
     whole: bool
 
 
-def evidence(raw: DataFrame, log: DataFrame, ranges: Iterable[tuple[int, int, int, int]]) -> tuple[Evidence, ...]:
-    """Return the evidence in each partition of the log, sorted by partition. Runs one Spark job.
+def evidence(raw: DataFrame, malformed: Mapping[int, int], ranges: Iterable[Range]) -> tuple[Evidence, ...]:
+    """Return the evidence of each partition of the log, in order. Runs one job, which reads no record's content.
 
-    raw: the log (columns of `offsets_log.RAW`). log: the same records, decoded. ranges: rows of `RANGES`.
+    raw: the log (columns of `offsets_log.RAW`); malformed: by partition of the log, how many of its records can't be
+    decoded; ranges: what was copied of each partition.
     """
-    malformed = log.where(F.col("problem").isNotNull()).select("log_partition", F.lit("malformed").alias("kind"))
-    # The ranges are added to the rows that are counted, because a join would need more exchanges.
-    rows = with_rows(
-        local_table(raw.sparkSession, ranges, RANGES), raw.select("log_partition", "kind").union(malformed)
-    )
-    counted = rows.groupBy("log_partition").agg(
-        *(F.max(name).alias(name) for name in RANGES.names[1:]),
-        *(F.count_if(F.col("kind") == kind).alias(name) for kind, name in _KINDS.items()),
-    )
-    there = F.col("records") + F.col("control") + F.col("aborted")
-    missing = F.col("end_offset") - F.col("start_offset") - there
-    whole = (missing == 0) & (F.col("malformed") == 0) & (F.col("held_back") == 0)
-    found = counted.where(F.col("end_offset").isNotNull()).withColumns({"missing": missing, "whole": whole})
-    return tuple(sorted(map(Evidence._make, found.select(*Evidence._fields).collect())))
+    kinds = (F.count_if(F.col("kind") == kind).alias(name) for kind, name in _KINDS.items())
+    counted = {row.log_partition: row for row in raw.groupBy("log_partition").agg(*kinds).collect()}
+    return tuple(_of_range(each, counted.get(each[0]), malformed.get(each[0], 0)) for each in sorted(ranges))
 
 
-_KINDS = {"record": "records", "control": "control", "aborted": "aborted", "malformed": "malformed"}
+_KINDS = {"record": "records", "control": "control", "aborted": "aborted"}
+
+
+def _of_range(copied: Range, counted: Row | None, malformed: int) -> Evidence:
+    log_partition, start, end, held_back = copied
+    records, control, aborted = (counted[name] if counted else 0 for name in _KINDS.values())
+    missing = end - start - records - control - aborted
+    return Evidence(
+        log_partition=log_partition,
+        start_offset=start,
+        end_offset=end,
+        records=records,
+        control=control,
+        aborted=aborted,
+        missing=missing,
+        malformed=malformed,
+        held_back=held_back,
+        whole=not (missing or malformed or held_back),
+    )
 
 
 def reasons(

@@ -32,6 +32,7 @@ MAX_CLIENTS = 20
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KEYS = ["group", "topic", "partition"]
+_COUNTS = ("commits", "rewinds", "deletions")
 
 
 class Moments(NamedTuple):
@@ -72,33 +73,42 @@ class Moments(NamedTuple):
         return F.when(number == len(self) - 1, last).otherwise(regular)
 
 
-def commits(log: DataFrame) -> DataFrame:
-    """Return all commits and all deletions of committed offsets in a decoded log (`offsets_log.decode`).
+def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
+    """Return what the commits and deletions of each partition come to between two multiples of ``every`` since 1970.
 
-    Columns:
+    log: a decoded log (`offsets_log.decode`). Commits after ``last`` count as made at ``last``. Columns: log_partition,
+    group, topic, partition, begun, ended (the times of the first and of the last record), commits, rewinds (commits of
+    a lower offset than the one that they replaced, if no topic id says that the topic was recreated), deletions,
+    first_commit_at, last_commit_at; of the last record: offset (null: deleted) and topic_id (its hash, as a number).
+    Rows without a topic count the malformed records (those that can't be decoded) of a partition of the log.
 
-    - group, topic, partition, log_partition, log_offset.
-    - log_time: the latest time of the partition's records so far. So it never decreases along the log.
-    - offset: the committed offset; null: deleted.
-    - topic_id; deleted: whether the record is a deletion.
-    - rewind: whether the offset is lower than the one before it, and no topic id shows that the topic was recreated.
-    - until: the log_time of the next commit or deletion; null for the last.
+    The time of a record is the latest time of the partition's records so far, so that it never goes back along the log.
     """
-    order = Window.partitionBy(*_KEYS).orderBy("log_offset")
-    found = log.where((F.col("kind") == OFFSET_COMMIT) & F.col("problem").isNull())
-    reached = F.max("log_time").over(order.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    before, after = F.lag("offset").over(order), F.lead("log_time").over(order)
-    recreated = F.coalesce(F.col("topic_id") != F.lag("topic_id").over(order), F.lit(False))
-    return found.select(
-        *_KEYS,
-        "log_partition",
-        "log_offset",
-        reached.alias("log_time"),
-        "offset",
-        "topic_id",
-        F.col("tombstone").alias("deleted"),
-        F.coalesce((F.col("offset") < before) & ~recreated, F.lit(False)).alias("rewind"),
-        F.when(after.isNotNull(), F.greatest(reached, after)).alias("until"),
+    order = Window.partitionBy("log_partition", *_KEYS).orderBy("log_offset")
+    malformed = F.col("problem").isNotNull()
+    rows = log.where(malformed | (F.col("kind") == OFFSET_COMMIT)).select(
+        *("log_partition", *_KEYS, "log_offset", "log_time", "offset", "topic_id", "tombstone"),
+        malformed.alias("is_malformed"),
+        F.max("log_time").over(order).alias("time"),
+        F.lag("offset").over(order).alias("before"),
+        F.lag("topic_id").over(order).alias("id_before"),
+    )
+    recreated = F.coalesce(F.col("topic_id") != F.col("id_before"), F.lit(False))
+    deleted = F.col("tombstone")
+    made = F.when(~deleted, F.col("time"))
+    span = F.ceil(F.unix_micros(F.least("time", F.lit(last))) / _micros(every))
+    topic_id = F.when(F.col("topic_id").isNotNull(), F.xxhash64("topic_id"))
+    return rows.groupBy("log_partition", *_KEYS, span.alias("span")).agg(
+        F.min("time").alias("begun"),
+        F.max("time").alias("ended"),
+        F.count_if(~deleted).alias("commits"),
+        F.count_if((F.col("offset") < F.col("before")) & ~recreated).alias("rewinds"),
+        F.count_if(deleted).alias("deletions"),
+        F.min(made).alias("first_commit_at"),
+        F.max(made).alias("last_commit_at"),
+        F.max_by("offset", "log_offset").alias("offset"),
+        F.max_by(topic_id, "log_offset").alias("topic_id"),
+        F.count_if("is_malformed").alias("malformed"),
     )
 
 
@@ -115,15 +125,10 @@ def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, 
     rows = _snapshots(made, ends, moments).withColumn("cluster_id", F.lit(cluster_id))
     lag = over_time(rows).drop("source_group")
     executions = (
-        made.groupBy("group", "topic", moments.at(moments.number(F.col("log_time"))).alias("taken_at"))
-        .agg(
-            F.count_if(~F.col("deleted")).alias("commits"),
-            F.count_if("rewind").alias("rewinds"),
-            F.count_if("deleted").alias("deletions"),
-            F.max(F.when(~F.col("deleted"), F.col("log_time"))).alias("last_commit_at"),
-        )
+        made.groupBy("group", "topic", moments.at(moments.number(F.col("ended"))).alias("taken_at"))
+        .agg(*(F.sum(name).alias(name) for name in _COUNTS), F.max("last_commit_at").alias("last_commit_at"))
     )  # fmt: skip
-    there = lag.join(executions, ["group", "topic", "taken_at"], "left").fillna(0, ["commits", "rewinds", "deletions"])
+    there = lag.join(executions, ["group", "topic", "taken_at"], "left").fillna(0, [*_COUNTS])
     clients = F.coalesce("clients", F.array().cast("array<string>"))
     return there.join(_clients(who, moments), ["group", "taken_at"], "left").withColumn("clients", clients)
 
@@ -138,20 +143,16 @@ def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataF
     largest lag), last_lag (the lag at the last moment), log_partition, missing (offsets without a record in that
     partition of the log).
     """
-    time = F.when(~F.col("deleted"), F.col("log_time"))
-    counts = ("commits", "rewinds", "deletions")
-    # The first aggregation is by partition, so that the second one counts distinct topics over few rows.
+    # Counted by partition first, so that few rows are left to count distinct topics of.
     partitions = made.groupBy("log_partition", *_KEYS).agg(
-        F.count_if(~F.col("deleted")).alias("commits"),
-        F.count_if("rewind").alias("rewinds"),
-        F.count_if("deleted").alias("deletions"),
-        F.min(time).alias("first_commit_at"),
-        F.max(time).alias("last_commit_at"),
+        *(F.sum(name).alias(name) for name in _COUNTS),
+        F.min("first_commit_at").alias("first_commit_at"),
+        F.max("last_commit_at").alias("last_commit_at"),
     )
     executions = partitions.groupBy("group", "log_partition").agg(
         F.count_distinct("topic").alias("topics"),
         F.count("*").alias("partitions"),
-        *(F.sum(name).alias(name) for name in counts),
+        *(F.sum(name).alias(name) for name in _COUNTS),
         F.min("first_commit_at").alias("first_commit_at"),
         F.max("last_commit_at").alias("last_commit_at"),
     )
@@ -172,10 +173,11 @@ def _clients(who: DataFrame, moments: Moments) -> DataFrame:
 
 
 def _snapshots(made: DataFrame, ends: DataFrame, moments: Moments) -> DataFrame:
-    """Return each group's committed offsets at each moment, as rows of snapshots that were taken at these moments."""
-    begun, ended = moments.number(F.col("log_time")), moments.number(F.col("until"))
-    after = F.when(F.col("until").isNull(), F.lit(len(moments))).otherwise(ended)
-    in_force = made.withColumns({"begun": begun, "after": after}).where(F.col("begun") < F.col("after"))
+    """Return each group's committed offsets at each moment, in the form of snapshots taken at these moments."""
+    order = Window.partitionBy("log_partition", *_KEYS).orderBy("ended")
+    rows = made.withColumn("begun", moments.number(F.col("ended")))
+    after = F.lead("begun", default=len(moments)).over(order)
+    in_force = rows.withColumn("after", after).where(F.col("begun") < F.col("after"))
     at_moments = in_force.withColumn("number", F.explode(F.sequence("begun", F.col("after") - 1)))
     nothing, end = F.lit(None).cast(StringType()), F.col("log_end_offset")
     return (

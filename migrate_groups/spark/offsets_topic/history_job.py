@@ -15,20 +15,20 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 from migrate_groups.errors import Undetermined, UsageError
 from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic.audit_job import MAX_ROWS, plain_rows
-from migrate_groups.spark.offsets_topic.evidence import Evidence, evidence
+from migrate_groups.spark.offsets_topic.evidence import Evidence, Range, evidence
 from migrate_groups.spark.offsets_topic.history import LOG_ENDS, Moments, by_group, commits, history
 from migrate_groups.spark.offsets_topic.members import MEMBERS, members
-from migrate_groups.spark.offsets_topic.offsets_log import OFFSET_COMMIT, decode, in_place, landed_log
+from migrate_groups.spark.offsets_topic.offsets_log import OFFSET_COMMIT, decode, in_place, landed_log, of_kinds
 from migrate_groups.spark.reconciliation.result import Moment, moments
 from migrate_groups.spark.reconciliation.snapshots import CHECKED, spark_path, written_path
 
 MAX_MOMENTS = 2000
 """The largest number of moments in a history, because the brokers are asked for log end offsets at each moment."""
 
-# The columns that are kept of each record.
+# What is read of each record.
 _COLUMNS = (
-    *("log_partition", "log_offset", "log_time", "type", "kind", "problem", "value"),
-    *("group", "member", "topic", "partition", "offset", "topic_id", "tombstone"),
+    *("log_partition", "log_offset", "log_time", "kind", "problem"),
+    *("group", "topic", "partition", "offset", "topic_id", "tombstone"),
 )
 _MISSING = StructType([StructField("log_partition", IntegerType()), StructField("missing", LongType())])
 
@@ -39,12 +39,11 @@ LogEnds = Callable[[Collection[tuple[str, int]], Collection[datetime]], str]
 class LandedFiles(NamedTuple):
     """A landed log: a copy of the offsets topic's log in a folder of Parquet files.
 
-    folder: its path; the files have the columns of `offsets_log.RAW`. ranges: for each partition the offsets that were
-    copied, as rows of `evidence.RANGES`. cluster_id: the id of the cluster that the log is from.
+    ranges: the offsets that were copied of each partition, as rows of `evidence.Range`.
     """
 
     folder: str
-    ranges: Sequence[tuple[int, int, int, int]]
+    ranges: Sequence[Range]
     cluster_id: str
 
 
@@ -113,23 +112,27 @@ def run_history(
     """
     raw = landed_log(spark, log.folder)
     of_groups = F.col("group").isin(*groups) if groups else F.lit(True)
-    wanted = (F.col("kind") == OFFSET_COMMIT) | F.col("type").isin(*MEMBERS)
-    # Checkpoints are used and not caches, because Spark compares each later plan with those of all cached tables.
-    records = decode(raw).where(in_place((wanted & of_groups) | F.col("problem").isNotNull())).select(*_COLUMNS)
-    records = records.localCheckpoint(eager=False)
-    proof = evidence(raw, records, log.ranges)
-    made = commits(records).localCheckpoint(eager=False)
-    committed = made.groupBy("topic", "partition").agg(F.unix_micros(F.min("log_time")).alias("earliest")).collect()
+    wanted = ((F.col("kind") == OFFSET_COMMIT) & of_groups) | F.col("problem").isNotNull()
+    records = decode(raw).select(*_COLUMNS).where(in_place(wanted))
+    # A checkpoint and not a cache, because Spark compares each later plan with that of every cached table.
+    summed = commits(records, every, now).localCheckpoint(eager=False)
+    places = summed.groupBy("log_partition", "topic", "partition").agg(
+        F.unix_micros(F.min("begun")).alias("earliest"), F.sum("malformed").alias("malformed")
+    )
+    counted = places.collect()
+    proof = evidence(raw, {row.log_partition: row.malformed for row in counted if row.topic is None}, log.ranges)
+    made, committed = summed.where(F.col("topic").isNotNull()), [row for row in counted if row.topic is not None]
     if not committed:
         raise Undetermined(
             "the log has no commit of these groups: they have not committed, or their commits are "
             "compacted away; check --group"
         )
-    earliest = timedelta(microseconds=min(row["earliest"] for row in committed))
+    earliest = timedelta(microseconds=min(row.earliest for row in committed))
     asked = _moments(datetime(1970, 1, 1, tzinfo=UTC) + earliest, every, now)
-    partitions = [(row["topic"], row["partition"]) for row in committed]
+    partitions = {(row.topic, row.partition) for row in committed}
     ends = spark.read.options(**CHECKED).schema(LOG_ENDS).parquet(spark_path(log_ends(partitions, asked.all())))
-    table = history(made, ends, members(records), asked, log.cluster_id)
+    who = members(decode(of_kinds(raw, MEMBERS)).where(of_groups))
+    table = history(made, ends, who, asked, log.cluster_id)
     table = table.coalesce(1).sortWithinPartitions("group", "topic", "taken_at")
     table.write.parquet(written_path(str(out)))
     table = spark.read.schema(table.schema).parquet(spark_path(str(out)))

@@ -11,6 +11,8 @@ base (-10) of ``conv``, or from `fold`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import (
@@ -87,6 +89,11 @@ _LAST_MILLISECOND = 253_402_300_799_999
 def landed_log(spark: SparkSession, folder: str) -> DataFrame:
     """Return the copied log of the offsets topic. folder: Parquet files with the columns of `RAW`."""
     return spark.read.options(**CHECKED).schema(RAW).parquet(spark_path(folder))
+
+
+def of_kinds(raw: DataFrame, types: Collection[int]) -> DataFrame:
+    """Return the records of a copied log (columns of `RAW`) whose key begins with one of these numbers."""
+    return raw.where(F.hex(F.substring("key", 1, 2)).isin(*(f"{each:04X}" for each in types)))
 
 
 def decode(raw: DataFrame) -> DataFrame:

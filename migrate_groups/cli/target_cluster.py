@@ -1,0 +1,107 @@
+"""The options that name another cluster, to which a mirror copies topics, and the clients for both clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from migrate_groups.cli.connect import Connection, TargetConnection
+from migrate_groups.errors import UsageError
+
+if TYPE_CHECKING:
+    from migrate_groups.migration.across.mirror import Mirror
+
+_MOST_RECORDS = 200_000
+
+
+class TargetCluster(NamedTuple):
+    """The options that name the target cluster, and say how places in the mirror's copies are found.
+
+    A command with a parameter of this type has one option for each field.
+    """
+
+    to_bootstrap_server: Annotated[
+        str | None,
+        typer.Option(
+            "--to-bootstrap-server",
+            metavar="HOST:PORT",
+            envvar="MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER",
+            help="Brokers of the target cluster, separated by commas.",
+            show_default="bootstrap.servers of --to-command-config",
+        ),
+    ] = None
+    to_command_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--to-command-config",
+            metavar="FILE",
+            envvar="MIGRATE_GROUPS_TO_COMMAND_CONFIG",
+            help="A client.properties file for the target cluster.",
+        ),
+    ] = None
+    rename_topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rename-topic",
+            metavar="SOURCE=TARGET",
+            help="The name of a topic on the target, such as orders=eu.orders or '*=eu.*'; may be repeated. Without "
+            "it: the same name, or the name after a prefix and a dot.",
+        ),
+    ] = None
+    accept_reread: Annotated[
+        int,
+        typer.Option(
+            "--accept-reread",
+            metavar="N",
+            min=0,
+            help="Write a place on the target that is not exact, too, if the group reads at most N records again from "
+            "there.",
+        ),
+    ] = 0
+    max_records: Annotated[
+        int,
+        typer.Option(
+            "--max-records", metavar="N", min=1, help="How many offsets of a partition to read at most on each cluster."
+        ),
+    ] = _MOST_RECORDS
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a target cluster is named."""
+        return self.to_bootstrap_server is not None or self.to_command_config is not None
+
+    def check(self) -> None:
+        """Raise `UsageError` if an option needs a target cluster, and none is named."""
+        given = {
+            "--rename-topic": bool(self.rename_topic),
+            "--accept-reread": bool(self.accept_reread),
+            "--max-records": self.max_records != _MOST_RECORDS,
+        }
+        if not self.is_named and (alone := [option for option, is_given in given.items() if is_given]):
+            raise UsageError(f"{alone[0]} is for another cluster: pass --to-bootstrap-server or --to-command-config")
+
+    def connection(self, source: Connection) -> TargetConnection:
+        """Return how to reach the target cluster. The time-out is that of the source cluster."""
+        # The first connection shows the requests of both.
+        return TargetConnection(self.to_bootstrap_server, self.to_command_config, timeout=source.timeout)
+
+    @contextmanager
+    def open_mirror(self, source: Connection) -> Iterator[Mirror]:
+        """Yield the clients that find places on the target cluster, and close them after the block.
+
+        Raises `UsageError` if a rule of ``--rename-topic`` is wrong, and the errors of connecting.
+        """
+        from migrate_groups.migration.across.mirror import Mirror
+        from migrate_groups.mirrors.names import Rename, TopicNames
+
+        names = TopicNames(tuple(Rename(each) for each in self.rename_topic or []))
+        with source.open_side() as here, self.connection(source).open_side() as there:
+            yield Mirror(here, there, names, self.max_records)
+
+    def mirror_if_named(self, source: Connection) -> AbstractContextManager[Mirror | None]:
+        """Return `open_mirror`, or a context manager that yields None if no target cluster is named."""
+        return self.open_mirror(source) if self.is_named else nullcontext()

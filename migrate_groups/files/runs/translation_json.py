@@ -1,0 +1,107 @@
+"""The translation of offsets between two clusters as JSON: a line for each partition in a plan or a receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import msgspec
+
+from migrate_groups.files.runs.change_json import Int32, Int64, Name, Topic
+from migrate_groups.files.strict_json import Strict
+from migrate_groups.mirrors.place import Counts, Method, Place, Status
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.translation import Translated, Translation
+
+Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$(?!\n)")]
+
+
+class SourceJson(Strict, frozen=True):
+    """The source group on another cluster; null in its place: the source group is on the same cluster."""
+
+    cluster_id: str
+    group: Name
+
+
+class TranslatedJson(Strict, frozen=True):
+    """An offset on the source cluster, and its place in the mirror's copy of the partition.
+
+    topic, source_offset: on the source cluster. target_topic: the copy on the target cluster; null: there is none.
+    place: where the group starts in the copy, or the lowest of several places; null: there is none. reread_at_most: how
+    many records the group reads again at most from there. method: how the place was looked for. fingerprint_before,
+    fingerprint_after: those of the source's last record before the offset and of its first one at or after it, as 32
+    hexadecimal digits; null: there is none, or it was not read. mirrored_to: the end of the copy when it was read;
+    null: it was not read. copies: records that the mirror has written more than once. aborted: records of aborted
+    transactions that it has delivered as committed ones. reason: why the status is not ``exact``; otherwise empty.
+    """
+
+    topic: Topic
+    partition: Int32
+    source_offset: Int64
+    target_topic: Topic | None
+    status: Status
+    place: Int64 | None
+    reread_at_most: Int64
+    method: Method
+    fingerprint_before: Fingerprint | None
+    fingerprint_after: Fingerprint | None
+    mirrored_to: Int64 | None
+    copies: Int64
+    aborted: Int64
+    reason: str
+
+
+def source(translation: Translation | None) -> SourceJson | None:
+    """Return the source group of a translation."""
+    return None if translation is None else SourceJson(translation.cluster_id, translation.group)
+
+
+def lines(translation: Translation | None) -> tuple[TranslatedJson, ...]:
+    """Return the partitions of a translation; none if there is no translation."""
+    return tuple(map(_line, translation.partitions)) if translation else ()
+
+
+def value(of: SourceJson | None, found: Iterable[TranslatedJson]) -> Translation | None:
+    """Return the translation in a file; None if the source group is on the same cluster."""
+    if of is None:
+        return None
+    return Translation(cluster_id=of.cluster_id, group=of.group, partitions=tuple(map(_value, found)))
+
+
+def _line(each: Translated) -> TranslatedJson:
+    place = each.place
+    return TranslatedJson(
+        topic=each.source.topic,
+        partition=each.source.partition,
+        source_offset=each.offset,
+        target_topic=each.target.topic if each.target else None,
+        status=place.status,
+        place=place.offset,
+        reread_at_most=place.reread,
+        method=place.method,
+        fingerprint_before=place.before.hex() if place.before else None,
+        fingerprint_after=place.after.hex() if place.after else None,
+        mirrored_to=each.mirrored_to,
+        copies=place.counts.copies,
+        aborted=place.counts.aborted,
+        reason=place.reason,
+    )
+
+
+def _value(found: TranslatedJson) -> Translated:
+    return Translated(
+        source=TopicPartition(found.topic, found.partition),
+        offset=found.source_offset,
+        target=TopicPartition(found.target_topic, found.partition) if found.target_topic else None,
+        place=Place(
+            status=found.status,
+            offset=found.place,
+            reread=found.reread_at_most,
+            counts=Counts(copies=found.copies, aborted=found.aborted),
+            reason=found.reason,
+            method=found.method,
+            before=bytes.fromhex(found.fingerprint_before) if found.fingerprint_before else None,
+            after=bytes.fromhex(found.fingerprint_after) if found.fingerprint_after else None,
+        ),
+        mirrored_to=found.mirrored_to,
+    )

@@ -1,0 +1,30 @@
+"""The two clusters between which a mirror copies topics, with what is needed to find places in its copies."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.migration.ports import Side
+from migrate_groups.mirrors.names import TopicNames
+
+MOST_RECORDS = 200_000
+"""The default for the largest number of offsets of a partition that are read on each cluster."""
+
+
+class Mirror(NamedTuple):
+    """The cluster of the source group, and the one to which a mirror copies its topics.
+
+    names: the names of the copies. most_records: the largest number of offsets of a partition that are read on each
+    cluster.
+    """
+
+    source: Side
+    target: Side
+    names: TopicNames
+    most_records: int = MOST_RECORDS
+
+    def check(self) -> None:
+        """Raise `InvalidInput` if both are the same cluster."""
+        if self.source.groups.cluster_id() == self.target.groups.cluster_id():
+            raise InvalidInput("both clusters are the same: check --to-bootstrap-server and --to-command-config")

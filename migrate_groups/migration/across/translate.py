@@ -1,0 +1,38 @@
+"""Translate offsets of a source group into places in a mirror's copies on another cluster. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.across.places import MirroredPartition, copies, find_places
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.translation import Translated, Translation
+
+
+def translate(mirror: Mirror, group: str, offsets: Mapping[TopicPartition, int]) -> Translation:
+    """Return the place of each offset in the copy of its partition, and how well it is known.
+
+    group: the source group. offsets: where it starts on the source cluster, by partition there.
+
+    Raises `InvalidInput` if a topic has several possible names on the target cluster; and the errors of `find_places`.
+    """
+    copy_of = copies(offsets.keys(), mirror.target.groups.describe_topics(None), mirror.names)
+    wanted = {
+        partition: MirroredPartition(partition, offset, copy_of.get(partition)) for partition, offset in offsets.items()
+    }
+    found = find_places(mirror.source, mirror.target, wanted.values(), mirror.most_records)
+    return Translation(
+        cluster_id=mirror.source.groups.cluster_id(),
+        group=group,
+        partitions=tuple(
+            Translated(
+                source=partition,
+                offset=offsets[partition],
+                target=each.copy,
+                place=found[each].place,
+                mirrored_to=found[each].mirrored_to,
+            )
+            for partition, each in sorted(wanted.items())
+        ),
+    )

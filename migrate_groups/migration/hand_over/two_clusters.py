@@ -1,0 +1,139 @@
+"""A hand-over to groups of another cluster: translate the source group's offsets, and plan the write there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from msgspec import structs
+
+from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.across.translate import translate
+from migrate_groups.migration.hand_over.clusters import Planned
+from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.phase import for_one_phase
+from migrate_groups.migration.reading.survey import survey
+from migrate_groups.migration.reading.take import Reading, read_committed
+from migrate_groups.mirrors.place import Status
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.checks.run_across import checks_of_mirror, checks_of_source, checks_of_target
+from migrate_groups.planning.decide import Decision, changes_of, decide
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.survey import ClusterFacts, Survey
+from migrate_groups.planning.translation import Translation
+from migrate_groups.planning.wanted import Origin, Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class TwoClusters:
+    """The target groups are on another cluster, so each offset is translated into its place in the mirror's copy."""
+
+    target: GroupReader
+    mirror: Mirror
+
+    @property
+    def source(self) -> GroupReader:
+        """See `Clusters.source`."""
+        return self.mirror.source.groups
+
+    @property
+    def elsewhere(self) -> GroupReader:
+        """See `Clusters.elsewhere`."""
+        return self.source
+
+    def for_one_phase(self) -> TwoClusters:
+        """See `Clusters.for_one_phase`."""
+        source = self.mirror.source._replace(groups=for_one_phase(self.source))
+        return TwoClusters(for_one_phase(self.target), self.mirror._replace(source=source))
+
+    def facts(self, wanted: Sequence[Wanted]) -> ClusterFacts | None:
+        """See `Clusters.facts`."""
+        return None
+
+    def plan(
+        self,
+        wanted: Sequence[Wanted],
+        options: WriteOptions,
+        receipt: Receipt,
+        facts: ClusterFacts | None,
+        reading: Reading,
+    ) -> Planned:
+        """See `Clusters.plan`."""
+        group = reading.observed.description.group
+        # On its own cluster, the group is judged as if it handed each partition over to itself.
+        own = [*{each.topic_partition: structs.replace(each, group=group) for each in wanted}.values()]
+        here = survey(for_one_phase(self.source), own, None, reading)
+        decisions = decide(own, here, options)
+        starts = _starts(decisions)
+        translation = translate(self.mirror, group, {each: start.offset for each, start in starts.items()})
+        here = _read_again(self.source, here)
+        written = self._written(wanted, starts, translation, options)
+        there = survey(for_one_phase(self.target), written)
+        chosen = decide(written, there, options)
+        plan = Plan(
+            cluster_id=there.cluster_id,
+            options=options,
+            changes=changes_of(chosen),
+            checks=(
+                *checks_of_source(decisions, here, options, receipt),
+                *checks_of_mirror(translation, here, there, options),
+                *checks_of_target(chosen, there, options, receipt),
+            ),
+            topic_ids={name: topic.topic_id for name, topic in there.topics.items() if topic.topic_id},
+            translation=translation,
+        )
+        late = tuple(translation.with_status(Status.NOT_MIRRORED))
+        return Planned(plan=plan, written=written, bounds=there.bounds, late=late)
+
+    def _written(
+        self,
+        wanted: Sequence[Wanted],
+        starts: Mapping[TopicPartition, CommittedOffset],
+        translation: Translation,
+        options: WriteOptions,
+    ) -> list[Wanted]:
+        """Return what target groups get: the places of ``starts``, the offsets at which the source group would start.
+
+        Places that may not be written are left out. While the mirror has not delivered the records up to an offset, the
+        log end offset of the copy stands for its place. It is shown in the plan, and never written.
+        """
+        late = {each.target for each in translation.with_status(Status.NOT_MIRRORED) if each.target}
+        ends = self.target.log_ranges(late)
+        cluster_id = self.target.cluster_id()
+        topics = self.target.describe_topics({copy for _, copy in translation.topics})
+        found = {}
+        for each in translation.partitions:
+            start = each.start(options.accept_reread)
+            if each.target is None or each.target.topic not in topics:
+                continue
+            if start is None and each.target in ends:
+                start = ends[each.target].end
+            if start is not None:
+                found[each.source] = each.target, start
+        return [
+            Wanted(
+                group=each.group,
+                source_group=None,
+                topic=copy.topic,
+                partition=copy.partition,
+                committed=CommittedOffset(offset=start, metadata=starts[each.topic_partition].metadata),
+                origin=Origin.COMMITTED,
+                cluster_id=cluster_id,
+                topic_id=topics[copy.topic].topic_id,
+            )
+            for each in wanted
+            if each.topic_partition in found
+            for copy, start in [found[each.topic_partition]]
+        ]
+
+
+def _starts(decisions: Sequence[Decision]) -> Mapping[TopicPartition, CommittedOffset]:
+    return {each.wanted.topic_partition: each.after for each in decisions if each.after is not None}
+
+
+def _read_again(reader: GroupReader, facts: Survey) -> Survey:
+    """Return the facts with the groups and their committed offsets as they are now."""
+    partitions = {group: [*committed] for group, committed in facts.committed.items()}
+    return replace(facts, groups=reader.describe_groups([*facts.groups]), committed=read_committed(reader, partitions))

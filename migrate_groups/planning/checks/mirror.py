@@ -1,0 +1,103 @@
+"""Checks of the places that a mirror gives to the source group's offsets on another cluster."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from migrate_groups.mirrors.place import Status
+from migrate_groups.model.topics import TopicDescription
+from migrate_groups.planning.decide import Decision
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Check
+from migrate_groups.planning.translation import Translated, Translation
+from migrate_groups.text import counted, some
+
+PLACES = "places"
+"""The name of the check of the places. Its verdict is ``pending`` while the mirror has not caught up."""
+
+
+def places(translation: Translation, options: WriteOptions) -> Check:
+    """Check that every offset has an exact place in the mirror's copy.
+
+    The verdict is ``pending`` if the mirror has not delivered the records up to an offset yet, because it may do so
+    before the write. Any other place that is not exact is refused, unless it costs at most ``accept_reread`` records.
+    """
+    counts = Counter(each.place.status for each in translation.partitions)
+    tally = ", ".join(f"{counts[status]:,} {status}" for status in Status if counts[status]) or "none"
+    others = [each for each in translation.partitions if each.place.status is not Status.EXACT]
+    accepted = [each for each in others if each.start(options.accept_reread) is not None]
+    late = [*translation.with_status(Status.NOT_MIRRORED)]
+    refused = [each for each in others if each not in accepted and each not in late]
+    if refused:
+        return Check.refused(PLACES, f"{tally}: {_named(refused)}; {_advice(refused)}")
+    if late:
+        return Check.pending(
+            PLACES, f"{tally}: {_named(late)}; nothing is written before the mirror has delivered them"
+        )
+    if accepted:
+        most = sum(each.place.reread for each in accepted)
+        reason = f"{tally}: {_named(accepted)}; up to {counted(most, 'record')} read again (--accept-reread)"
+        return Check.warned(PLACES, reason)
+    return Check.passed(PLACES, tally)
+
+
+def delivered(translation: Translation) -> Check:
+    """Warn if the mirror has delivered records of aborted transactions, which the target group then reads.
+
+    MirrorMaker 2 does so, unless its consumer has ``isolation.level=read_committed``.
+    """
+    aborted = sum(each.place.counts.aborted for each in translation.partitions)
+    if not aborted:
+        return Check.passed("mirror", "no record of an aborted transaction is behind a place")
+    reason = (
+        f"the mirror has delivered {counted(aborted, 'record')} of aborted transactions as committed ones, and the "
+        "target group reads them: set isolation.level=read_committed for the mirror's consumer, and mirror anew"
+    )
+    return Check.warned("mirror", reason)
+
+
+def synchronised(decisions: Sequence[Decision]) -> Check:
+    """Warn if target groups have offsets already, because a mirror that writes them may go on with it.
+
+    MirrorMaker 2 does so with ``sync.group.offsets.enabled``, for groups without members.
+    """
+    name = "group sync"
+    groups = {each.wanted.group for each in decisions if each.before is not None}
+    if not groups:
+        return Check.passed(name, "the mirror has written no offset of the target groups")
+    reason = (
+        f"{some(groups)} on the target cluster: there are offsets already. If the mirror writes them, switch that off "
+        "(MirrorMaker 2: sync.group.offsets.enabled=false): it may move them until the group has members"
+    )
+    return Check.warned(name, reason)
+
+
+def partitions(
+    translation: Translation, here: Mapping[str, TopicDescription], there: Mapping[str, TopicDescription]
+) -> Check:
+    """Check that a copy has no more partitions than its topic; what is written there is not of the mirror's order.
+
+    here, there: the topics of the source cluster and of the target cluster. A partition without a copy is refused by
+    `places`.
+    """
+    more = [
+        f"{copy} has {counted(len(there[copy].partitions), 'partition')}, not {len(here[topic].partitions)}"
+        for topic, copy in translation.topics
+        if topic in here and copy in there and len(there[copy].partitions) > len(here[topic].partitions)
+    ]
+    complaint = (
+        "in the others auto.offset.reset decides where a group starts: mirror into the same number of partitions"
+    )
+    return Check.of("partitions", more, complaint, "every copy has as many partitions as its topic")
+
+
+def _named(found: list[Translated]) -> str:
+    return some([f"{each.source} at {each.offset} is {each.place.status} ({each.place.reason})" for each in found], 3)
+
+
+def _advice(refused: list[Translated]) -> str:
+    most = max(each.place.reread if each.place.offset is not None else 0 for each in refused)
+    if most and all(each.place.offset is not None for each in refused):
+        return f"pass --accept-reread {most} to start at the lowest place, which reads up to so many records again"
+    return "see the statuses in docs/compare.md"

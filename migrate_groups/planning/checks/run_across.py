@@ -1,0 +1,80 @@
+"""Run all checks of a hand-over to another cluster, in the order in which they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from migrate_groups.planning.checks import mirror, offsets, source, target
+from migrate_groups.planning.checks.advice import Advice
+from migrate_groups.planning.checks.kind import kind
+from migrate_groups.planning.checks.permission import hidden_topics, permission, source_permission
+from migrate_groups.planning.checks.retention import retention
+from migrate_groups.planning.checks.run import written
+from migrate_groups.planning.decide import Decision, changes_of
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Check
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.survey import Survey
+from migrate_groups.planning.translation import Translation
+from migrate_groups.planning.wanted import Origin
+
+_ADVICE = Advice(read_again="run the same command again")
+
+
+def checks_of_source(
+    decisions: Sequence[Decision], survey: Survey, options: WriteOptions, receipt: Receipt
+) -> tuple[Check, ...]:
+    """Return the checks of the source group, on its own cluster.
+
+    decisions: where the group itself would start on its cluster. survey: the facts of that cluster, with committed
+    offsets that were read after the places were found. receipt: the record of the run so far.
+    """
+    wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
+    starts = [(each.wanted.topic_partition, each.after) for each in decisions if each.after is not None]
+    return (
+        source.hand_over(wanted, _ADVICE),
+        source.same_topics(wanted, survey, _ADVICE),
+        kind(wanted, survey, options),
+        source_permission(wanted, survey),
+        hidden_topics(wanted, survey),
+        source.stopped(wanted, survey, options, _ADVICE),
+        source.not_moved(wanted, survey, _ADVICE),
+        source.vanished(wanted, survey, options, receipt),
+        offsets.complete(decisions, survey, options, _ADVICE),
+        offsets.in_range(decisions, starts, survey),
+    )
+
+
+def checks_of_mirror(translation: Translation, here: Survey, there: Survey, options: WriteOptions) -> tuple[Check, ...]:
+    """Return the checks of the places in the mirror's copies. here, there: the facts of both clusters."""
+    return (
+        Check.passed("cluster", f"from cluster {here.cluster_id} to cluster {there.cluster_id}"),
+        mirror.places(translation, options),
+        mirror.delivered(translation),
+        mirror.partitions(translation, here.topics, there.topics),
+    )
+
+
+def checks_of_target(
+    decisions: Sequence[Decision], survey: Survey, options: WriteOptions, receipt: Receipt
+) -> tuple[Check, ...]:
+    """Return the checks of the target groups, on their cluster. The names of those that the source has, too, differ.
+
+    decisions: where the target groups start. receipt: the record of the run so far.
+    """
+    wanted, changes = [each.wanted for each in decisions], changes_of(decisions)
+    return (
+        _of_target(kind(wanted, survey, options)),
+        _of_target(permission(wanted, survey)),
+        target.writable(wanted, survey, options),
+        target.existing_offsets(decisions, options, receipt),
+        mirror.synchronised(decisions),
+        _of_target(offsets.in_range(decisions, written(changes), survey)),
+        retention(changes, survey),
+        *target.second_client(survey, options),
+    )
+
+
+def _of_target(check: Check) -> Check:
+    return replace(check, name=f"target {check.name}")

@@ -1,0 +1,66 @@
+"""Where the offsets of a write come from if the source group is on another cluster, whose topics a mirror copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from migrate_groups.mirrors.place import Place, Status
+from migrate_groups.model.partitions import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translated:
+    """An offset of a partition on the source cluster, and its place in the mirror's copy on the target cluster.
+
+    source: the partition on the source cluster. offset: where the group starts there. target: the copy; None: the
+    target cluster has none. place: where the group starts in the copy, with the status that says how well that is
+    known. mirrored_to: the end of the copy when it was read; None: it was not read.
+    """
+
+    source: TopicPartition
+    offset: int
+    target: TopicPartition | None
+    place: Place
+    mirrored_to: int | None = None
+
+    def start(self, most_reread: int) -> int | None:
+        """Return the offset in the copy that may be written: that of an exact place, or of one that was accepted.
+
+        most_reread: how many records a group may read again from a place that is not exact. The result is None if
+        the place is not known, or if more records would be read again.
+        """
+        place = self.place
+        if place.status is Status.EXACT or (place.offset is not None and 0 < place.reread <= most_reread):
+            return place.offset
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translation:
+    """The offsets of a source group on another cluster, and their places in the mirror's copies.
+
+    cluster_id: the id of the source cluster. group: the source group there. partitions: sorted by source partition.
+    """
+
+    cluster_id: str
+    group: str
+    partitions: tuple[Translated, ...]
+
+    @property
+    def topics(self) -> tuple[tuple[str, str], ...]:
+        """The name of each topic on the source cluster, and that of its copy on the target cluster; sorted."""
+        return tuple(sorted({(each.source.topic, each.target.topic) for each in self.partitions if each.target}))
+
+    @property
+    def source_topics(self) -> frozenset[str]:
+        """The topics on the source cluster."""
+        return frozenset(each.source.topic for each in self.partitions)
+
+    def offset_of(self, partition: TopicPartition) -> int | None:
+        """Return the offset of a partition on the source cluster; None if the partition was not translated."""
+        return next((each.offset for each in self.partitions if each.source == partition), None)
+
+    def with_status(self, *statuses: Status) -> Iterator[Translated]:
+        """Yield the partitions whose place has one of these statuses."""
+        return (each for each in self.partitions if each.place.status in statuses)

@@ -1,0 +1,136 @@
+"""Sum up what the log of the offsets topic shows of each partition, in one row: the only pass that decodes all records.
+
+The records are exchanged and sorted once, by partition and then in the order of the log. All that is asked of a record
+before or after another one is a window over this order; the rest are aggregates of numbers, for which Spark has a hash
+table. So no record is kept, in memory or on disk, once it was counted.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql.types import LongType
+
+from migrate_groups.spark.offsets_topic.offsets_log import GROUP_RECORDS, OFFSET_COMMIT
+from migrate_groups.spark.reconciliation.snapshots import with_rows
+
+KEYS = ["group", "topic", "partition"]
+
+_PLACE = ["log_partition", *KEYS]
+_GIVEN = ["source_group", "stopped_at", "before", "written"]
+_BEFORE = ("log_offset", "offset", "tombstone", "topic_id")
+
+
+def is_commit() -> Column:
+    """Return whether a record is a commit, or the deletion of one, that can be decoded."""
+    return (F.col("kind") == OFFSET_COMMIT) & F.col("problem").isNull()
+
+
+def is_group_record() -> Column:
+    """Return whether a record says that one of the groups exists or, if it is a tombstone, that it does not."""
+    return F.col("kind").isin(*GROUP_RECORDS) & F.col("fence").isNotNull()
+
+
+def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
+    """Return one row for each partition that was handed over or committed for, and further ones that only count.
+
+    log: the result of `audit.of_groups`; handed_over: `audit.HANDED_OVER`. Columns: log_partition, group,
+    is_target, topic, partition, and those of ``handed_over`` source_group, stopped_at, before, written.
+
+    Of the group's commits: first_own (offset of the first own one), in_place (the offset before it), first_own_time,
+    committed (the last offset), commits (own ones), rewinds, deletions, resumed (own commits right after a deletion),
+    recreated (commits for another topic of the same name, which count as a deletion), all_commits.
+
+    In rows without a topic: malformed (records that can't be decoded), group_tombstones (tombstones of a group's own
+    records; `audit.group_deletions` finds those that delete it).
+
+    A group's first commits count as written by this migration, as long as each one's offset is in ``ours`` and differs
+    from the offset before it. All later commits are the group's own.
+    """
+    # What was handed over is a row before all commits, because a join would need more exchanges.
+    first = handed_over.select(
+        *_PLACE,
+        F.lit(True).alias("is_target"),
+        F.lit(-1).cast(LongType()).alias("log_offset"),
+        F.col("before").alias("offset"),
+        F.lit(False).alias("tombstone"),
+        "topic_id",
+        F.struct(*_GIVEN, "ours").alias("given"),
+    )
+    malformed = F.col("problem").isNotNull()
+    counted = log.where(malformed | is_commit() | (is_group_record() & F.col("tombstone")))
+    flags = malformed.alias("malformed"), is_commit().alias("is_commit")
+    rows = with_rows(first, counted.select(*_PLACE, "is_target", *_BEFORE, "log_time", *flags))
+    return _summed(_with_own(_with_neighbours(rows)))
+
+
+def _with_neighbours(rows: DataFrame) -> DataFrame:
+    """Return each record with what was handed over, and with the record before it in the partition's chain."""
+    order = Window.partitionBy(*_PLACE).orderBy("log_offset")
+    whole = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    rows = rows.withColumns(
+        {
+            "given": F.first("given").over(whole),
+            "first_id": F.first("topic_id", ignorenulls=True).over(whole),
+            **{f"previous_{name}": F.lag(name).over(order) for name in _BEFORE},
+        }
+    )
+    recreated, was_recreated = (
+        F.coalesce(F.col(name) != F.col("first_id"), F.lit(False)) for name in ("topic_id", "previous_topic_id")
+    )
+    return rows.select(
+        *_PLACE,
+        "is_target",
+        *(F.col("given")[name].alias(name) for name in (*_GIVEN, "ours")),
+        "log_offset",
+        "log_time",
+        F.when(~recreated, F.col("offset")).alias("offset"),
+        "tombstone",
+        "malformed",
+        F.coalesce("is_commit", F.lit(False)).alias("is_commit"),
+        recreated.alias("recreated"),
+        F.when(~was_recreated, F.col("previous_offset")).alias("in_place"),
+        (F.col("previous_tombstone") | was_recreated).alias("was_deleted"),
+        (F.col("previous_log_offset") < 0).alias("is_first"),
+    )
+
+
+def _with_own(rows: DataFrame) -> DataFrame:
+    """Return each record with ``own``, whether it is the group's own commit, and ``reached``, the last offset before.
+
+    The first commit that this migration can't have written, and all after it, are the group's own.
+    """
+    order = Window.partitionBy(*_PLACE).orderBy("log_offset")
+    is_other = F.col("is_first") | ~F.col("in_place").eqNullSafe(F.col("offset"))
+    is_ours = F.coalesce(F.array_contains("ours", F.col("offset")), F.lit(False)) & is_other
+    whole = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    earlier = order.rowsBetween(Window.unboundedPreceding, -1)
+    rows = rows.withColumns(
+        {
+            "own_from": F.min(F.when(F.col("is_commit") & ~is_ours, F.col("log_offset"))).over(whole),
+            "reached": F.last("offset", ignorenulls=True).over(earlier),
+        }
+    )
+    is_own = F.col("is_commit") & (F.col("log_offset") >= F.col("own_from"))
+    gone = F.col("tombstone") | F.col("recreated")
+    return rows.withColumn("own", F.coalesce(is_own & ~gone, F.lit(False)))
+
+
+def _summed(rows: DataFrame) -> DataFrame:
+    own, is_commit, tombstone = F.col("own"), F.col("is_commit"), F.col("tombstone")
+    first_own = F.when(own, F.col("log_offset"))
+    return rows.groupBy(*_PLACE, *_GIVEN).agg(
+        F.max("is_target").alias("is_target"),
+        F.min_by("offset", first_own).alias("first_own"),
+        F.min_by("in_place", first_own).alias("in_place"),
+        F.min_by("log_time", first_own).alias("first_own_time"),
+        F.max_by("offset", "log_offset").alias("committed"),
+        F.count_if(own).alias("commits"),
+        F.count_if(own & (F.col("offset") < F.col("reached"))).alias("rewinds"),
+        F.count_if(is_commit & tombstone).alias("deletions"),
+        F.count_if(own & F.col("was_deleted")).alias("resumed"),
+        F.count_if("recreated").alias("recreated"),
+        F.count_if(is_commit & ~tombstone).alias("all_commits"),
+        F.count_if("malformed").alias("malformed"),
+        F.count_if(~is_commit & tombstone & ~F.col("malformed")).alias("group_tombstones"),
+    )

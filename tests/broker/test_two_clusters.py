@@ -1,0 +1,249 @@
+"""A group moves to another cluster behind a mirror: no record is skipped, and none is read twice."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.sandbox.jars import user_cache
+from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
+from tests.support import cluster_move
+from tests.support.broker_world import broker_world, until
+from tests.support.cli import Cli
+from tests.support.mirror import records, write
+
+PARTITIONS = 3
+# In milliseconds since 1970: old records would be deleted by the retention.
+NOW = int(time.time() * 1000) - 60_000
+
+
+class Move:
+    """A group with offsets on a topic of three partitions, a mirror of our own, and a spec that keeps the name."""
+
+    def __init__(self, source: Any, target: Any, cli: Cli) -> None:
+        self.source, self.target, self.cli = source, target, cli
+        self.topic, self.group = source.name("orders"), source.name("group")
+        self.source.create_topic(PARTITIONS, topic=self.topic)
+        self.target.create_topic(PARTITIONS, topic=self.topic)
+        for partition in range(PARTITIONS):
+            self.source.produce_in_order(
+                self.topic, partition, [(f"{partition}:{number % 20}", NOW + number // 5) for number in range(30)]
+            )
+        self.spec(self.group)
+
+    def spec(self, *groups: str, guard: str = "1s") -> None:
+        """Write the spec; all groups get the topic."""
+        lines = [f'source = "{self.group}"', "fan_out = true", f'[options]\nsettle = "0s"\nguard = "{guard}"']
+        lines += [f'[[target]]\ngroup = "{group}"\ntopics = ["{self.topic}"]' for group in groups]
+        (self.cli.folder / "move.toml").write_text("\n".join(lines))
+
+    def mirror(self, first: int = 0, last: int | None = None) -> None:
+        """Copy the records of each partition from index ``first`` to ``last``."""
+        for partition in range(PARTITIONS):
+            found = records(self.source.bootstrap_servers, self.topic, partition)
+            write(
+                self.target.bootstrap_servers, self.topic, partition, found[first:last], lambda message: message.value()
+            )
+
+    def commit(self, *offsets: int) -> None:
+        """Commit an offset in each partition on the source."""
+        for partition, offset in enumerate(offsets):
+            self.source.commit(self.group, TopicPartition(self.topic, partition), offset)
+
+    def migrate(self, *options: str, code: int = 0) -> Any:
+        """Run ``migrate`` without waiting for anything that is not needed."""
+        return self.cli("migrate", "move.toml", "--yes", *options, code=code)
+
+    def there(self, group: str | None = None) -> dict[int, int]:
+        """Return the committed offsets on the target cluster by partition."""
+        return {each.partition: offset for each, offset in self.target.committed(group or self.group).items()}
+
+    def rest(self, *, of_source: bool, offsets: dict[int, int]) -> dict[int, list[tuple[Any, bytes]]]:
+        """Return what a consumer reads from these offsets on, on one of both clusters: timestamp and value."""
+        servers = (self.source if of_source else self.target).bootstrap_servers
+        return {
+            partition: [
+                (each.timestamp()[1], each.value())
+                for each in records(servers, self.topic, partition)
+                if each.offset() >= offset
+            ]
+            for partition, offset in offsets.items()
+        }
+
+
+@pytest.fixture
+def move(world, target_servers, cli) -> Iterator[Move]:
+    """A group on the shared cluster, and a second cluster."""
+    cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = target_servers
+    with broker_world(target_servers) as target:
+        yield Move(world, target, cli)
+
+
+def test_a_group_keeps_its_name_on_the_other_cluster(move):
+    """The target group reads exactly the rest, although the mirror delivered some records twice; the source stays."""
+    move.commit(5, 18, 30)
+    move.mirror(0, 20)
+    move.mirror(10)
+    done = move.migrate()
+    assert done.stderr.count("START THE NEW GROUPS NOW") == 1
+    assert move.there() == {0: 5, 1: 28, 2: 40}
+    left = move.rest(of_source=True, offsets={0: 5, 1: 18, 2: 30})
+    assert move.rest(of_source=False, offsets={1: 28, 2: 40}) == {each: left[each] for each in (1, 2)}
+    assert sorted(move.source.committed(move.group).values()) == [5, 18, 30]
+    receipt = json.loads((move.cli.folder / "move.toml.run" / "receipt.json").read_text())
+    (execution,) = receipt["executions"]
+    assert execution["source"]["group"] == move.group
+    assert execution["source"]["cluster_id"] != execution["cluster_id"]
+    assert [(each["source_offset"], each["place"], each["status"]) for each in receipt["translations"]] == [
+        (5, 5, "exact"),
+        (18, 28, "exact"),
+        (30, 40, "exact"),
+    ]
+    assert all(len(each["fingerprint_before"]) == 32 for each in receipt["translations"])
+
+
+def test_a_dry_run_names_both_clusters_and_writes_nothing(move):
+    """The plan shows where each offset comes from; without a target cluster, such a spec is refused."""
+    move.commit(10, 20, 30)
+    move.mirror()
+    shown = move.cli("migrate", "move.toml", "--dry-run").stdout
+    assert f"{move.topic}-1 at 20" in shown
+    assert "3 exact" in shown
+    assert move.there() == {}
+    del move.cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"]
+    line = move.cli.fails("migrate", "move.toml", "--dry-run", code=2)
+    assert "is the source group" in line
+
+
+def test_the_write_waits_for_the_mirror(move):
+    """While the mirror is behind, the plan is pending; the offset is written once the records are there."""
+    move.commit(10, 20, 30)
+    move.mirror(0, 25)
+    shown = move.cli("migrate", "move.toml", "--dry-run").stdout
+    assert "1 not mirrored yet" in shown
+    running = move.cli.start("migrate", "move.toml", "--yes")
+    line = ""
+    while "for the mirror" not in line:
+        line = running.stderr.readline()
+        assert line, "migrate ended"
+    assert f"{move.topic}-2" in line
+    assert move.there() == {}
+    move.mirror(25)
+    running.communicate(timeout=60)
+    assert running.returncode == 0
+    assert move.there() == {0: 10, 1: 20, 2: 30}
+
+
+def test_a_mirror_that_stays_behind_is_a_refusal(move):
+    """If the wait for the mirror runs out, nothing is written."""
+    move.commit(10, 20, 30)
+    move.mirror(0, 25)
+    done = move.migrate("--wait", "1s", code=3)
+    assert "places: 2 exact, 1 not mirrored yet" in done.stderr
+    assert "nothing was written" in done.stderr
+    assert move.there() == {}
+
+
+def test_what_is_not_exact_is_refused_or_accepted_at_its_price(move):
+    """Identical records that were delivered again leave several places; the option says how many may be read again."""
+    twice = TopicPartition(move.topic, 0)
+    move.source.produce_in_order(move.topic, 0, [("x", NOW + 1000)] * 4 + [("y", NOW + 1001)])
+    move.commit(32, 20, 30)
+    move.mirror(0, 32)
+    move.mirror(31)
+    line = move.migrate(code=3).stderr
+    assert f"{twice} at 32 is ambiguous" in line
+    assert "pass --accept-reread 1" in line
+    assert move.there() == {}
+    move.migrate("--accept-reread", "1")
+    assert move.there()[0] in (31, 32)
+
+
+def test_a_source_that_goes_on_is_seen(move):
+    """A consumer that commits on the source cluster after the write is found by the watch; a second run goes on."""
+    move.commit(10, 20, 30)
+    move.mirror()
+    move.spec(move.group, guard="6s")
+    running = move.cli.start("migrate", "move.toml", "--yes")
+    until(lambda: move.there() == {0: 10, 1: 20, 2: 30}, seconds=60)
+    move.commit(10, 22, 30)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 4
+    assert f"{move.topic}-1 20 → 22 (2 records)" in errors
+    move.migrate()
+    assert move.there() == {0: 10, 1: 22, 2: 30}
+
+
+def test_an_earlier_offset_on_the_target_is_replaced_by_option_only(move):
+    """An offset that the mirror has synchronised itself is named, and overwritten only with --on-existing."""
+    move.commit(10, 20, 30)
+    move.mirror()
+    move.target.commit(move.group, TopicPartition(move.topic, 1), 5)
+    assert "is at 5, not 20" in move.migrate(code=3).stderr
+    move.migrate("--on-existing", "overwrite")
+    assert move.there() == {0: 10, 1: 20, 2: 30}
+
+
+def test_rollback_takes_the_offsets_on_the_target_back(move):
+    """Before the new group runs, a rollback deletes what was written on the target; hand-back has no way yet."""
+    move.commit(10, 20, 30)
+    move.mirror()
+    move.spec(f"{move.group}-a", f"{move.group}-b")
+    move.migrate()
+    assert move.there(f"{move.group}-a") == move.there(f"{move.group}-b") == {0: 10, 1: 20, 2: 30}
+    move.cli.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = move.target.bootstrap_servers
+    move.cli("rollback", "move.toml.run", "--yes")
+    assert move.there(f"{move.group}-a") == move.there(f"{move.group}-b") == {}
+    assert sorted(move.source.committed(move.group).values()) == [10, 20, 30]
+
+
+def test_a_run_that_is_over_is_told(move):
+    """If the new group has committed, the same command writes nothing and says so."""
+    move.commit(10, 20, 30)
+    move.mirror()
+    move.migrate()
+    move.target.commit(move.group, TopicPartition(move.topic, 1), 25)
+    assert "handed over already, and started since" in move.migrate().stderr
+    assert move.there()[1] == 25
+
+
+def test_an_approved_plan_holds_for_both_clusters(move):
+    """The plan of a dry run is approved; another name of the copy, or another source, is another intent."""
+    move.commit(10, 20, 30)
+    move.mirror()
+    move.cli("migrate", "move.toml", "--dry-run", "--plan-out", "plan.json")
+    move.commit(12, 20, 30)
+    move.migrate("--approved", "plan.json")
+    assert move.there() == {0: 12, 1: 20, 2: 30}
+    line = move.cli.fails("apply", "plan.json", "--yes", "--receipt", "r.json", code=2)
+    assert "--approved" in line
+
+
+def test_ways_back_that_do_not_go_across(move):
+    """hand-back, delete-offsets and audit say in a line that the source group is on another cluster."""
+    move.commit(10, 20, 30)
+    move.mirror()
+    move.migrate()
+    move.cli.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = move.target.bootstrap_servers
+    for verb in ("hand-back", "delete-offsets"):
+        assert "is on another cluster" in move.cli.fails(verb, "move.toml.run", "--yes", code=3)
+    assert "is on another cluster" in move.cli.fails("audit", "move.toml.run", code=7)
+    assert move.there() == {0: 10, 1: 20, 2: 30}
+    assert sorted(move.source.committed(move.group).values()) == [10, 20, 30]
+
+
+@pytest.mark.long
+def test_a_running_application_moves_behind_mirrormaker(move, java, kafka_jars):
+    """A consumer stops on one cluster and starts on the other; its ledger has every record once."""
+    topic = move.source.create_topic(4)
+    jars = fetch_mirror_jars(java=java, cache=user_cache(), version=kafka_jars.version)
+    servers = move.source.bootstrap_servers, move.target.bootstrap_servers
+    with mirror_maker(jars, *servers, java=java, settings={"source->target.topics": topic}) as maker:
+        moved = cluster_move.move(move.source, move.target, maker, topic, move.cli, random.Random(1))
+    assert (moved.skipped, moved.again) == (0, 0)

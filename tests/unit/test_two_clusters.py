@@ -1,0 +1,231 @@
+"""A group that moves between two clusters in memory, one of which has copies of the other's records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageError
+from migrate_groups.files.runs import receipt_json
+from migrate_groups.files.runs.run_dir import RunDir
+from migrate_groups.files.split_toml import SplitFile
+from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.events import Silent
+from migrate_groups.migration.hand_over.migrate import MigrateRequest, migrate, plan_migration
+from migrate_groups.migration.ports import Clients, Side
+from migrate_groups.mirrors.names import Rename, TopicNames
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Plan, Verdict
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.split import SplitSpec, SplitTarget
+from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster, InMemoryRecords
+
+HERE, THERE = TopicPartition("orders", 0), TopicPartition("eu.orders", 0)
+OPTIONS = WriteOptions(settle=0, guard=0)
+
+
+class Move:
+    """A topic of two partitions with 50 records each, their copies, and a group that moves with its name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.source, self.target = InMemoryCluster("source"), InMemoryCluster("target")
+        self.source.create_topic("orders", 2)
+        self.target.create_topic("eu.orders", 2)
+        for number in range(2):
+            for timestamp in range(50):
+                self.source.produce("orders", number, 1, timestamp=timestamp)
+        self.folder, self.clock = folder, FakeClock()
+        self.groups = ["g"]
+        self.mirror = Mirror(
+            Side(self.source, InMemoryRecords(self.source)),
+            Side(self.target, InMemoryRecords(self.target)),
+            TopicNames(),
+        )
+
+    def copy(self, first: int, last: int, *partitions: int) -> None:
+        """Copy a span of records, as a mirror does."""
+        for number in partitions or (0, 1):
+            span = range(first, last)
+            copied = self.source.records(TopicPartition("orders", number), span, committed_only=False)
+            self.target.append_copies("eu.orders", number, copied)
+
+    def commit(self, *offsets: int) -> None:
+        """Commit an offset in each partition on the source."""
+        for number, offset in enumerate(offsets):
+            self.source.commit("g", TopicPartition("orders", number), offset)
+
+    def wanted(self, options: WriteOptions, **more: object) -> MigrateRequest:
+        """Return the request that moves the group."""
+        targets = tuple(SplitTarget(group=group, topics=(TopicPattern("orders"),)) for group in self.groups)
+        spec = SplitSpec(source="g", targets=targets, fan_out=True)
+        file = SplitFile(content=b"", spec=spec, options=options)
+        given = {"run": RunDir(self.folder / "run"), "wait": 60.0, "mirror": self.mirror} | more
+        return MigrateRequest(file=file, options=options, **given)  # type: ignore[arg-type]
+
+    def plan(self, options: WriteOptions = OPTIONS) -> Plan:
+        """Return the plan of a dry run."""
+        prepared = plan_migration(self.target, self.wanted(options), self.clock, Silent())
+        assert prepared is not None
+        return prepared.plan
+
+    def verdict(self, name: str, options: WriteOptions = OPTIONS) -> tuple[Verdict, str]:
+        """Return the verdict and the reason of a check in the plan of a dry run."""
+        return next((check.verdict, check.reason) for check in self.plan(options).checks if check.name == name)
+
+    def migrate(self, options: WriteOptions = OPTIONS, events: Silent | None = None, **more: object) -> None:
+        """Move the group."""
+        clients = Clients(self.target, self.target)
+        done = migrate(clients, self.wanted(options, **more), self.clock, events or Silent())
+        assert done is not None
+        done.check()
+
+    def there(self, group: str = "g") -> dict[int, int]:
+        """Return the committed offsets on the target by partition."""
+        found = self.target.all_committed(group)
+        return {partition.partition: offset.offset for partition, offset in found.items() if offset}
+
+
+@pytest.fixture
+def move(tmp_path) -> Move:
+    """Two clusters; the mirror has copied nothing yet."""
+    return Move(tmp_path)
+
+
+class Written(Silent):
+    """Does something when the offsets were written, and before they are read back."""
+
+    def __init__(self, do: Callable[[], None]) -> None:
+        self.do = do
+
+    def writing(self, told_by: str) -> None:
+        self.do()
+
+
+def test_every_target_group_starts_at_the_place(move):
+    """Two groups get the same places, behind what the mirror has delivered twice; the metadata goes with them."""
+    move.groups = ["a", "b"]
+    move.source.commit("g", HERE, 30, "mine")
+    move.commit(30, 10)
+    move.source.commit("g", HERE, 30, "mine")
+    move.copy(0, 40)
+    move.copy(20, 50)
+    move.migrate()
+    assert move.there("a") == move.there("b") == {0: 50, 1: 10}
+    assert move.target.committed("a", [THERE])[THERE].metadata == "mine"
+    assert move.source.describe_group("a").exists is False
+
+
+def test_the_source_group_may_have_moved_on_while_places_were_looked_for(move):
+    """A commit between both readings of the source is found before the write."""
+    move.commit(30, 10)
+    move.copy(0, 50)
+    read = InMemoryRecords.read
+
+    class Late(InMemoryRecords):
+        def read(self, spans, *, committed_only):
+            move.commit(31, 10)
+            return read(self, spans, committed_only=committed_only)
+
+    move.mirror = move.mirror._replace(source=Side(move.source, Late(move.source)))
+    assert move.verdict("not moved")[0] is Verdict.REFUSE
+    move.commit(30, 10)
+    with pytest.raises(Refused, match="not moved: 1 committed offset moved"):
+        move.migrate()
+    assert move.there() == {}
+
+
+def test_a_source_group_that_goes_on_after_the_write_is_named(move):
+    """What it reads on its own cluster from then on is processed twice."""
+    move.commit(30, 10)
+    move.copy(0, 50)
+    with pytest.raises(PartlyApplied, match=r"orders-0 30 → 33 \(3 records\)"):
+        move.migrate(events=Written(lambda: move.commit(33, 10)))
+    move.migrate()
+    assert move.there() == {0: 33, 1: 10}
+
+
+def test_the_end_of_the_copy_stands_for_a_place_that_is_to_come(move):
+    """So the plan that is reviewed has every partition; what is written later has the same intent."""
+    move.commit(30, 10)
+    move.copy(0, 20)
+    plan = move.plan()
+    assert [change.after.offset for change in plan.changes if change.after] == [20, 10]
+    assert move.verdict("places")[0] is Verdict.PENDING
+    with pytest.raises(Refused, match="1 not mirrored yet"):
+        move.migrate(wait=0.0)
+    move.copy(20, 50)
+    assert move.plan().intent == plan.intent
+    move.migrate(approved=("plan.json", plan))
+    assert move.there() == {0: 30, 1: 10}
+
+
+def test_partitions_without_a_commit(move):
+    """The log start of the source has its place too; with ``leave`` the partition is left out."""
+    move.commit(30)
+    move.copy(0, 50)
+    verdict, reason = move.verdict("complete")
+    assert (verdict, "orders-1" in reason) == (Verdict.REFUSE, True)
+    move.migrate(WriteOptions(settle=0, guard=0, uncommitted="leave"))
+    assert move.there() == {0: 30}
+
+
+def test_offsets_of_the_source_that_expire_after_the_write(move):
+    """The receipt has what was handed over, so the same command goes on; what was not handed over is refused."""
+    move.commit(30, 10)
+    move.copy(0, 50)
+    move.migrate()
+    move.source.delete_offsets("g", [HERE])
+    move.migrate()
+    assert move.verdict("vanished")[0] is Verdict.WARN
+    assert move.there() == {0: 30, 1: 10}
+
+
+def test_the_receipt_is_of_this_source_and_this_target(move):
+    """A run directory goes on only with the same source cluster, and not without one."""
+    move.groups = ["a"]
+    move.commit(30, 10)
+    move.copy(0, 50)
+    move.migrate()
+    (execution,) = receipt_json.load(move.folder / "run" / "receipt.json").executions
+    assert execution.translation is not None
+    assert (execution.cluster_id, execution.translation.cluster_id) == ("target", "source")
+    with pytest.raises(UsageError, match="receipt of another migration"):
+        migrate(Clients(move.source, move.source), move.wanted(OPTIONS, mirror=None), move.clock, Silent())
+
+
+def test_what_cannot_be_moved(move):
+    """The same cluster twice, a hold, a copy that is missing or has more partitions, several possible copies."""
+    move.commit(30, 10)
+    with pytest.raises(UsageError, match="drop --hold"):
+        plan_migration(move.target, move.wanted(OPTIONS, hold=True), move.clock, Silent())
+    with pytest.raises(InvalidInput, match="is the source group"):
+        plan_migration(move.source, move.wanted(OPTIONS, mirror=None), move.clock, Silent())
+    assert move.verdict("places")[0] is Verdict.PENDING
+    move.copy(0, 50)
+    move.target.add_partitions("eu.orders", 3)
+    assert move.verdict("partitions")[0] is Verdict.REFUSE
+    move.target.create_topic("orders", 2)
+    with pytest.raises(InvalidInput, match="--rename-topic"):
+        move.plan()
+    move.mirror = move.mirror._replace(names=TopicNames((Rename("orders=us.orders"),)))
+    verdict, reason = move.verdict("places")
+    assert (verdict, "no such partition on the target" in reason) == (Verdict.REFUSE, True)
+    move.mirror = move.mirror._replace(target=move.mirror.source)
+    with pytest.raises(InvalidInput, match="both clusters are the same"):
+        move.plan()
+
+
+def test_offsets_that_the_mirror_has_written(move):
+    """They are replaced only by option, and the plan says that the mirror may go on with it."""
+    move.commit(30, 10)
+    move.copy(0, 50)
+    move.target.commit("g", THERE, 25)
+    assert move.verdict("existing offsets")[0] is Verdict.REFUSE
+    verdict, reason = move.verdict("group sync")
+    assert (verdict, "sync.group.offsets.enabled" in reason) == (Verdict.WARN, True)
+    move.migrate(WriteOptions(settle=0, guard=0, on_existing="forward"))
+    assert move.there() == {0: 30, 1: 10}
