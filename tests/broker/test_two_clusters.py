@@ -140,6 +140,7 @@ def test_the_write_waits_for_the_mirror(move):
     assert move.there() == {0: 10, 1: 20, 2: 30}
 
 
+@pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
 def test_a_mirror_that_stays_behind_is_a_refusal(move):
     """If the wait for the mirror runs out, nothing is written."""
     move.commit(10, 20, 30)
@@ -150,6 +151,7 @@ def test_a_mirror_that_stays_behind_is_a_refusal(move):
     assert move.there() == {}
 
 
+@pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
 def test_what_is_not_exact_is_refused_or_accepted_at_its_price(move):
     """Identical records that were delivered again leave several places; the option says how many may be read again."""
     twice = TopicPartition(move.topic, 0)
@@ -165,6 +167,7 @@ def test_what_is_not_exact_is_refused_or_accepted_at_its_price(move):
     assert move.there()[0] in (31, 32)
 
 
+@pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
 def test_a_source_that_goes_on_is_seen(move):
     """A consumer that commits on the source cluster after the write is found by the watch; a second run goes on."""
     move.commit(10, 20, 30)
@@ -180,6 +183,7 @@ def test_a_source_that_goes_on_is_seen(move):
     assert move.there() == {0: 10, 1: 22, 2: 30}
 
 
+@pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
 def test_an_earlier_offset_on_the_target_is_replaced_by_option_only(move):
     """An offset that the mirror has synchronised itself is named, and overwritten only with --on-existing."""
     move.commit(10, 20, 30)

@@ -229,3 +229,22 @@ def test_offsets_that_the_mirror_has_written(move):
     assert (verdict, "sync.group.offsets.enabled" in reason) == (Verdict.WARN, True)
     move.migrate(WriteOptions(settle=0, guard=0, on_existing="forward"))
     assert move.there() == {0: 30, 1: 10}
+
+
+def test_a_place_among_identical_records_is_accepted_at_its_price(move):
+    """Identical records that were delivered twice leave several places; the option says how many may be read again."""
+    for number in range(2):
+        for _ in range(4):
+            move.source.produce("orders", number, 1, timestamp=60)
+        move.source.produce("orders", number, 1, timestamp=61)
+    move.commit(52, 10)
+    move.copy(0, 52, 0)
+    move.copy(51, 55, 0)
+    move.copy(0, 55, 1)
+    verdict, reason = move.verdict("places")
+    assert (verdict, "orders-0 at 52 is ambiguous" in reason) == (Verdict.REFUSE, True)
+    assert "pass --accept-reread 1" in reason
+    accepted = WriteOptions(settle=0, guard=0, accept_reread=1)
+    assert move.verdict("places", accepted)[0] is Verdict.WARN
+    move.migrate(accepted)
+    assert move.there()[0] in (51, 52)
