@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from migrate_groups.cli import environment
 from migrate_groups.cli.connect import Connection, TargetConnection
 from migrate_groups.errors import UsageError
 
@@ -75,7 +76,7 @@ class TargetCluster(NamedTuple):
         return self.to_bootstrap_server is not None or self.to_command_config is not None
 
     def check(self) -> None:
-        """Raise `UsageError` if an option needs a target cluster, and none is named."""
+        """Raise `UsageError` if no target cluster is named, and an option or an environment variable is for one."""
         given = {
             "--rename-topic": bool(self.rename_topic),
             "--accept-reread": bool(self.accept_reread),
@@ -83,6 +84,11 @@ class TargetCluster(NamedTuple):
         }
         if not self.is_named and (alone := [option for option, is_given in given.items() if is_given]):
             raise UsageError(f"{alone[0]} is for another cluster: pass --to-bootstrap-server or --to-command-config")
+        if not self.is_named and environment.properties.get().get(environment.TARGET_PROPERTIES):
+            raise UsageError(
+                f"{environment.TARGET_PROPERTIES} is set, but no other cluster is named: pass --to-bootstrap-server or "
+                "--to-command-config, or unset it"
+            )
 
     def connection(self, source: Connection) -> TargetConnection:
         """Return how to reach the target cluster. The time-out is that of the source cluster."""

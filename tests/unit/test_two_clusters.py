@@ -227,7 +227,10 @@ def test_offsets_that_the_mirror_has_written(move):
     assert move.verdict("existing offsets")[0] is Verdict.REFUSE
     verdict, reason = move.verdict("group sync")
     assert (verdict, "sync.group.offsets.enabled" in reason) == (Verdict.WARN, True)
-    move.migrate(WriteOptions(settle=0, guard=0, on_existing="forward"))
+    move.target.commit("g", THERE, 31)
+    verdict, reason = move.verdict("group sync", WriteOptions(settle=0, guard=0, on_existing="forward"))
+    assert (verdict, "g eu.orders-0 is at 31, the place is 30" in reason) == (Verdict.REFUSE, True)
+    move.migrate(WriteOptions(settle=0, guard=0, on_existing="overwrite"))
     assert move.there() == {0: 30, 1: 10}
 
 

@@ -46,7 +46,12 @@ def migrate(
         ),
     ] = None,
     wait: Annotated[
-        str, typer.Option("--wait", metavar="DURATION", help="How long to wait until the old group has stopped.")
+        str,
+        typer.Option(
+            "--wait",
+            metavar="DURATION",
+            help="How long to wait until the old group has stopped, and then for a mirror to deliver the last records.",
+        ),
     ] = "10m",
     run_dir: Annotated[
         Path | None,

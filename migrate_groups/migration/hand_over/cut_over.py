@@ -146,7 +146,7 @@ def prepare(
         group = Resource(ResourceType.GROUP, spec.source)
         check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
         checks = (*checks, check)
-    if spec.stay:
+    if spec.stay and not clusters.elsewhere:
         checks = (*checks, way_back(spec.source, wanted, reading.observed.topics, options))
     planned = replace(planned, plan=replace(planned.plan, checks=checks))
     return Prepared(knowledge=knowledge, wanted=wanted, planned=planned, reading=reading, cluster_facts=cluster_facts)

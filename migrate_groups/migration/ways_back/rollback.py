@@ -222,6 +222,12 @@ def _not_committed_since(
             "the committed offset expired or was deleted, so it is not known how far the group read: set it with apply"
         )
         return Check.of("not committed since", gone, complaint, "")
+    if execution.translation is not None and since:
+        complaint = (
+            "the group has committed since the move to this cluster, and a rollback would lose how far it has read: "
+            "let it run on here"
+        )
+        return Check.of("not committed since", since, complaint, "")
     if execution.verb is Verb.HAND_OVER and since and not any(lane.sources for lane in lanes):
         groups = shlex.join(sorted({lane.entry.change.group for lane in lanes}))
         complaint = (

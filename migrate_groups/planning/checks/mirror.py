@@ -60,9 +60,22 @@ def delivered(translation: Translation) -> Check:
 def synchronised(decisions: Sequence[Decision]) -> Check:
     """Warn if target groups have offsets already, because a mirror that writes them may go on with it.
 
-    MirrorMaker 2 does so with ``sync.group.offsets.enabled``, for groups without members.
+    MirrorMaker 2 does so with ``sync.group.offsets.enabled``, for groups without members. The check refuses if a target
+    group would keep an offset above the place (`Decision.stays`), because it would skip the records in between.
     """
     name = "group sync"
+    ahead = [
+        f"{wanted.group} {wanted.topic_partition} is at {each.before.offset}, the place is {each.after.offset}"
+        for each in decisions
+        if each.stays and each.before and each.after
+        for wanted in [each.wanted]
+    ]
+    if ahead:
+        reason = (
+            f"{counted(len(ahead), 'offset')} above the place, so records would be skipped: {some(ahead, 3)}; "
+            "pass --on-existing overwrite, unless an application has run there"
+        )
+        return Check.refused(name, reason)
     groups = {each.wanted.group for each in decisions if each.before is not None}
     if not groups:
         return Check.passed(name, "the mirror has written no offset of the target groups")
