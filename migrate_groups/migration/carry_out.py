@@ -113,9 +113,9 @@ def write_plan(
     with events.working(f"writing {counted(len(plan.changes), 'offset')} and reading them back", sent):
         execution = write(clients.writer, second, execution, record, clients.elsewhere)
     if execution.is_whole:
-        elsewhere = execution.translation
-        of_lanes = {source for lane in file.receipt.lanes.values() for source in lane.sources}
-        events.read_back(verb, {elsewhere.group} if elsewhere else of_lanes)
+        sources = {source for lane in file.receipt.lanes.values() for source in lane.sources}
+        sources |= {each.translation.group for each in file.receipt.executions if each.translation}
+        events.read_back(verb, sources)
     return execution
 
 

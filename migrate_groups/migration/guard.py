@@ -39,7 +39,12 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
     """
     found: dict[str, dict[TopicPartition, StoppedAt]] = defaultdict(dict)
     if execution.verb is Verb.HAND_OVER and (source := execution.translation) is not None:
-        return {source.group: [StoppedAt(each.source, each.offset) for each in source.partitions]}
+        return {
+            source.group: [
+                StoppedAt(each.source, each.offset if each.committed is None else each.committed)
+                for each in source.partitions
+            ]
+        }
     if execution.verb in (Verb.HAND_OVER, Verb.HAND_BACK):
         for change in execution.handed_over():
             at = StoppedAt(change.topic_partition, change.handed_over_at)

@@ -35,10 +35,10 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
     A group has started if it has members, or if it has committed a higher offset than the hand-over wrote. The result
     is also None if a partition of the last hand-over is not in the state "handed over". Target groups that got offsets
     without a source group, as for a replay, are ignored. elsewhere: reads the source groups, if they are on another
-    cluster. Raises the errors of `GroupReader`.
+    cluster. If the hand-over was between other clusters, the result is None. Raises the errors of `GroupReader`.
     """
     execution = receipt.hand_over
-    if execution is None:
+    if execution is None or not _is_of_these_clusters(execution, reader, elsewhere):
         return None
     # Check all entries of the last hand-over: `receipt.hand_over` lacks those that were rolled back or handed back.
     asked_for = receipt.executions[execution.number - 1].entries
@@ -54,6 +54,13 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
         return None
     lost = tuple(f"{group} {partition}" for group, found in now.items() for partition in found if not found[partition])
     return Started(groups=groups, moved=look_at_watched(elsewhere or reader, execution).moved, lost=lost)
+
+
+def _is_of_these_clusters(execution: Execution, reader: GroupReader, elsewhere: GroupReader | None) -> bool:
+    source = execution.translation
+    if source is None or elsewhere is None:
+        return source is None and elsewhere is None
+    return (reader.cluster_id(), elsewhere.cluster_id()) == (execution.cluster_id, source.cluster_id)
 
 
 def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:

@@ -57,7 +57,7 @@ class TopicNames:
         A topic without a copy has no entry.
 
         topics: the names on the source cluster. there: the names of all topics on the target cluster. Raises
-        `InvalidInput` if several topics of the target may be copies of one topic.
+        `InvalidInput` if several topics of the target may be copies of one topic, or one of several.
         """
         found: dict[str, str] = {}
         for topic in sorted(topics):
@@ -70,6 +70,11 @@ class TopicNames:
                 raise InvalidInput(
                     f"topic {topic!r} may be {some(possible)} on the target: say it with --rename-topic "
                     f"{topic}={possible[0]}"
+                )
+            other = next((name for name in found if possible and found[name] == possible[0]), None)
+            if other is not None:
+                raise InvalidInput(
+                    f"topics {other!r} and {topic!r} have one copy, {possible[0]!r}: say each with --rename-topic"
                 )
             if possible:
                 found[topic] = possible[0]

@@ -165,6 +165,9 @@ def _judged(source: LogPart, cut: int, copy: CopyPart, found: Walk, there: int |
     if index == 0 and copy.is_cut_off and not _begins_with(source, cut, indices):
         return Place(status=Status.GONE, reason="the target's log starts later, or may do so", counts=counts)
     if found.lowest != found.highest:
+        if found.highest == len(indices) or _only_before(indices, index, cut):
+            reason = "the mirror has not delivered a record from after the committed offset that tells the place"
+            return Place(status=Status.NOT_MIRRORED, reason=reason, counts=counts)
         reread = found.highest - found.lowest
         offset = _offset(copy, index)
         reason = f"{counted(reread + 1, 'place')} among identical records"

@@ -118,7 +118,8 @@ class Receipt:
         if self.hand_over is None:
             return {}
         if (source := self.hand_over.translation) is not None:
-            return {(source.group, *each.source): each.offset for each in source.partitions}
+            known = ((each, each.committed) for each in source.partitions)
+            return {(source.group, *each.source): offset for each, offset in known if offset is not None}
         changes = (entry.change for entry in self.hand_over.entries)
         return {change.order: change.source_committed.offset for change in changes if change.source_committed}
 

@@ -13,13 +13,15 @@ from migrate_groups.model.partitions import TopicPartition
 class Translated:
     """An offset of a partition on the source cluster, and its place in the mirror's copy on the target cluster.
 
-    source: the partition on the source cluster. offset: where the group starts there. target: the copy; None: the
+    source: the partition on the source cluster. offset: where the group starts there. committed: the group's committed
+    offset there, which is another one only if an option says so; None: it has none. target: the copy; None: the
     target cluster has none. place: where the group starts in the copy, with the status that says how well that is
     known. mirrored_to: the end of the copy when it was read; None: it was not read.
     """
 
     source: TopicPartition
     offset: int
+    committed: int | None
     target: TopicPartition | None
     place: Place
     mirrored_to: int | None = None
@@ -57,9 +59,9 @@ class Translation:
         """The topics on the source cluster."""
         return frozenset(each.source.topic for each in self.partitions)
 
-    def offset_of(self, partition: TopicPartition) -> int | None:
-        """Return the offset of a partition on the source cluster; None if the partition was not translated."""
-        return next((each.offset for each in self.partitions if each.source == partition), None)
+    def of(self, partition: TopicPartition) -> Translated | None:
+        """Return the offset and the place of a partition on the source cluster; None if it was not translated."""
+        return next((each for each in self.partitions if each.source == partition), None)
 
     def with_status(self, *statuses: Status) -> Iterator[Translated]:
         """Yield the partitions whose place has one of these statuses."""

@@ -67,6 +67,8 @@ class SplitSpec:
     def renamed(self, names: Mapping[str, str]) -> SplitSpec:
         """Return the split with other group names, for a rehearsal.
 
+        If a target group has the name of the source group, on another cluster, only the target group is renamed.
+
         names: new names by old name; other groups keep their names. Raises `InvalidInput` if an old name is not a group
         of the split, or if a new name is empty, not UTF-8 or used twice.
         """
@@ -76,7 +78,9 @@ class SplitSpec:
             advice = did_you_mean(unknown, known) or "rename only its source group and its target groups"
             raise InvalidInput(f"{named('group', unknown)} not found in the split: {advice}")
         targets = tuple(replace(target, group=names.get(target.group, target.group)) for target in self.targets)
-        return replace(self, source=names.get(self.source, self.source), targets=targets)
+        keeps_name = self.source in {target.group for target in self.targets}  # on another cluster
+        source = self.source if keeps_name else names.get(self.source, self.source)
+        return replace(self, source=source, targets=targets)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,6 +67,7 @@ TRANSLATED = st.builds(
     number=INT32,
     copy=st.none() | TOPIC,
     offset=INT64,
+    committed=st.none() | INT64,
     place=PLACE,
     mirrored_to=st.none() | INT64,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -123,16 +124,15 @@ def test_the_source_group_may_have_moved_on_while_places_were_looked_for(move):
     """A commit between both readings of the source is found before the write."""
     move.commit(30, 10)
     move.copy(0, 50)
-    read = InMemoryRecords.read
+    read, later = InMemoryRecords.read, iter(range(31, 50))
 
     class Late(InMemoryRecords):
         def read(self, spans, *, committed_only):
-            move.commit(31, 10)
+            move.commit(next(later), 10)
             return read(self, spans, committed_only=committed_only)
 
     move.mirror = move.mirror._replace(source=Side(move.source, Late(move.source)))
-    assert move.verdict("not moved")[0] is Verdict.REFUSE
-    move.commit(30, 10)
+    assert move.verdict("not moved")[0] is Verdict.PENDING  # the plan is made again after the stop
     with pytest.raises(Refused, match="not moved: 1 committed offset moved"):
         move.migrate()
     assert move.there() == {}
@@ -251,3 +251,98 @@ def test_a_place_among_identical_records_is_accepted_at_its_price(move):
     assert move.verdict("places", accepted)[0] is Verdict.WARN
     move.migrate(accepted)
     assert move.there()[0] in (51, 52)
+
+
+def test_an_offset_below_the_log_start_is_raised_by_option(move):
+    """The group starts at the place of the log start; its own offset, which is lower, has not moved."""
+    move.commit(10, 10)
+    move.copy(0, 50)
+    move.source.delete_records("orders", 0, 20)
+    assert move.verdict("in range")[0] is Verdict.REFUSE
+    raised = WriteOptions(settle=0, guard=0, out_of_range="earliest")
+    move.migrate(raised)
+    assert move.there() == {0: 20, 1: 10}
+    move.migrate(raised)
+
+
+def test_a_partition_that_retention_has_emptied(move):
+    """Nothing is left to read on the source, so the group starts at the end of the copy."""
+    move.commit(50, 10)
+    move.copy(0, 50)
+    move.source.delete_records("orders", 0, 50)
+    move.migrate()
+    assert move.there() == {0: 50, 1: 10}
+
+
+def test_a_copy_that_loses_its_leader_has_no_place(move, monkeypatch):
+    """If it is not found where to read the copy, its end is not taken for the place."""
+    move.commit(0, 0)
+    move.copy(0, 50)
+    monkeypatch.setattr(move.target, "offsets_at", lambda timestamps: {})
+    verdict, reason = move.verdict("places")
+    assert (verdict, "has no leader on the target" in reason) == (Verdict.REFUSE, True)
+
+
+def test_an_old_offset_on_the_target_where_nothing_is_handed_over(move):
+    """The target group would start there, so it is a refusal, as on one cluster."""
+    move.commit(30)
+    move.copy(0, 50)
+    move.target.commit("g", TopicPartition("eu.orders", 1), 7)
+    verdict, reason = move.verdict("existing offsets", WriteOptions(settle=0, guard=0, uncommitted="leave"))
+    assert (verdict, "and stays there" in reason) == (Verdict.REFUSE, True)
+
+
+def test_the_way_back_needs_a_run_directory_of_its_own(move):
+    """With that of the first move, the record is of another migration; nothing is said of groups that have started."""
+    move.commit(30, 10)
+    move.copy(0, 50)
+    move.migrate()
+    move.source.create_topic("us.eu.orders", 2)
+    names = TopicNames((Rename("eu.orders=us.eu.orders"),))
+    back = Mirror(move.mirror.target, move.mirror.source, names)
+    wanted = move.wanted(OPTIONS, mirror=back)
+    spec = SplitSpec(source="g", targets=(SplitTarget(group="g", topics=(TopicPattern("eu.orders"),)),))
+    wanted = replace(wanted, file=replace(wanted.file, spec=spec))
+    for number in range(2):
+        copied = move.target.records(TopicPartition("eu.orders", number), range(50), committed_only=False)
+        move.source.append_copies("us.eu.orders", number, copied)
+    with pytest.raises(UsageError, match="receipt of another migration"):
+        migrate(Clients(move.source, move.source), wanted, move.clock, Silent())
+
+
+def test_the_wait_for_the_mirror_ends_when_a_check_refuses(move):
+    """If the source group commits while the mirror is behind, the applications need not stay stopped any longer."""
+    move.commit(30, 10)
+    move.copy(0, 20)
+    move.clock = FakeClock(lambda: move.commit(31, 10))
+    began = move.clock.monotonic()
+    with pytest.raises(Refused, match="not moved"):
+        move.migrate()
+    assert move.clock.monotonic() - began < 5
+
+
+def test_a_place_that_is_lost_is_named_also_with_an_approved_plan(move):
+    """The reason is that of the check, and not that the plan differs."""
+    move.commit(30, 10)
+    move.copy(0, 50)
+    plan = move.plan()
+    move.target.delete_records("eu.orders", 0, 45)
+    with pytest.raises(Refused, match="orders-0 at 30 is gone"):
+        move.migrate(approved=("plan.json", plan))
+
+
+def test_a_group_that_keeps_its_name_is_renamed_on_the_target_only():
+    """So a move is rehearsed with another group on the target."""
+    spec = SplitSpec(source="g", targets=(SplitTarget(group="g", topics=(TopicPattern("orders"),)),))
+    renamed = spec.renamed({"g": "rehearsal"})
+    assert (renamed.source, renamed.targets[0].group) == ("g", "rehearsal")
+
+
+def test_two_topics_with_one_copy(move):
+    """A copy of two topics would have the records of both."""
+    move.source.create_topic("eu.orders", 2)
+    move.commit(30, 10)
+    move.copy(0, 50)
+    assert move.mirror.names.of(["orders"], ["eu.orders"]) == {"orders": "eu.orders"}
+    with pytest.raises(InvalidInput, match=r"have one copy, 'eu\.orders'"):
+        move.mirror.names.of(["orders", "eu.orders"], ["eu.orders"])

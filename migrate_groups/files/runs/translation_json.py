@@ -26,7 +26,8 @@ class SourceJson(Strict, frozen=True):
 class TranslatedJson(Strict, frozen=True):
     """An offset on the source cluster, and its place in the mirror's copy of the partition.
 
-    topic, source_offset: on the source cluster. target_topic: the copy on the target cluster; null: there is none.
+    topic, source_offset: where the group starts on the source cluster. committed_offset: its committed offset there;
+    null: it has none. target_topic: the copy on the target cluster; null: there is none.
     place: where the group starts in the copy, or the lowest of several places; null: there is none. reread_at_most: how
     many records the group reads again at most from there. method: how the place was looked for. fingerprint_before,
     fingerprint_after: those of the source's last record before the offset and of its first one at or after it, as 32
@@ -38,6 +39,7 @@ class TranslatedJson(Strict, frozen=True):
     topic: Topic
     partition: Int32
     source_offset: Int64
+    committed_offset: Int64 | None
     target_topic: Topic | None
     status: Status
     place: Int64 | None
@@ -74,6 +76,7 @@ def _line(each: Translated) -> TranslatedJson:
         topic=each.source.topic,
         partition=each.source.partition,
         source_offset=each.offset,
+        committed_offset=each.committed,
         target_topic=each.target.topic if each.target else None,
         status=place.status,
         place=place.offset,
@@ -92,6 +95,7 @@ def _value(found: TranslatedJson) -> Translated:
     return Translated(
         source=TopicPartition(found.topic, found.partition),
         offset=found.source_offset,
+        committed=found.committed_offset,
         target=TopicPartition(found.target_topic, found.partition) if found.target_topic else None,
         place=Place(
             status=found.status,

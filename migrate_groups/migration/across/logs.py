@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from typing import NamedTuple
 
 from migrate_groups.migration.ports import Side
@@ -35,6 +35,8 @@ class Logs:
         self.copy_ends = target.groups.last_stable_offsets(copies)
         self.copy_ranges = target.groups.log_ranges(copies)
         self.ranges = source.groups.log_ranges(partitions)
+        # Copies that `copies` could not look into, because they have no leader now.
+        self.unanswered: Set[TopicPartition] = frozenset()
         self._compacted = (
             source.groups.compacted_topics({each.topic for each in partitions}),
             target.groups.compacted_topics({each.topic for each in copies}),
@@ -75,7 +77,7 @@ class Logs:
         timestamp, also if the timestamps are out of order.
 
         parts: the source's records, by their copy. offsets: a copy is also read from this offset, if it is lower. most:
-        a copy is left out if more offsets than these would be read.
+        a copy is left out if more offsets than these would be read, or if it is in ``unanswered`` after this call.
         """
         parts = [*parts]
         starts = {copy: [self.copy_ends[copy]] for copy, _ in parts}
@@ -83,12 +85,19 @@ class Logs:
         for copy, part in parts:
             if part.timestamps:
                 timestamps[copy] = min([*part.timestamps, timestamps.get(copy, part.timestamps[0])])
-        for copy, record in self._target.groups.offsets_at(timestamps).items():
+        timed = {copy: timestamp for copy, timestamp in timestamps.items() if timestamp >= 0}
+        found = self._target.groups.offsets_at(timed)
+        self.unanswered = timed.keys() - found.keys()
+        for copy in timestamps.keys() - timed.keys():  # records without a timestamp, of old message formats
+            starts[copy].append(self.copy_ranges[copy].start)
+        for copy, record in found.items():
             if record is not None:
                 starts[copy].append(record.offset)
         for copy, offset in offsets:
             starts[copy].append(max(offset, self.copy_ranges[copy].start))
-        spans = {copy: range(min(of), self.copy_ends[copy]) for copy, of in starts.items()}
+        spans = {
+            copy: range(min(of), self.copy_ends[copy]) for copy, of in starts.items() if copy not in self.unanswered
+        }
         read = self._target.records.read(_short(spans, most), committed_only=True)
         return {copy: self._copy(copy, records, spans[copy].start) for copy, records in read.items()}
 

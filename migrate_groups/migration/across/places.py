@@ -11,7 +11,7 @@ from typing import NamedTuple
 from migrate_groups.migration.across.logs import Logs
 from migrate_groups.migration.ports import Side
 from migrate_groups.mirrors.names import TopicNames
-from migrate_groups.mirrors.place import Place, Status, find_place
+from migrate_groups.mirrors.place import Counts, Place, Status, find_place
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.text import counted
@@ -130,9 +130,20 @@ class _Finder:
         elif each.committed < source.start:
             lost = counted(source.start - each.committed, "offset")
             return Place(status=Status.GONE, reason=f"the source's log starts {lost} later")
+        elif each.committed == source.start == source.end > 0:
+            return self._end_of_copy(each.copy, each.there)
         else:
             return _Wanted(each, each.source, each.committed, each.copy)
         return Place(status=Status.UNDETERMINED, reason=reason)
+
+    def _end_of_copy(self, copy: TopicPartition, there: int | None) -> Place:
+        """Return the place of a partition that the source's retention has emptied: the end of the copy.
+
+        The end was read before the source was seen to be empty, so no record that the group has not read is below it.
+        """
+        end = self._logs.copy_ends[copy]
+        counts = Counts() if there is None else Counts(again=max(0, end - there), skipped=0)
+        return Place(status=Status.EXACT, offset=end, counts=counts)
 
     def _parts(self, left: Sequence[_Wanted], window: int) -> Iterator[Sequence[_Wanted]]:
         """Yield the partitions in parts. The records of one part are read at once.
@@ -165,7 +176,9 @@ class _Finder:
         found = {}
         for each in left:
             of_source, copy = windows.get(each.source), copied.get(each.copy)
-            if of_source is None or copy is None:
+            if each.copy in self._logs.unanswered:
+                found[each] = _undetermined("the partition has no leader on the target")
+            elif of_source is None or copy is None:
                 where = "source" if of_source is None else "target"
                 found[each] = _undetermined(
                     f"more than {self._most:,} offsets to read on the {where}: pass a higher --max-records"

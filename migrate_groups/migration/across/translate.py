@@ -10,16 +10,18 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.translation import Translated, Translation
 
 
-def translate(mirror: Mirror, group: str, offsets: Mapping[TopicPartition, int]) -> Translation:
+def translate(mirror: Mirror, group: str, starts: Mapping[TopicPartition, tuple[int, int | None]]) -> Translation:
     """Return the place of each offset in the copy of its partition, and how well it is known.
 
-    group: the source group. offsets: where it starts on the source cluster, by partition there.
+    group: the source group. starts: where it starts on the source cluster, and its committed offset there (None: it has
+    none), by partition.
 
     Raises `InvalidInput` if a topic has several possible names on the target cluster; and the errors of `find_places`.
     """
-    copy_of = copies(offsets.keys(), mirror.target.groups.describe_topics(None), mirror.names)
+    copy_of = copies(starts.keys(), mirror.target.groups.describe_topics(None), mirror.names)
     wanted = {
-        partition: MirroredPartition(partition, offset, copy_of.get(partition)) for partition, offset in offsets.items()
+        partition: MirroredPartition(partition, start, copy_of.get(partition))
+        for partition, (start, _) in starts.items()
     }
     found = find_places(mirror.source, mirror.target, wanted.values(), mirror.most_records)
     return Translation(
@@ -28,7 +30,8 @@ def translate(mirror: Mirror, group: str, offsets: Mapping[TopicPartition, int])
         partitions=tuple(
             Translated(
                 source=partition,
-                offset=offsets[partition],
+                offset=starts[partition][0],
+                committed=starts[partition][1],
                 target=each.copy,
                 place=found[each].place,
                 mirrored_to=found[each].mirrored_to,

@@ -148,7 +148,9 @@ def prepare(
         checks = (*checks, check)
     if spec.stay and not clusters.elsewhere:
         checks = (*checks, way_back(spec.source, wanted, reading.observed.topics, options))
-    planned = replace(planned, plan=replace(planned.plan, checks=checks))
+    plan = replace(planned.plan, checks=checks)
+    # While places are looked for, a running group commits, or stops; the final plan reads it anew.
+    planned = replace(planned, plan=plan.provisional(("not moved", "vanished")) if clusters.elsewhere else plan)
     return Prepared(knowledge=knowledge, wanted=wanted, planned=planned, reading=reading, cluster_facts=cluster_facts)
 
 
@@ -224,10 +226,10 @@ class CutOver:
         )
         began = self._clock.monotonic()
         planned = plan()
-        if planned.late and self._wait:
+        if _waits(planned) and self._wait:
             most = span_in_words(timedelta(seconds=self._wait))
             self._events.said(f"waiting up to {most} for the mirror: {_behind(planned.late)}")
-        while planned.late and (left := began + self._wait - self._clock.monotonic()) > 0:
+        while _waits(planned) and (left := began + self._wait - self._clock.monotonic()) > 0:
             self._clock.sleep(min(_MIRROR_POLL_SECONDS, left))
             planned = plan()
         return planned
@@ -280,6 +282,11 @@ class CutOver:
             if self._last.seen(look):
                 self._keep_baseline(replace(self._shown.reading, observed=look, taken_at=self._clock.now()).rows())
         self._events.still_running(reasons, looks, seconds)
+
+
+def _waits(planned: Planned) -> bool:
+    """Return whether all that a plan lacks is the mirror."""
+    return bool(planned.late) and not planned.plan.refusals(at_the_write=False)
 
 
 def _behind(late: Sequence[Translated]) -> str:

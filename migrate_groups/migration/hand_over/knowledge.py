@@ -88,8 +88,10 @@ class Knowledge:
         The result is the origin, a committed offset of the source group that has expired, and an offset to start at. At
         least one of the two offsets is None. Both are None if nothing is known about the partition.
         """
-        if (translation := self._translation) is not None and (offset := translation.offset_of(partition)) is not None:
-            return Origin.RESTORED, CommittedOffset(offset=offset), None
+        if (translation := self._translation) is not None and (known := translation.of(partition)) is not None:
+            if known.committed is None:
+                return Origin.ADDED, None, known.offset
+            return Origin.RESTORED, CommittedOffset(offset=known.committed), None
         earlier = self._earlier.get((group, *partition))
         if earlier is not None and earlier.after is not None:
             if earlier.source_committed is not None:  # the source offset has expired since

@@ -27,10 +27,11 @@ from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.result import WriteResult, result_of
 from migrate_groups.model.fence import Fence
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.planning.checks.mirror import PLACES
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import intent_differences
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.plan import Plan, Verdict
 from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
@@ -164,10 +165,16 @@ def _prepared(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clo
     baseline = wanted.run.load_baseline(spec.source)
     with events.working(f"reading group {spec.source}", not_known):
         prepared = prepare(clusters, spec, wanted.options, clock, file.receipt, baseline, hold=wanted.hold)
-    _check_approved(wanted.approved, prepared.plan, file.receipt)
-    refuse_other_run(file, prepared.plan)
+    if not _lacks_places(prepared.plan):
+        _check_approved(wanted.approved, prepared.plan, file.receipt)
+        refuse_other_run(file, prepared.plan)
     events.stop_planned(_planned_stop(prepared, wanted))
     return prepared
+
+
+def _lacks_places(plan: Plan) -> bool:
+    """Return whether a plan is refused because it lacks partitions whose place in the copy is not known."""
+    return any(check.name == PLACES and check.verdict is Verdict.REFUSE for check in plan.checks)
 
 
 def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import structs
 
 from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.across.places import copies
 from migrate_groups.migration.across.translate import translate
 from migrate_groups.migration.hand_over.clusters import Planned
 from migrate_groups.migration.ports import GroupReader
@@ -67,8 +68,10 @@ class TwoClusters:
         here = survey(for_one_phase(self.source), own, None, reading)
         decisions = decide(own, here, options)
         starts = _starts(decisions)
-        translation = translate(self.mirror, group, {each: start.offset for each, start in starts.items()})
-        here = _read_again(self.source, here)
+        stopped = {each.topic_partition: each.committed.offset for each in own if each.committed is not None}
+        asked = {partition: (start.offset, stopped.get(partition)) for partition, start in starts.items()}
+        translation = translate(self.mirror, group, asked)
+        here = _read_again(self.source, here, starts)
         written = self._written(wanted, starts, translation, options)
         there = survey(for_one_phase(self.target), written)
         chosen = decide(written, there, options)
@@ -112,7 +115,7 @@ class TwoClusters:
                 start = ends[each.target].end
             if start is not None:
                 found[each.source] = each.target, start
-        return [
+        placed = [
             Wanted(
                 group=each.group,
                 source_group=None,
@@ -127,13 +130,36 @@ class TwoClusters:
             if each.topic_partition in found
             for copy, start in [found[each.topic_partition]]
         ]
+        return placed + self._without_start([each for each in wanted if each.topic_partition not in starts])
+
+    def _without_start(self, wanted: Sequence[Wanted]) -> list[Wanted]:
+        """Return the copies of partitions for which no offset is written, so that existing offsets there are judged."""
+        copy_of = copies(
+            {each.topic_partition for each in wanted}, self.target.describe_topics(None), self.mirror.names
+        )
+        return [
+            Wanted(
+                group=each.group,
+                source_group=None,
+                topic=copy.topic,
+                partition=copy.partition,
+                committed=None,
+                origin=Origin.UNCOMMITTED,
+            )
+            for each in wanted
+            if (copy := copy_of.get(each.topic_partition)) is not None
+        ]
 
 
 def _starts(decisions: Sequence[Decision]) -> Mapping[TopicPartition, CommittedOffset]:
     return {each.wanted.topic_partition: each.after for each in decisions if each.after is not None}
 
 
-def _read_again(reader: GroupReader, facts: Survey) -> Survey:
-    """Return the facts with the groups and their committed offsets as they are now."""
-    partitions = {group: [*committed] for group, committed in facts.committed.items()}
-    return replace(facts, groups=reader.describe_groups([*facts.groups]), committed=read_committed(reader, partitions))
+def _read_again(reader: GroupReader, facts: Survey, partitions: Collection[TopicPartition]) -> Survey:
+    """Return the facts with the source group, and its committed offsets of these partitions, as they are now.
+
+    Its offsets on topics that stay are not read again, because transactional commits on them may be pending.
+    """
+    now = read_committed(reader, dict.fromkeys(facts.groups, partitions))
+    committed = {group: {**facts.committed[group], **now[group]} for group in facts.groups}
+    return replace(facts, groups=reader.describe_groups([*facts.groups]), committed=committed)
