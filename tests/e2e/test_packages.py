@@ -110,7 +110,7 @@ def test_the_metadata_of_the_wheel(packages):
 def test_the_sdist_has_the_tests_and_builds_the_same_wheel(packages, tmp_path):
     """The sdist has what the checkout has of sources, tests and docs, and the wheel from it is the published one."""
     with tarfile.open(packages.sdist) as opened:
-        opened.extractall(tmp_path, filter="data")
+        opened.extractall(tmp_path)  # noqa: S202  our own; before Python 3.11.4 there is no filter
     [source] = tmp_path.iterdir()
     there = {str(path.relative_to(source)) for path in source.rglob("*") if path.is_file()}
     assert sources("migrate_groups", "tests", "scripts", "docs") <= there

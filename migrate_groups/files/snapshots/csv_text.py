@@ -159,7 +159,9 @@ def _scan(data: bytes, name: str) -> Iterator[tuple[int, list[str]]]:
             yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        raise InvalidInput(f"{name}, line {line}: not CSV: {error}") from error
+        # Python before 3.11.4 finds a quote that is not closed here; later versions leave it to `misquoted`.
+        reason = MISQUOTED if str(error) == "unexpected end of data" else f"not CSV: {error}"
+        raise InvalidInput(f"{name}, line {line}: {reason}") from error
 
 
 def _rows_after(data: bytes, name: str, *, has_header: bool) -> bool:
