@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import closing
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -89,6 +91,31 @@ def consumer(bootstrap_servers: str, group: str, topic: str) -> KafkaConsumer:
     return made
 
 
+@contextmanager
+def each_in_a_thread(consumers: Sequence[KafkaConsumer], received: list[dict[str, str]]) -> Iterator[None]:
+    """Poll each consumer in a thread of its own, as an application does; add what it has committed to ``received``."""
+    stop = threading.Event()
+
+    def consume(each: KafkaConsumer) -> None:
+        with closing(each):
+            while not stop.is_set():
+                polled = each.poll(timeout_ms=200)
+                try:
+                    each.commit()
+                except RebalanceInProgressError:
+                    continue  # its partitions are revoked, and these records come again
+                received.extend(json.loads(record.value) for records in polled.values() for record in records)
+
+    with ThreadPoolExecutor(len(consumers)) as threads:
+        ended = [threads.submit(consume, each) for each in consumers]
+        try:
+            yield
+        finally:
+            stop.set()
+        for each in ended:
+            each.result()
+
+
 def test_consumers_get_orders_since_a_local_time(cli, world, shop):
     """Two consumers get each order since the time once; a partition without such an order starts at its next one."""
     sells, topic, since = shop
@@ -99,26 +126,13 @@ def test_consumers_get_orders_since_a_local_time(cli, world, shop):
     assert cli("export", "offsets.csv", "-o", "-").stdout == f"{topic},0,20\n{topic},1,20\n"
     cli("apply", "offsets.csv", "--to-group", group, *NOW, "--yes")
     received: list[dict[str, str]] = []
-    with (
-        closing(consumer(world.bootstrap_servers, group, topic)) as first,
-        closing(consumer(world.bootstrap_servers, group, topic)) as second,
-    ):
-
-        def poll(condition: Callable[[], bool]) -> bool:
-            for each in (first, second):
-                polled = each.poll(timeout_ms=50)
-                try:
-                    each.commit()
-                except RebalanceInProgressError:
-                    continue  # its partitions are revoked, and these records come again
-                received.extend(json.loads(record.value) for records in polled.values() for record in records)
-            return condition()
-
-        until(lambda: poll(lambda: bool(first.assignment() and second.assignment())))
-        assert first.assignment() | second.assignment() == {(topic, 0), (topic, 1)}
-        until(lambda: poll(lambda: len(received) >= len(since)))
+    consumers = [consumer(world.bootstrap_servers, group, topic) for _ in range(2)]
+    with each_in_a_thread(consumers, received):
+        until(lambda: all(each.assignment() for each in consumers))
+        assert set().union(*(each.assignment() for each in consumers)) == {(topic, 0), (topic, 1)}
+        until(lambda: len(received) >= len(since))
         later = sells.sell(1, SINCE + timedelta(days=1))
-        until(lambda: poll(lambda: len(received) > len(since)))
+        until(lambda: len(received) > len(since))
     assert sorted(each["id"] for each in received) == sorted([*since, later])
     assert min(each["placed"] for each in received) == SINCE.isoformat()
     assert world.committed(group) == {TopicPartition(topic, 0): 40, TopicPartition(topic, 1): 21}
