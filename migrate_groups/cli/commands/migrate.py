@@ -137,11 +137,11 @@ def migrate(
         hold=hold,
         approved=_approved(approved),
     )
-    here = target.connection(connection) if target.is_named else connection
+    written_to = target.connection(connection) if target.is_named else connection
     launch = None if on_start is None else OnStart(on_start, wanted.run.folder)
     person = Person(yes=yes, output_format=output_format, plan_out=plan_out, force=force, on_start=launch)
     if dry_run:
-        with target.mirror_if_named(connection) as mirror, here.open_reader() as reader:
+        with target.mirror_if_named(connection) as mirror, written_to.open_reader() as reader:
             prepared = plan_migration(reader, replace(wanted, mirror=mirror), SystemClock(), person)
         if prepared is None:
             person.show_receipt(receipt_json.load(wanted.run.receipt))
@@ -155,7 +155,7 @@ def migrate(
         return
     person.check_can_be_asked()
     try:
-        with target.mirror_if_named(connection) as mirror, here.open_writer() as clients:
+        with target.mirror_if_named(connection) as mirror, written_to.open_writer() as clients:
             outcome = hand_over(clients, replace(wanted, mirror=mirror), SystemClock(), person)
     except MigrateGroupsError:
         if launch and (failure := launch.wait()):

@@ -16,7 +16,6 @@ from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.survey import ClusterFacts
-from migrate_groups.planning.translation import Translated
 from migrate_groups.planning.wanted import Wanted
 
 
@@ -24,14 +23,12 @@ from migrate_groups.planning.wanted import Wanted
 class Planned:
     """A plan, with the partitions that target groups are to get, as they are named on the target cluster.
 
-    written: the partitions with their offsets there. bounds: their log ranges. late: the partitions whose records the
-    mirror has not delivered up to the offset; empty on one cluster.
+    written: the partitions with their offsets there. bounds: their log ranges.
     """
 
     plan: Plan
     written: Sequence[Wanted]
     bounds: Mapping[TopicPartition, LogRange]
-    late: Sequence[Translated] = ()
 
 
 class Clusters(Protocol):

@@ -18,6 +18,7 @@ from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import ObservedGroup, Reading, TopicsToRead, check_visible, read_group
 from migrate_groups.migration.stop import Wait, prove_stopped
+from migrate_groups.mirrors.place import Status
 from migrate_groups.model.permissions import Resource, ResourceType
 from migrate_groups.planning.checks.hold import can_be_held
 from migrate_groups.planning.checks.permission import of_hand_over
@@ -226,10 +227,10 @@ class CutOver:
         )
         began = self._clock.monotonic()
         planned = plan()
-        if _waits(planned) and self._wait:
+        if self._wait and (late := _late(planned.plan)):
             most = span_in_words(timedelta(seconds=self._wait))
-            self._events.said(f"waiting up to {most} for the mirror: {_behind(planned.late)}")
-        while _waits(planned) and (left := began + self._wait - self._clock.monotonic()) > 0:
+            self._events.said(f"waiting up to {most} for the mirror: {_behind(late)}")
+        while _late(planned.plan) and (left := began + self._wait - self._clock.monotonic()) > 0:
             self._clock.sleep(min(_MIRROR_POLL_SECONDS, left))
             planned = plan()
         return planned
@@ -284,9 +285,11 @@ class CutOver:
         self._events.still_running(reasons, looks, seconds)
 
 
-def _waits(planned: Planned) -> bool:
-    """Return whether all that a plan lacks is the mirror."""
-    return bool(planned.late) and not planned.plan.refusals(at_the_write=False)
+def _late(plan: Plan) -> list[Translated]:
+    """Return the partitions that the mirror has not delivered up to the offset; none if a check refuses anyway."""
+    if plan.translation is None or plan.refusals(at_the_write=False):
+        return []
+    return [*plan.translation.with_status(Status.NOT_MIRRORED)]
 
 
 def _behind(late: Sequence[Translated]) -> str:

@@ -87,8 +87,7 @@ class TwoClusters:
             topic_ids={name: topic.topic_id for name, topic in there.topics.items() if topic.topic_id},
             translation=translation,
         )
-        late = tuple(translation.with_status(Status.NOT_MIRRORED))
-        return Planned(plan=plan, written=written, bounds=there.bounds, late=late)
+        return Planned(plan=plan, written=written, bounds=there.bounds)
 
     def _written(
         self,
