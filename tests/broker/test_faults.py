@@ -250,7 +250,7 @@ def test_rerun_after_a_random_fault(brokers, tmp_path, fault):
     """After a seeded fault the receipt is correct, and a re-run completes it: each record is processed once."""
     done = campaign.run(SEEDS[fault], brokers, tmp_path)
     assert done.fault == fault
-    assert done.halted
+    assert done.halted, done.said
     assert done.problems == []
     assert done.records > 0
 

@@ -117,6 +117,8 @@ class _Migration:
         self.brokers.flush()
         self.positions = {each: self.chance.randint(0, self.produced[each]) for each in self.partitions}
         self.brokers.commit(self.source, self.positions)
+        # The coordinators answer now, so that the run's fault is the first that the command meets.
+        self.target_offsets()
         settle, guard = self.chance.choice((0, 0, 300)), self.chance.choice((0, 0, 1))
         (self.folder / "split.toml").write_text(
             f'source = "{self.source}"\n'

@@ -57,8 +57,8 @@ class ThreeBrokers:
 
     def _client(self, **settings: object) -> dict[str, object]:
         # Failed connections are expected here, and librdkafka would log each of them.
-        settings |= {"bootstrap.servers": self.bootstrap_servers, "log_level": 0, "reconnect.backoff.max.ms": 500}
-        return settings
+        usual = {"bootstrap.servers": self.bootstrap_servers, "log_level": 0, "reconnect.backoff.max.ms": 500}
+        return usual | settings
 
     def new_producer(self) -> Producer:
         return Producer(self._client(acks="all", **{"enable.idempotence": True, "linger.ms": 0}))
@@ -77,7 +77,7 @@ class ThreeBrokers:
         config = {"min.insync.replicas": str(max(1, len(brokers) - 1)), **config}
         new = NewTopic(topic, partitions, replica_assignment=assignment, config=config)
         persistently(lambda: self._admin.create_topics([new])[topic].result(_SECONDS))
-        until(lambda: self._led(topic), seconds=_SECONDS)
+        until(lambda: all(self._led(topic, by=node) for node in self.sandbox.nodes), seconds=_SECONDS)
         self._sizes[topic] = partitions
         return topic
 
@@ -87,8 +87,10 @@ class ThreeBrokers:
         leader: int = described.topics[partition.topic].partitions[partition.partition].leader
         return leader
 
-    def _led(self, topic: str) -> bool:
-        described = self._admin.list_topics(topic, timeout=_SECONDS).topics[topic]
+    def _led(self, topic: str, *, by: Node) -> bool:
+        """Return whether the broker ``by`` names a leader for each partition: a broker can lag behind the controller."""
+        asked = AdminClient(self._client(**{"bootstrap.servers": by.bootstrap_servers}))
+        described = asked.list_topics(topic, timeout=_SECONDS).topics[topic]
         return bool(described.partitions) and all(each.leader >= 0 for each in described.partitions.values())
 
     def delete_topics(self, topics: Collection[str]) -> None:
