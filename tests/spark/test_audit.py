@@ -18,6 +18,7 @@ from migrate_groups.spark.offsets_topic.audit import (
     group_deletions,
     hand_over,
     late_commits,
+    places,
 )
 from migrate_groups.spark.offsets_topic.chains import chains
 from migrate_groups.spark.offsets_topic.evidence import REASONS, evidence, reasons
@@ -70,7 +71,7 @@ class Tables:
         given, groups, ranges = [], [], []
         for number, case in enumerate(cases):
             old, new = f"old-{number}", f"new-{number}"
-            given.append((old, new, "t", 0, 10, case.before, case.written, list(case.ours), case.topic_id, number))
+            given.append((old, "t", new, "t", 0, 10, case.before, case.written, list(case.ours), case.topic_id, number))
             groups += [(old, number, case.old_fence, False), (new, number, FENCE, True)]
             ranges.append((number, FENCE, FENCE + len(case.records), case.held_back))
             for offset, content in enumerate(case.records, start=FENCE):
@@ -281,7 +282,11 @@ def test_verdicts_of_a_source_group(spark: SparkSession) -> None:
         ("old-13", 102, 3, -7, True),
         ("old-2", 101, 12, 2, False),
     ]
-    gone = deletions(tables.records, tables.given).orderBy("group", "log_offset").collect()
+    gone = (
+        deletions(tables.records, places(tables.given, of_sources=True, of_targets=True))
+        .orderBy("group", "log_offset")
+        .collect()
+    )
     assert [(row.group, row.topic, row.partition) for row in gone] == [
         ("old-10", None, None),
         ("old-4", "t", 0),
