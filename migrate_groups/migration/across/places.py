@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from migrate_groups.migration.across.logs import Logs
 from migrate_groups.migration.ports import Side
+from migrate_groups.mirrors.find_place import find_place
 from migrate_groups.mirrors.names import TopicNames
-from migrate_groups.mirrors.place import Counts, Place, Status, find_place
+from migrate_groups.mirrors.place import Counts, Place, Status
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.text import counted
