@@ -47,9 +47,7 @@ class Move:
         """Copy the records of each partition from index ``first`` to ``last``."""
         for partition in range(PARTITIONS):
             found = records(self.source.bootstrap_servers, self.topic, partition)
-            write(
-                self.target.bootstrap_servers, self.topic, partition, found[first:last], lambda message: message.value()
-            )
+            write(self.target.bootstrap_servers, self.topic, found[first:last])
 
     def commit(self, *offsets: int) -> None:
         """Commit an offset in each partition on the source."""
