@@ -6,14 +6,19 @@ import csv
 import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import tenacity
 
+from migrate_groups.sandbox.broker import start_sandbox
+from migrate_groups.sandbox.jars import KafkaJars
+from migrate_groups.sandbox.java import Java
 from migrate_groups.text import counted
-from tests.support.broker_world import broker_world, until
+from tests.support.broker_world import broker_world, until, wait_for_coordinators
 from tests.support.cli import CliHere
 from tests.support.conformance import Row, Shop, make_topics, rows
 from tests.support.kafka_tool import KafkaTool
@@ -52,11 +57,44 @@ class Result(NamedTuple):
     printed: str
 
 
+class Stage(NamedTuple):
+    """A Kafka for cases: its address, its topics by their names on the page, and Kafka's tool."""
+
+    servers: str
+    topics: Mapping[str, str]
+    tool: KafkaTool
+
+
 @pytest.fixture(scope="module")
-def topics(bootstrap_servers: str) -> dict[str, str]:
-    """The topics of the page, by their names there."""
+def shared(bootstrap_servers: str, kafka_tool: KafkaTool) -> Stage:
+    """The shared Kafka, for cases of their own groups."""
     with broker_world(bootstrap_servers) as world:
-        return make_topics(world)
+        return Stage(bootstrap_servers, make_topics(world), kafka_tool)
+
+
+@pytest.fixture(scope="module")
+def alone(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A Kafka without other tests' groups, for cases of all groups."""
+    with start_sandbox(kafka_jars, java=java) as sandbox, KafkaTool(sandbox, tmp_path_factory.mktemp("tool")) as tool:
+        wait_for_coordinators(sandbox.bootstrap_servers)
+        with broker_world(sandbox.bootstrap_servers) as world:
+            yield Stage(sandbox.bootstrap_servers, make_topics(world), tool)
+
+
+@pytest.fixture(
+    params=[pytest.param(row, id=row.case, marks=[] if row.case in IN_SHORT else pytest.mark.long) for row in ROWS]
+)
+def row(request: pytest.FixtureRequest) -> Row:
+    """A row of the page."""
+    found: Row = request.param
+    return found
+
+
+@pytest.fixture
+def stage(request: pytest.FixtureRequest, row: Row) -> Stage:
+    """The Kafka for a row."""
+    found: Stage = request.getfixturevalue("alone" if "--all-groups" in row.kafkas[0] else "shared")
+    return found
 
 
 def lines_of(groups: Sequence[str], printed: str) -> list[list[str]]:
@@ -139,23 +177,22 @@ def run_ours(row: Row, shop: Shop, cli: CliHere) -> Result:
     return Result(f"{code}: {shown}", lines, printed)
 
 
-@pytest.mark.parametrize(
-    "row", [pytest.param(row, id=row.case, marks=[] if row.case in IN_SHORT else pytest.mark.long) for row in ROWS]
-)
-def test_case(row, world, topics, kafka_tool, bootstrap_servers, tmp_path):
+def test_case(row, stage, tmp_path):
     """Both tools do in this case what the page says, and their results are the same if it says so."""
-    cli = CliHere(tmp_path, bootstrap_servers)
-    shop = Shop(world, topics, row)
     results: list[Result] = []
 
     def look() -> bool:
         """Run both commands; those that only look may come while the members of a group rebalance."""
         shop.poll()
-        results[:] = [run_kafkas(row, shop, kafka_tool, tmp_path)]
-        results.append(run_ours(row, shop if row.reads else Shop(world, topics, row), cli))
+        results[:] = [run_kafkas(row, shop, stage.tool, tmp_path)]
+        our_shop = shop if row.reads else Shop(world, stage.topics, row)
+        results.append(run_ours(row, our_shop, CliHere(tmp_path, stage.servers)))
         return not row.reads or [each.shown for each in results] == [row.kafkas_result, row.our_result]
 
-    until(look)
+    with broker_world(stage.servers) as world:
+        shop = Shop(world, stage.topics, row)
+        with suppress(tenacity.RetryError):
+            until(look)
     kafkas, ours = results
     assert (kafkas.shown, ours.shown) == (row.kafkas_result, row.our_result), kafkas.printed + ours.printed
     assert (kafkas.shown == ours.shown) == (row.verdict == "same")

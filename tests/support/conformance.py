@@ -21,8 +21,24 @@ _COMMITTED = {("orders", 0): 4, ("orders", 1): 5, ("clicks", 0): 6}
 _FILES = {
     "one.csv": "orders,0,1\norders,1,2\nclicks,0,7\n",
     "both.csv": "shop,orders,0,1\nshop,orders,1,2\nother,orders,0,3\n",
+    "outside.csv": "orders,0,99\norders,1,2\nclicks,0,1\n",
+    "cut.csv": "orders,0,1\norders,1\n",
+    "unended.csv": "orders,0,1\norders,1,2",
+    "twice.csv": "orders,0,1\norders,0,2\n",
+    "negative.csv": "orders,0,-1\norders,1,2\n",
+    "unknown.csv": "nowhere,0,1\norders,1,2\n",
+    "windows.csv": "orders,0,1\r\norders,1,2\r\n",
+    "spaces.csv": "orders, 0, 1\norders, 1, 2\n",
+    "header.csv": "topic,partition,offset\norders,0,1\norders,1,2\n",
+    "quoted.csv": '"orders","0","1"\n"orders","1","2"\n',
+    "empty.csv": "",
 }
-_SUBSCRIBED = {"live": ("orders", "clicks"), "uncommitted": ("orders", "clicks"), "idle": ("clicks",)}
+_SUBSCRIBED = {
+    "live": ("orders", "clicks"),
+    "uncommitted": ("orders", "clicks"),
+    "idle": ("clicks",),
+    "on clicks": ("clicks",),
+}
 
 
 class Row(NamedTuple):
@@ -77,13 +93,17 @@ class Shop:
         names = ["shop", *(["other"] if "other" in row.kafkas[0] else [])]
         self.groups = [self._names[group] for group in names]
         *_, kind = row.group.removesuffix(", KIP-848").split(", ")
+        protocol = "consumer" if "KIP-848" in row.group else "classic"
+        if row.group in ("stopped, classic", "stopped, KIP-848"):
+            topics_read = [topics["orders"], topics["clicks"]]
+            world.leave(world.join(self.groups[0], *topics_read, **{"group.protocol": protocol}))
         if kind not in ("missing", "uncommitted"):
             committed = {("orders", 0): 4} if kind == "partly committed" else _COMMITTED
             world.commit_all(self.groups[0], self._partitions(committed))
         if "other" in names:
             world.commit_all(self.groups[1], self._partitions({("orders", 0): 1, ("orders", 1): 1}))
         if kind in _SUBSCRIBED:
-            self._join(kind, "consumer" if "KIP-848" in row.group else "classic")
+            self._join(kind, protocol)
 
     def _partitions(self, offsets: Mapping[tuple[str, int], int]) -> dict[TopicPartition, int]:
         return {TopicPartition(self._names[topic], number): offset for (topic, number), offset in offsets.items()}
