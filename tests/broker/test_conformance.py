@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 import shlex
+import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -73,12 +75,26 @@ def shared(bootstrap_servers: str, kafka_tool: KafkaTool) -> Stage:
 
 
 @pytest.fixture(scope="module")
-def alone(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A Kafka without other tests' groups, for cases of all groups."""
-    with start_sandbox(kafka_jars, java=java) as sandbox, KafkaTool(sandbox, tmp_path_factory.mktemp("tool")) as tool:
+def broken(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Three brokers, of which the third has been killed, so that ``orders-1`` has no leader."""
+    with (
+        start_sandbox(kafka_jars, java=java, brokers=3) as sandbox,
+        KafkaTool(sandbox, tmp_path_factory.mktemp("tool")) as tool,
+        broker_world(sandbox.bootstrap_servers) as world,
+    ):
         wait_for_coordinators(sandbox.bootstrap_servers)
-        with broker_world(sandbox.bootstrap_servers) as world:
-            yield Stage(sandbox.bootstrap_servers, make_topics(world), tool)
+        topics = make_topics(world, second_of_orders=3)
+        os.kill(sandbox.nodes[2].pid, signal.SIGKILL)
+        until(lambda: world.leader(topics["orders"], 1) == -1)
+        wait_for_coordinators(sandbox.bootstrap_servers)
+        yield Stage(sandbox.bootstrap_servers, topics, tool)
+
+
+@pytest.fixture(scope="module")
+def alone(broken: Stage) -> Stage:
+    """The same brokers, with whole topics, for cases of all groups."""
+    with broker_world(broken.servers) as world:
+        return broken._replace(topics=make_topics(world))
 
 
 @pytest.fixture(
@@ -93,7 +109,8 @@ def row(request: pytest.FixtureRequest) -> Row:
 @pytest.fixture
 def stage(request: pytest.FixtureRequest, row: Row) -> Stage:
     """The Kafka for a row."""
-    found: Stage = request.getfixturevalue("alone" if "--all-groups" in row.kafkas[0] else "shared")
+    name = "broken" if "leader" in row.group else "alone" if "--all-groups" in row.kafkas[0] else "shared"
+    found: Stage = request.getfixturevalue(name)
     return found
 
 

@@ -69,11 +69,15 @@ def rows() -> list[Row]:
     ]
 
 
-def make_topics(world: BrokerWorld) -> dict[str, str]:
-    """Make the topics of the page, and return their real names by their names on the page."""
+def make_topics(world: BrokerWorld, *, second_of_orders: int = 1) -> dict[str, str]:
+    """Make the topics of the page, and return their real names by their names on the page.
+
+    second_of_orders: the id of the broker for ``orders-1``; all other partitions are on broker 1.
+    """
     names = {name: world.name(name) for name in _PARTITIONS}
     for name, partitions in _PARTITIONS.items():
-        world.create_topic(partitions, topic=names[name], **{"retention.ms": "-1"})
+        brokers = [1, second_of_orders if name == "orders" else 1][:partitions]
+        world.create_topic(partitions, topic=names[name], brokers=brokers, **{"retention.ms": "-1"})
     for name, partition in (("orders", 0), ("orders", 1), ("views", 0)):
         world.produce_in_order(names[name], partition, [(f"{each}", _T + 1000 * each) for each in range(10)])
     now = int(time.time() * 1000)
