@@ -41,7 +41,7 @@ class Copied:
         self._groups: list[str] = []
         self._logs: dict[tuple[str, str, int], list[tuple[int, object]]] = {}
 
-    def create(self, partitions: int = 1, on_target: int | None = None, **config: str) -> str:
+    def create(self, partitions: int = 1, on_target: int | None = None, **config: Any) -> str:
         """Create a topic on the source, and on the target with ``on_target`` partitions; 0: not there."""
         topic = self.source.create_topic(partitions, **config)
         if on_target != 0:
