@@ -401,7 +401,7 @@ def test_compare_with_the_least_permissions_on_one_cluster(scene, secured, boots
     with broker_world(bootstrap_servers) as other:
         other.create_topic(topic=scene.topic)
         copied = records(scene.world.bootstrap_servers, scene.topic, 0)
-        write(bootstrap_servers, scene.topic, 0, copied, lambda each: each.value())
+        write(bootstrap_servers, scene.topic, copied)
         other.commit(scene.old, scene.partition, 4)
         arguments += [f"--{'' if to else 'to-'}bootstrap-server", bootstrap_servers]
 
