@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import migrate_groups
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.jars import user_cache
 from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
@@ -18,6 +21,7 @@ from tests.support.cli import Cli
 from tests.support.cluster_move import mirror_killed, mirrored, moving
 from tests.support.mirror import records, write
 
+ROOT = Path(__file__).parents[2]
 PARTITIONS = 3
 # In milliseconds since 1970: old records would be deleted by the retention.
 NOW = int(time.time() * 1000) - 60_000
@@ -225,6 +229,43 @@ def test_an_approved_plan_holds_for_both_clusters(move):
     assert move.there() == {0: 12, 1: 20, 2: 30}
     line = move.cli.fails("apply", "plan.json", "--yes", "--receipt", "r.json", code=2)
     assert "--approved" in line
+
+
+def test_the_example_of_the_python_api(move, tmp_path, monkeypatch, capsys):
+    """The example of docs/python.md compares a group, moves it under its name, and takes the offsets back."""
+    move.commit(10, 20, 30)
+    move.mirror(0, 25)
+    move.mirror(5)
+    (example,) = re.findall(r"```py\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)
+    for name, real in (("a:9092", move.source), ("b:9092", move.target)):
+        example = example.replace(name, real.bootstrap_servers)
+    example = example.replace('"orders"', f'"{move.group}"')
+    example = example.replace("    target.rollback", "    seen()\n    target.rollback")
+    monkeypatch.chdir(tmp_path)
+    there = []
+    options = migrate_groups.WriteOptions(settle=0, guard=0)
+    names = {"mg": migrate_groups, "Path": Path, "options": options, "seen": lambda: there.append(move.there())}
+    exec(compile(example, "docs/python.md", "exec"), names)  # noqa: S102
+    assert there == [{0: 30, 1: 40, 2: 50}]
+    assert move.there() == {}
+    assert f"{move.topic}-1 20 {move.topic}-1 40 exact\n" in capsys.readouterr().out
+
+
+def test_names_of_copies_in_the_python_api(move, tmp_path):
+    """`Copies` says another name of the copy; the plan of a dry run has it, and nothing is written."""
+    move.commit(10, 20, 30)
+    other = move.source.name("copy")
+    move.target.create_topic(PARTITIONS, topic=other)
+    split = migrate_groups.Split(source=move.group, targets={move.group: ["*"]})
+    with (
+        migrate_groups.connect(move.source.bootstrap_servers) as source,
+        migrate_groups.connect(move.target.bootstrap_servers) as target,
+    ):
+        copies = migrate_groups.Copies(cluster=target, rename_topics={move.topic: other})
+        planned = source.plan_migrate(split, to=copies, run_dir=tmp_path / "run")
+    assert planned is not None
+    assert {change.topic for change in planned.plan.changes} == {other}
+    assert move.there() == {}
 
 
 def test_ways_back_that_do_not_go_across(move):
