@@ -45,7 +45,7 @@ class KafkaTool:
         for number, word in enumerate(words):
             array[number] = word
         for file, redirect in zip(files, (jvm.java.lang.System.setOut, jvm.java.lang.System.setErr), strict=True):
-            redirect(jvm.java.io.PrintStream(str(file)))
+            redirect(jvm.java.io.PrintStream(str(file), "UTF-8"))
         code = 0
         try:
             getattr(jvm, CONSUMER_GROUPS).main(array)
@@ -53,7 +53,7 @@ class KafkaTool:
             code = 1
         except Py4JNetworkError:
             code = self._ended()
-        return subprocess.CompletedProcess(words, code, *(file.read_text() for file in files))
+        return subprocess.CompletedProcess(words, code, *(file.read_text("utf-8") for file in files))
 
     def make_share_group(self, group: str, topic: str, *, exists: Callable[[], bool]) -> None:
         """Make a share group (KIP-932) without members: its only member leaves once the group exists."""
