@@ -41,12 +41,9 @@ class Copied:
         self._groups: list[str] = []
         self._logs: dict[tuple[str, str, int], list[tuple[int, object]]] = {}
 
-    def create(self, partitions: int = 1, on_target: int | None = None, **config: Any) -> str:
-        """Create a topic on the source, and on the target with ``on_target`` partitions; 0: not there."""
-        topic = self.source.create_topic(partitions, **config)
-        if on_target != 0:
-            self.target.create_topic(on_target or partitions, topic=topic)
-        return topic
+    def create(self, partitions: int = 1, on_target: int = 1) -> str:
+        """Create a topic on both clusters."""
+        return self.target.create_topic(on_target, topic=self.source.create_topic(partitions))
 
     def of_source(self, topic: str, partition: int = 0) -> list[Message]:
         """Return the records of a partition on the source."""
@@ -205,10 +202,14 @@ def test_a_mirror_that_repartitions_or_alters_records_is_never_exact(copied, par
 
 
 @pytest.fixture
-def mirror(copied, java, kafka_jars) -> Iterator[Copied]:
-    """The same, with a MirrorMaker 2 whose transform drops a header from the records of some topics."""
+def mirrormaker(copied, java, kafka_jars) -> Iterator[tuple[Copied, str]]:
+    """The same, with a MirrorMaker 2 whose transform drops a header from the records of some topics.
+
+    It copies topics that begin with a name.
+    """
+    name = copied.source.name("kinds")
     settings = {
-        "source->target.topics": "topic-.*",
+        "source->target.topics": f"{name}-.*",
         "source->target.transforms": "drop",
         "source->target.transforms.drop.type": "org.apache.kafka.connect.transforms.DropHeaders",
         "source->target.transforms.drop.headers": "trace",
@@ -220,16 +221,17 @@ def mirror(copied, java, kafka_jars) -> Iterator[Copied]:
     jars = fetch_mirror_jars(java=java, cache=user_cache(), version=kafka_jars.version)
     servers = copied.source.bootstrap_servers, copied.target.bootstrap_servers
     with mirror_maker(jars, *servers, java=java, settings=settings):
-        yield copied
+        yield copied, name
 
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-def test_mirrormaker_and_records_of_every_kind(mirror):
+def test_mirrormaker_and_records_of_every_kind(mirrormaker):
     """Its copies are exact, also of a compacted topic and in partitions that come later; not if it drops a header."""
+    mirror, name = mirrormaker
     servers = mirror.source.bootstrap_servers
-    plain, compacted = mirror.create(on_target=0), mirror.create(on_target=0, **COMPACTED)
-    dropped = mirror.source.create_topic(topic=f"{plain}-dropped")
+    plain, dropped = (mirror.source.create_topic(topic=f"{name}-{each}") for each in ("plain", "dropped"))
+    compacted = mirror.source.create_topic(topic=f"{name}-compacted", **COMPACTED)
     made = [{"timestamp": NOW + 100 * (number // 6)} | KINDS[number % 6] for number in range(240)]
     keyed = [
         {"timestamp": NOW + 1000 * number, "key": b"%d" % (number % 7), "value": b"%d" % number} for number in range(60)

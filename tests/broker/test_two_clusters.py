@@ -17,9 +17,9 @@ from migrate_groups.files.runs import fence_parquet
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.jars import user_cache
 from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
-from tests.support import cluster_move
 from tests.support.broker_world import broker_world, until
 from tests.support.cli import Cli
+from tests.support.cluster_move import mirror_killed, mirrored, moving
 from tests.support.mirror import records, write
 
 ROOT = Path(__file__).parents[2]
@@ -305,17 +305,41 @@ def test_audit_needs_both_clusters(move):
     assert "pass --to-bootstrap-server" in move.cli.fails("delete-offsets", "move.toml.run", "--yes", code=2)
 
 
+@pytest.mark.parametrize("steps", [(3, 4), pytest.param(range(1, 40), marks=pytest.mark.long)], ids=["write", "all"])
+def test_a_move_that_is_killed_is_completed_by_the_same_command(move, steps):
+    """Killed before or after each request that writes and each record of the receipt, it ends with the same offsets."""
+    move.commit(5, 18, 30)
+    move.mirror(0, 20)
+    move.mirror(10)
+    was_killed = []
+    for step in steps:
+        group = f"{move.group}-{step}"
+        move.spec(group)
+        run = ("--run-dir", f"run-{step}")
+        was_killed.append(move.cli.killed_at(step, "migrate", "move.toml", "--yes", *run))
+        move.migrate(*run)
+        assert move.there(group) == {0: 5, 1: 28, 2: 40}
+        if not was_killed[-1]:
+            break
+    assert sum(was_killed) >= min(len(steps), 8)
+
+
 @pytest.mark.long
+@pytest.mark.timeout(600)
 def test_a_running_application_moves_behind_mirrormaker(move, java, kafka_jars):
     """A consumer stops on one cluster and starts on the other; its ledger has every record once.
 
     The log of both clusters proves it, also after the offsets on the source were deleted; a commit there is late.
     """
-    topic = move.source.create_topic(4)
     jars = fetch_mirror_jars(java=java, cache=user_cache(), version=kafka_jars.version)
     servers = move.source.bootstrap_servers, move.target.bootstrap_servers
-    with mirror_maker(jars, *servers, java=java, settings={"source->target.topics": topic}) as maker:
-        moved = cluster_move.move(move.source, move.target, maker, topic, move.cli, random.Random(1))
+    topic = move.source.name("topic")
+    with (
+        mirror_maker(jars, *servers, java=java, settings={"source->target.topics": topic}) as maker,
+        mirrored(*servers, maker, topic) as pair,
+        moving(pair, move.cli, random.Random(1)) as running,
+    ):
+        moved = mirror_killed(running, 1)
     assert (moved.skipped, moved.again) == (0, 0)
     audit = ("audit", "move.toml.run", "--log", "log")
     assert "proven: the old group stayed stopped" in move.cli(*audit).stderr
