@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from migrate_groups.api.cluster import Cluster as Cluster
     from migrate_groups.api.cluster import connect as connect
     from migrate_groups.api.proof import reconcile as reconcile
+    from migrate_groups.api.reading import Copies as Copies
     from migrate_groups.api.snapshot import PlannedWrite as PlannedWrite
     from migrate_groups.api.snapshot import Snapshot as Snapshot
     from migrate_groups.api.snapshot import Split as Split
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from migrate_groups.errors import Refused as Refused
     from migrate_groups.errors import Undetermined as Undetermined
     from migrate_groups.errors import UsageError as UsageError
+    from migrate_groups.migration.across.compare import Comparison as Comparison
     from migrate_groups.migration.events import Events as Events
     from migrate_groups.migration.events import Silent as Silent
     from migrate_groups.migration.reading.status import GroupStatus as GroupStatus
@@ -51,8 +53,10 @@ _ERRORS = (
 _HOMES = {
     **dict.fromkeys(("Cluster", "connect"), "api.cluster"),
     **dict.fromkeys(("PlannedWrite", "Snapshot", "Split"), "api.snapshot"),
+    "Copies": "api.reading",
     "reconcile": "api.proof",
     **dict.fromkeys(_ERRORS, "errors"),
+    "Comparison": "migration.across.compare",
     **dict.fromkeys(("Events", "Silent"), "migration.events"),
     "GroupStatus": "migration.reading.status",
     "WriteResult": "migration.result",

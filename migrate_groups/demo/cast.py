@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,9 +73,14 @@ class Stage:
             process.kill()
             process.wait()
 
-    def start_producer(self) -> Path:
-        """Start the producer of all topics, and return the path of its ledger, the file with the ids of its records."""
-        return self._start("producer", "migrate_groups.demo.producer", *TOPICS)
+    def start_producer(self, topics: Sequence[str] = TOPICS) -> Path:
+        """Start the producer of these topics, and return the path of its ledger, the file with the ids of its records.
+
+        topics: all topics of the demo by default.
+        """
+        ledger = self._ledgers / "producer.txt"
+        arguments = (self._bootstrap_servers, str(ledger), *topics)
+        return self._spawn("producer", ledger, "migrate_groups.demo.producer", *arguments)
 
     def start_application(self, application: Application, group: str, *, client_id: str | None = None) -> Path:
         """Start an application in a group. Return the path of its ledger, the file with the ids of processed records.
@@ -105,10 +111,6 @@ class Stage:
         for name, process in leaving.items():
             process.wait(_STOP_SECONDS)
             del self._running[name]
-
-    def _start(self, name: str, module: str, *topics: str) -> Path:
-        ledger = self._ledgers / f"{name}.txt"
-        return self._spawn(name, ledger, module, self._bootstrap_servers, str(ledger), *topics)
 
     def _spawn(self, name: str, ledger: Path, module: str, *arguments: str) -> Path:
         with (self._ledgers / f"{name}.log").open("wb") as log:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import tenacity
 
@@ -16,7 +17,6 @@ from migrate_groups.demo.ledger import Count, read
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.sandbox.broker import Sandbox
 
-_SECONDS = 60
 _PURE = ("split", "export", "reconcile")
 
 
@@ -39,20 +39,23 @@ class Telling:
 class Ending:
     """The record counts at the end of a story.
 
-    ours: the counts of the migration with this tool. naive: the counts of a second migration of the same group, with
-    Kafka's own tool and a snapshot that was taken before the applications stopped; None if the story has none.
+    ours: the counts of the migration with this tool. naive: the counts of a second migration of the same group, in
+    another way; None if the story has none. naive_way: what that way is called in the output.
     """
 
     ours: Count
     naive: Count | None
+    naive_way: str = "the naive way"
 
 
 class Scene:
     """The base class of a story.
 
-    sandbox: the Kafka cluster on which the story runs. folder: an existing folder, to which the story writes its files.
-    telling: the functions through which it prints.
+    seconds: how long the story waits for one thing. sandbox: the Kafka cluster on which it runs. folder: an existing
+    folder, to which the story writes its files. telling: the functions through which it prints.
     """
+
+    seconds: ClassVar[float] = 60
 
     def __init__(self, sandbox: Sandbox, folder: Path, telling: Telling) -> None:
         self._sandbox = sandbox
@@ -64,15 +67,24 @@ class Scene:
         """Run the story and return the record counts. Raises `MigrateGroupsError` if a command or a wait fails."""
         raise NotImplementedError
 
-    def _create_topics(self) -> None:
+    @property
+    def where(self) -> str:
+        """The address of the Kafka on which the story runs."""
+        return self._sandbox.bootstrap_servers
+
+    def wait(self) -> None:
+        """Wait until this Kafka has ended, then raise `ClusterUnavailable`. It never returns."""
+        self._sandbox.wait()
+
+    def _create_topics(self, topics: Sequence[str] = TOPICS) -> None:
         from kafka import KafkaAdminClient
 
         with KafkaAdminClient(bootstrap_servers=self._sandbox.bootstrap_servers) as admin:
-            admin.create_topics({topic: {"num_partitions": PARTITIONS, "replication_factor": 1} for topic in TOPICS})
-            admin.wait_for_topics(list(TOPICS))
+            admin.create_topics({topic: {"num_partitions": PARTITIONS, "replication_factor": 1} for topic in topics})
+            admin.wait_for_topics(list(topics))
 
-    def _await_members(self) -> None:
-        """Wait until the old group is Stable and each application has partitions.
+    def _await_members(self, group: str = OLD_GROUP, members: int = len(APPLICATIONS)) -> None:
+        """Wait until a group is Stable and each of its members has partitions.
 
         Otherwise the rebalances at the start would disturb the demo.
         """
@@ -83,11 +95,10 @@ class Scene:
         with closing(KafkaPythonReader(config)) as reader:
 
             def look() -> dict[str, int]:
-                group = reader.describe_group(OLD_GROUP)
-                return {OLD_GROUP: sum(bool(each.assignment) for each in group.members if group.state == "Stable")}
+                found = reader.describe_group(group)
+                return {group: sum(bool(each.assignment) for each in found.members if found.state == "Stable")}
 
-            everybody = len(APPLICATIONS)
-            self._await("members with partitions", look, lambda seen: seen[OLD_GROUP] == everybody, fails=True)
+            self._await("members with partitions", look, lambda seen: seen[group] == members, fails=True)
 
     def _await_records(self, what: str, ledgers: Iterable[Path], enough: int) -> None:
         paths = list(ledgers)
@@ -114,16 +125,23 @@ class Scene:
         try:
             tenacity.Retrying(
                 retry=tenacity.retry_if_result(lambda finished: not finished),
-                stop=tenacity.stop_after_delay(_SECONDS),
+                stop=tenacity.stop_after_delay(self.seconds),
                 wait=tenacity.wait_fixed(0.5),
             )(check)
         except tenacity.RetryError as error:
             # If ``fails`` is false, the demo continues, because the counts at the end show the missing records.
             if fails:
-                raise MigrateGroupsError(f"{what}: too few after {_SECONDS} s; read {self._ledgers}/*.log") from error
+                raise MigrateGroupsError(
+                    f"{what}: too few after {self.seconds} s; read {self._ledgers}/*.log"
+                ) from error
 
-    def _run(self, verb: str, *arguments: str) -> None:
-        where = [] if verb in _PURE else ["--bootstrap-server", self._sandbox.bootstrap_servers]
+    def _run(self, verb: str, *arguments: str, servers: str = "", codes: Collection[int] = (0,)) -> None:
+        """Print a command line and run it.
+
+        servers: of the cluster that the command asks; empty: the cluster on which the story runs. codes: the exit codes
+        that the story expects. Raises `MigrateGroupsError` for any other.
+        """
+        where = [] if verb in _PURE else ["--bootstrap-server", servers or self._sandbox.bootstrap_servers]
         command = [verb, *arguments, *where]
         self._tell.command(" ".join(["migrate-groups", *command]))
         done = subprocess.run(
@@ -132,7 +150,7 @@ class Scene:
             stdout=self._tell.stdout,
             check=False,
         )
-        if done.returncode != 0:
+        if done.returncode not in codes:
             raise MigrateGroupsError(
                 f"migrate-groups {verb} failed with exit code {done.returncode}: see its output above"
             )

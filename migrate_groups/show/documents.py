@@ -191,8 +191,8 @@ class DemoDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/demo
     """How many records were produced, processed, skipped and processed twice in each of the demo's two migrations.
 
     output: the folder with the demo's files. migrate_groups: the counts after a migration with this tool. naive: the
-    counts after a migration with Kafka's own tool, from a snapshot of applications that were still running; null in the
-    story "overload".
+    counts after a migration with Kafka's own tool, from a snapshot of applications that were still running; in the
+    story "clusters", after a start at the offsets that MirrorMaker 2 wrote; null in the story "overload".
     """
 
     output: Path

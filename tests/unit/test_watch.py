@@ -225,7 +225,7 @@ def test_an_empty_snapshot_is_not_taken_for_the_current_log_ends(monkeypatch):
     made = cluster()
     for partition in SPANS:
         made.commit("replay", partition, 10)
-    monkeypatch.setattr("migrate_groups.api.cluster.open_reader", lambda _: nullcontext(made))
+    monkeypatch.setattr("migrate_groups.api.reading.open_reader", lambda _: nullcontext(made))
     with Cluster(ClientConfig(bootstrap_servers="h:1", timeout=1), Silent(), FakeClock()) as connected:
         with pytest.raises(InvalidInput, match="the snapshot has no offsets for group 'replay'; it has no rows"):
             connected.watch("replay", until=Snapshot.of_rows([]))

@@ -14,7 +14,7 @@ import typer
 from migrate_groups.cli import kafka_here, options
 from migrate_groups.cli.console import show, talk
 from migrate_groups.cli.documents import print_document
-from migrate_groups.cli.kafka_here import find_kafka
+from migrate_groups.cli.kafka_here import find_kafka, find_mirror_maker
 from migrate_groups.errors import HandOverBroken, UsageError
 from migrate_groups.sandbox.versions import DEFAULT_VERSION
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from migrate_groups.demo.scene import Ending, Scene, Telling
+    from migrate_groups.sandbox.jars import KafkaJars
+    from migrate_groups.sandbox.java import Java
 
 _STDERR = 2
 
@@ -31,6 +33,7 @@ class Tale(StrEnum):
 
     MIGRATION = "migration"
     OVERLOAD = "overload"
+    CLUSTERS = "clusters"
 
 
 def demo(
@@ -42,7 +45,8 @@ def demo(
         typer.Option(
             "--story",
             help="migration: a group is split, step by step. overload: an application that restarts shares a group, "
-            "with the advice, the split, and the seconds before and after.",
+            "with the advice, the split, and the seconds before and after. clusters: an application moves to another "
+            "cluster, to which MirrorMaker 2 copies its topics.",
         ),
     ] = Tale.MIGRATION,
     keep: Annotated[bool, typer.Option("--keep", help="Leave Kafka running until Ctrl-C.")] = False,
@@ -54,26 +58,21 @@ def demo(
     """Show a whole migration on a Kafka of this machine.
 
     Three applications share one group. Each gets a group of its own while a producer keeps producing. Then every
-    record is counted. It needs Java 17 or later.
+    record is counted. Other stories: --story. It needs Java 17 or later.
 
     Example: migrate-groups demo --story overload
     """
     _empty_folder(output)
     jars, java = find_kafka(version=kafka_version, home=kafka_home, maven_mirror=maven_mirror)
-    from migrate_groups.demo.overload import DELAY_MS, Overload
-    from migrate_groups.demo.story import Story
-    from migrate_groups.sandbox.broker import start_sandbox
-
-    talk(f"starting Kafka {jars.version}")
-    told: type[Scene] = Story
-    settings = {}
-    if story is Tale.OVERLOAD:
-        told, settings = Overload, {"group.initial.rebalance.delay.ms": DELAY_MS}
+    mirror = None
+    if story is Tale.CLUSTERS:
+        mirror = find_mirror_maker(jars, java, home=kafka_home, maven_mirror=maven_mirror)
+    talk(f"starting {'Kafka' if mirror is None else 'two Kafka'} {jars.version}{' and MirrorMaker 2' * bool(mirror)}")
     with (
-        start_sandbox(jars, java=java, settings=settings) as kafka,
         _telling(to_stderr=output_format == "json") as telling,
+        _scene(story, jars, mirror, java, output, telling) as scene,
     ):
-        ending = told(kafka, output, telling).play()
+        ending = scene.play()
         if output_format == "json":
             from migrate_groups.show.documents import DemoDocument
 
@@ -82,11 +81,39 @@ def demo(
             _show_ending(ending)
         talk(f"the files are in {output}")
         if keep:
-            talk(f"Kafka stays at {kafka.bootstrap_servers} until you press Ctrl-C")
+            talk(f"Kafka stays at {scene.where} until you press Ctrl-C")
             with suppress(KeyboardInterrupt):
-                kafka.wait()
+                scene.wait()
     if not ending.ours.clean:
         raise HandOverBroken("records were skipped or processed twice")
+
+
+@contextmanager
+def _scene(
+    story: Tale, jars: KafkaJars, mirror: KafkaJars | None, java: Java, folder: Path, telling: Telling
+) -> Iterator[Scene]:
+    """Start the Kafka that a story needs, and yield the story.
+
+    mirror: the jars of MirrorMaker 2, for the story `Tale.CLUSTERS`; otherwise None. folder: for the story's files.
+    """
+    from migrate_groups.sandbox.broker import start_sandbox
+
+    if mirror is not None:
+        from migrate_groups.demo.clusters import Clusters
+        from migrate_groups.sandbox.mirrored import start_mirrored
+
+        with start_mirrored(jars, mirror, java=java) as both:
+            yield Clusters(both, folder, telling)
+    elif story is Tale.OVERLOAD:
+        from migrate_groups.demo.overload import DELAY_MS, Overload
+
+        with start_sandbox(jars, java=java, settings={"group.initial.rebalance.delay.ms": DELAY_MS}) as kafka:
+            yield Overload(kafka, folder, telling)
+    else:
+        from migrate_groups.demo.story import Story
+
+        with start_sandbox(jars, java=java) as kafka:
+            yield Story(kafka, folder, telling)
 
 
 def _empty_folder(folder: Path) -> None:
@@ -145,7 +172,7 @@ def _show_ending(ending: Ending) -> None:
     from migrate_groups.show.tables import table
 
     result = table("", produced=">", processed=">", skipped=">", twice=">")
-    for way, count in (("migrate-groups", ending.ours), ("the naive way", ending.naive)):
+    for way, count in (("migrate-groups", ending.ours), (ending.naive_way, ending.naive)):
         if count is None:
             continue
         result.add_row(
