@@ -18,6 +18,7 @@ from migrate_groups.migration.hand_over.migrate import MigrateRequest, migrate, 
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.mirrors.names import Rename, TopicNames
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan, Verdict
 from migrate_groups.snapshots.selection import TopicPattern
@@ -77,12 +78,13 @@ class Move:
         """Return the verdict and the reason of a check in the plan of a dry run."""
         return next((check.verdict, check.reason) for check in self.plan(options).checks if check.name == name)
 
-    def migrate(self, options: WriteOptions = OPTIONS, events: Silent | None = None, **more: object) -> None:
-        """Move the group."""
+    def migrate(self, options: WriteOptions = OPTIONS, events: Silent | None = None, **more: object) -> Execution:
+        """Move the group, and return what was done."""
         clients = Clients(self.target, self.target)
         done = migrate(clients, self.wanted(options, **more), self.clock, events or Silent())
         assert done is not None
         done.check()
+        return done.execution
 
     def there(self, group: str = "g") -> dict[int, int]:
         """Return the committed offsets on the target by partition."""
@@ -146,6 +148,20 @@ def test_a_source_group_that_goes_on_after_the_write_is_named(move):
         move.migrate(events=Written(lambda: move.commit(33, 10)))
     move.migrate()
     assert move.there() == {0: 33, 1: 10}
+
+
+def test_a_mirror_that_begins_again_after_the_write_is_named(move):
+    """No offset prevents that the target group reads these records twice; records that are new are none of them."""
+    move.commit(30, 10)
+    move.copy(0, 40)
+    guarded = WriteOptions(settle=0, guard=1)
+    done = move.migrate(guarded, events=Written(lambda: move.copy(40, 50)))
+    assert done.remarks == ()
+    move.groups = ["other"]
+    run = RunDir(move.folder / "other")
+    (remark,) = move.migrate(guarded, events=Written(lambda: move.copy(20, 50, 0)), run=run).remarks
+    assert "1 partition with records from before the place behind it (eu.orders-0)" in remark
+    assert receipt_json.load(run.receipt).executions[-1].remarks == (remark,)
 
 
 def test_the_end_of_the_copy_stands_for_a_place_that_is_to_come(move):
