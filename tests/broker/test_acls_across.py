@@ -83,10 +83,33 @@ def test_a_move_with_the_least_permissions_on_one_cluster(scene, secured, bootst
         code, said = outcome(scene, arguments, needed)
         assert code == 0, said
         assert written_to.committed(scene.new) == {scene.partition: 4}
+        check_deletion(scene, other, side, arguments)
         if side == "target":
             scene.allow([("Delete", "Group", scene.new), ("Read", "Topic", scene.topic)])
             code, out, err = scene.run("rollback", "split.toml.run", "--yes")
             assert (code, written_to.committed(scene.new)) == (0, {}), out + err
+
+
+def check_deletion(scene: Scene, other: BrokerWorld, side: str, clusters: list[str]) -> None:
+    """Delete the source group's offsets with the least permissions on one cluster; none may be missing.
+
+    On the target it is a dry run, so that a rollback can follow.
+    """
+    needed = [("Describe", "Group", scene.new), ("Describe", "Topic", scene.topic)]
+    delete = ("delete-offsets", "split.toml.run", *clusters, "--timeout", "20s", "--dry-run")
+    if side == "source":
+        needed = [("Delete", "Group", scene.old), ("Read", "Topic", scene.topic)]
+    for lacking in needed:
+        scene.allow([each for each in needed if each != lacking])
+        code, out, err = scene.here.outcome(*delete)
+        assert code in (3, 5), out + err
+        assert re.search(rf"{PRINCIPAL}.* lacks .*{lacking[0]}.* on {lacking[1]} '{lacking[2]}'", err), err
+    scene.allow(needed)
+    code, out, err = scene.here.outcome(*delete)
+    assert code == 0, out + err
+    if side == "source":
+        code, out, err = scene.here.outcome(*delete[:-1], "--yes")
+        assert (code, scene.world.committed(scene.old)) == (0, {}), out + err
 
 
 @pytest.mark.parametrize("side", SIDES)

@@ -83,6 +83,8 @@ def broken(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathF
         broker_world(sandbox.bootstrap_servers) as world,
     ):
         wait_for_coordinators(sandbox.bootstrap_servers)
+        upgraded = sandbox.run_tool("org.apache.kafka.tools.FeatureCommand", "upgrade", "--feature", "share.version=1")
+        assert upgraded.returncode == 0, upgraded.stdout
         topics = make_topics(world, second_of_orders=3)
         os.kill(sandbox.nodes[2].pid, signal.SIGKILL)
         until(lambda: world.leader(topics["orders"], 1) == -1)
@@ -92,7 +94,7 @@ def broken(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="module")
 def alone(broken: Stage) -> Stage:
-    """The same brokers, with whole topics, for cases of all groups."""
+    """The same brokers, with whole topics, for cases of all groups and of share groups."""
     with broker_world(broken.servers) as world:
         return broken._replace(topics=make_topics(world))
 
@@ -109,7 +111,8 @@ def row(request: pytest.FixtureRequest) -> Row:
 @pytest.fixture
 def stage(request: pytest.FixtureRequest, row: Row) -> Stage:
     """The Kafka for a row."""
-    name = "broken" if "leader" in row.group else "alone" if "--all-groups" in row.kafkas[0] else "shared"
+    needs_own = "--all-groups" in row.kafkas[0] or row.group == "share"
+    name = "broken" if "leader" in row.group else "alone" if needs_own else "shared"
     found: Stage = request.getfixturevalue(name)
     return found
 
@@ -198,16 +201,23 @@ def test_case(row, stage, tmp_path):
     """Both tools do in this case what the page says, and their results are the same if it says so."""
     results: list[Result] = []
 
+    def make() -> Shop:
+        """Make the groups of the case."""
+        made = Shop(world, stage.topics, row)
+        if row.group == "share":
+            group = made.groups[0]
+            stage.tool.make_share_group(group, stage.topics["orders"], exists=lambda: group in world.groups())
+        return made
+
     def look() -> bool:
         """Run both commands; those that only look may come while the members of a group rebalance."""
         shop.poll()
         results[:] = [run_kafkas(row, shop, stage.tool, tmp_path)]
-        our_shop = shop if row.reads else Shop(world, stage.topics, row)
-        results.append(run_ours(row, our_shop, CliHere(tmp_path, stage.servers)))
+        results.append(run_ours(row, shop if row.reads else make(), CliHere(tmp_path, stage.servers)))
         return not row.reads or [each.shown for each in results] == [row.kafkas_result, row.our_result]
 
     with broker_world(stage.servers) as world:
-        shop = Shop(world, stage.topics, row)
+        shop = make()
         with suppress(tenacity.RetryError):
             until(look)
     kafkas, ours = results

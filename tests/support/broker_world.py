@@ -180,6 +180,10 @@ class BrokerWorld:
         self._admin.delete_groups([group])
         until(lambda: not self.committed(group))
 
+    def groups(self) -> set[str]:
+        """Return the names of all groups, of every type."""
+        return {each["group_id"] for each in self._admin.list_groups()}
+
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """Return a group's committed offsets, read with another client than the tool's."""
         found = self._admin.list_group_offsets({group: None})[group]

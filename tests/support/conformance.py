@@ -101,7 +101,7 @@ class Shop:
         if row.group in ("stopped, classic", "stopped, KIP-848"):
             topics_read = [topics["orders"], topics["clicks"]]
             world.leave(world.join(self.groups[0], *topics_read, **{"group.protocol": protocol}))
-        if kind not in ("missing", "uncommitted"):
+        if kind not in ("missing", "uncommitted", "share"):
             committed = {("orders", 0): 4} if kind == "partly committed" else _COMMITTED
             world.commit_all(self.groups[0], self._partitions(committed))
         if "other" in names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,6 +12,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, find_jar_path
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
 from migrate_groups.sandbox.broker import Sandbox
+from tests.support.broker_world import until
 
 CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _SECONDS = 30
@@ -43,7 +45,7 @@ class KafkaTool:
         for number, word in enumerate(words):
             array[number] = word
         for file, redirect in zip(files, (jvm.java.lang.System.setOut, jvm.java.lang.System.setErr), strict=True):
-            redirect(jvm.java.io.PrintStream(str(file)))
+            redirect(jvm.java.io.PrintStream(str(file), "UTF-8"))
         code = 0
         try:
             getattr(jvm, CONSUMER_GROUPS).main(array)
@@ -51,7 +53,22 @@ class KafkaTool:
             code = 1
         except Py4JNetworkError:
             code = self._ended()
-        return subprocess.CompletedProcess(words, code, *(file.read_text() for file in files))
+        return subprocess.CompletedProcess(words, code, *(file.read_text("utf-8") for file in files))
+
+    def make_share_group(self, group: str, topic: str, *, exists: Callable[[], bool]) -> None:
+        """Make a share group (KIP-932) without members: its only member leaves once the group exists."""
+        if self._process is None:
+            self._start()
+        jvm = self._gateway.jvm
+        properties = jvm.java.util.Properties()
+        properties.put("bootstrap.servers", self._sandbox.bootstrap_servers)
+        properties.put("group.id", group)
+        for each in ("key", "value"):
+            properties.put(f"{each}.deserializer", "org.apache.kafka.common.serialization.StringDeserializer")
+        member = jvm.org.apache.kafka.clients.consumer.KafkaShareConsumer(properties)
+        member.subscribe(jvm.java.util.Collections.singletonList(topic))
+        until(lambda: member.poll(jvm.java.time.Duration.ofMillis(100)) is not None and exists())
+        member.close()
 
     def _start(self) -> None:
         *options, classpath = self._sandbox.tool_command

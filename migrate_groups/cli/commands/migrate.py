@@ -16,7 +16,7 @@ from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.on_start import SECONDS_AFTER_GUARD, OnStart
 from migrate_groups.cli.person import Person
-from migrate_groups.cli.target_cluster import TargetCluster
+from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.cli.write_options import GivenOptions
 from migrate_groups.cli.written import NOTHING_TO_UNDO
 from migrate_groups.errors import MigrateGroupsError, PartlyApplied, UsageError
@@ -93,6 +93,7 @@ def migrate(
     force: plans.ForcePlan = False,
     write_options: GivenOptions,
     target: TargetCluster,
+    copies: Copies,
     connection: Connection,
 ) -> None:
     """Hand a group's topics over to new groups: the whole cut-over in one command.
@@ -125,13 +126,13 @@ def migrate(
     from migrate_groups.migration.hand_over.migrate import MigrateRequest, plan_migration
     from migrate_groups.migration.hand_over.migrate import migrate as hand_over
 
-    target.check()
+    copies.check(target)
     file = _renamed(split_toml.load(spec), rename)
     if not target.is_named:
         file.spec.check_other_groups()
     wanted = MigrateRequest(
         file=file,
-        options=replace(file.options, **write_options.given(), accept_reread=target.accept_reread),
+        options=replace(file.options, **write_options.given(), accept_reread=copies.accept_reread),
         run=RunDir(run_dir) if run_dir else RunDir.beside(spec),
         wait=parse_duration(wait, "--wait"),
         hold=hold,
@@ -141,7 +142,7 @@ def migrate(
     launch = None if on_start is None else OnStart(on_start, wanted.run.folder)
     person = Person(yes=yes, output_format=output_format, plan_out=plan_out, force=force, on_start=launch)
     if dry_run:
-        with target.mirror_if_named(connection) as mirror, written_to.open_reader() as reader:
+        with copies.mirror_if_named(connection, target) as mirror, written_to.open_reader() as reader:
             prepared = plan_migration(reader, replace(wanted, mirror=mirror), SystemClock(), person)
         if prepared is None:
             person.show_receipt(receipt_json.load(wanted.run.receipt))
@@ -155,7 +156,7 @@ def migrate(
         return
     person.check_can_be_asked()
     try:
-        with target.mirror_if_named(connection) as mirror, written_to.open_writer() as clients:
+        with copies.mirror_if_named(connection, target) as mirror, written_to.open_writer() as clients:
             outcome = hand_over(clients, replace(wanted, mirror=mirror), SystemClock(), person)
     except MigrateGroupsError:
         if launch and (failure := launch.wait()):
