@@ -95,6 +95,10 @@ class TargetCluster(NamedTuple):
         # The first connection shows the requests of both.
         return TargetConnection(self.to_bootstrap_server, self.to_command_config, timeout=source.timeout)
 
+    def written_to(self, source: Connection) -> Connection:
+        """Return how to reach the cluster of the target groups: `connection`, or ``source`` if no other is named."""
+        return self.connection(source) if self.is_named else source
+
     @contextmanager
     def open_mirror(self, source: Connection) -> Iterator[Mirror]:
         """Yield the clients that find places on the target cluster, and close them after the block.
