@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from migrate_groups.files.runs import log_ends_parquet
 from migrate_groups.files.runs.copied_log import CopiedLog
-from migrate_groups.spark.offsets_topic.audit_job import run_audit
+from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
 from migrate_groups.spark.offsets_topic.history_job import LandedFiles, run_history
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode, landed_log
 from migrate_groups.spark.session import local_session
@@ -68,14 +68,14 @@ def _decode(spark: SparkSession, log: CopiedLog, folder: Path) -> float:
 
 def _audit(spark: SparkSession, log: CopiedLog, folder: Path) -> float:
     handed_over = [
-        ("old", _group(group), f"orders.region-{topic}", partition, 0, None, 0, [0], None)
+        ("old", f"orders.region-{topic}", _group(group), f"orders.region-{topic}", partition, 0, None, 0, [0], None)
         for group in range(_GROUPS)
         for topic in range(_TOPICS)
         for partition in range(_PARTITIONS)
     ]
     groups = [("old", 0, 0), *((_group(group), group % _LOG_PARTITIONS, 0) for group in range(_GROUPS))]
     started = time.perf_counter()
-    found = run_audit(spark, landed_log(spark, str(log.folder)), handed_over, groups, _ranges(log))
+    found = run_audit(spark, handed_over, Log(landed_log(spark, str(log.folder)), groups, _ranges(log)))
     seconds = time.perf_counter() - started
     if sum(found.new.values()) != len(handed_over):
         sys.exit(f"the audit found verdicts for {sum(found.new.values())} of {len(handed_over)} partitions")

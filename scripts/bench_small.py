@@ -55,12 +55,12 @@ def reconcile(spark: SparkSession, folder: Path) -> None:
 
 def audit(spark: SparkSession, folder: Path) -> None:
     """Judge the hand-over of five partitions, two of which have a problem."""
-    from migrate_groups.spark.offsets_topic.audit_job import run_audit
+    from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
     from migrate_groups.spark.offsets_topic.offsets_log import landed_log
 
-    handed_over = [("old", "new", "orders", number, 10, None, 10, [10], None) for number in PARTITIONS]
-    raw = landed_log(spark, str(folder / "log"))
-    found = run_audit(spark, raw, handed_over, [("old", 7, 0), ("new", 7, 0)], [(7, 0, _RECORDS, 0)])
+    handed_over = [("old", "orders", "new", "orders", number, 10, None, 10, [10], None) for number in PARTITIONS]
+    log = Log(landed_log(spark, str(folder / "log")), [("old", 7, 0), ("new", 7, 0)], [(7, 0, _RECORDS, 0)])
+    found = run_audit(spark, handed_over, log)
     if (found.problems, len(found.late_commits)) != (2, 1):
         sys.exit(f"the audit found {found}")
 

@@ -1,10 +1,17 @@
-"""Move running applications to another cluster behind MirrorMaker 2, which is killed at random, and count by ledger.
+"""Move running applications to another cluster behind MirrorMaker 2, with a fault in each move, and count by ledger.
 
-``scripts/test`` makes .venv; then ``.venv/bin/python scripts/check_clusters.py --runs 50 --seed 1``. It starts two
-clusters and a MirrorMaker 2. In each run an application consumes a topic that is produced to all the time,
-MirrorMaker 2 is killed and started again up to two times, and ``migrate`` hands the group over to the other cluster as
-soon as the application stops. A run's seed gives the number of kills and their moments.
-``tests/support/cluster_move.py`` describes a run. Exit 1 if a record was skipped or processed on both clusters.
+``scripts/test`` makes .venv; then ``.venv/bin/python scripts/check_clusters.py mirror --runs 50``. It starts two
+clusters and a MirrorMaker 2. In each run an application consumes a topic that is produced to all the time, and
+``migrate`` hands the group over to the other cluster. The fault is one of these:
+
+- ``mirror``: MirrorMaker 2 is killed and started again up to two times, before the application stops
+- ``tool``: ``migrate`` is killed at a step and run again; run after run at the next step, until there is none
+- ``brokers``: the broker of one of both clusters is killed or stopped, and started again, at any moment
+
+A run's seed gives its choices; with ``tool`` it is the step. With ``--group-sync`` MirrorMaker 2 writes committed
+offsets of the groups on the target. Its producer is idempotent, and it saves its position each second, as
+docs/move-to-another-cluster.md advises; ``--mirror-defaults`` leaves this out. ``tests/support/cluster_move.py``
+describes a run. Exit 1 if a record was skipped or processed on both clusters.
 """
 
 from __future__ import annotations
@@ -15,6 +22,8 @@ import random
 import statistics
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # because the runs are in the test suite
@@ -23,55 +32,77 @@ from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import fetch_jars, user_cache
 from migrate_groups.sandbox.java import find_java
 from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
-from tests.support.broker_world import broker_world, wait_for_coordinators
+from migrate_groups.sandbox.node import Node
+from tests.support.broker_world import wait_for_coordinators
 from tests.support.cli import Cli
-from tests.support.cluster_move import PARTITIONS, Moved, move
+from tests.support.cluster_move import Mirrored, Moved, broker_fails, mirror_killed, mirrored, moving, tool_killed
 
-_SETTINGS = {"source->target.topics": "topic-.*", "refresh.topics.interval.seconds": "1"}
+_MOST_STEPS = 120  # of a move; a step that a move does not reach is a move without a fault
+CAREFUL = {"target.producer.enable.idempotence": "true", "target.offset.flush.interval.ms": "1000"}
+_FAULTS = ("mirror", "tool", "brokers")
 
 
 def main() -> int:
     """Return 0 if no record was skipped, and none processed on both clusters; 1 otherwise."""
     parser = argparse.ArgumentParser(description="Move running applications to another cluster, and count by ledger.")
-    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("fault", choices=_FAULTS)
+    parser.add_argument("--runs", type=int, default=10, help="with tool: the most runs")
     parser.add_argument("--seed", type=int, default=1, help="the seed of the first run")
+    parser.add_argument("--group-sync", action="store_true", help="MirrorMaker 2 writes offsets of the groups, too")
+    parser.add_argument("--mirror-defaults", action="store_true", help="leave out the settings that keep copies few")
+    parser.add_argument("--every", type=int, default=1, help="with tool: the distance from step to step")
     options = parser.parse_args()
-    java, maven = find_java(os.environ), os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR")
-    jars = fetch_jars(java=java, cache=user_cache(), mirror=maven)
-    mirror_jars = fetch_mirror_jars(java=java, cache=user_cache(), version=jars.version, mirror=maven)
-    done: list[Moved] = []
-    with start_sandbox(jars, java=java) as here, start_sandbox(jars, java=java) as there:
-        servers = here.bootstrap_servers, there.bootstrap_servers
-        for each in servers:
-            wait_for_coordinators(each)
-        with mirror_maker(mirror_jars, *servers, java=java, settings=_SETTINGS) as maker:
-            for seed in range(options.seed, options.seed + options.runs):
-                with (
-                    broker_world(servers[0]) as source,
-                    broker_world(servers[1]) as target,
-                    tempfile.TemporaryDirectory() as folder,
-                ):
-                    cli = Cli(Path(folder), servers[0])
-                    cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = servers[1]
-                    topic = source.create_topic(PARTITIONS)
-                    done.append(move(source, target, maker, topic, cli, random.Random(f"move {seed}")))
-                _tell(seed, done[-1])
+    done = [*_moves(options)]
     skipped, again = sum(each.skipped for each in done), sum(each.again for each in done)
-    seconds = [each.seconds for each in done]
+    seconds = [each.seconds for each in done if each.seconds]
     print(
-        f"{len(done)} runs, {sum(each.kills for each in done)} kills, {sum(each.produced for each in done):,} records: "
-        f"{skipped} skipped, {again} processed twice; from stop to start {statistics.median(seconds):.1f} s "
-        f"(most {max(seconds):.1f})"
+        f"{len(done)} runs, {sum(each.records for each in done):,} records: {skipped} skipped, {again} twice; "
+        f"{sum(each.runs > 1 for each in done)} needed the same command again; from stop to start "
+        f"{statistics.median(seconds):.1f} s (most {max(seconds):.1f})"
     )
     return int(bool(skipped or again))
 
 
-def _tell(seed: int, moved: Moved) -> None:
-    print(
-        f"{seed:5}  {moved.kills} kills  {moved.produced:6,} produced  {moved.skipped} skipped  {moved.again} twice  "
-        f"{moved.seconds:.1f} s",
-        flush=True,
-    )
+def _moves(options: argparse.Namespace) -> Iterator[Moved]:
+    java, maven = find_java(os.environ), os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR")
+    jars = fetch_jars(java=java, cache=user_cache(), mirror=maven)
+    mirror_jars = fetch_mirror_jars(java=java, cache=user_cache(), version=jars.version, mirror=maven)
+    settings = {
+        "source->target.topics": "orders",
+        "source->target.sync.group.offsets.enabled": str(options.group_sync).lower(),
+    }
+    if not options.mirror_defaults:
+        settings |= CAREFUL
+    with start_sandbox(jars, java=java) as here, start_sandbox(jars, java=java) as there:
+        servers = here.bootstrap_servers, there.bootstrap_servers
+        for each in servers:
+            wait_for_coordinators(each)
+        with (
+            mirror_maker(mirror_jars, *servers, java=java, settings=settings) as maker,
+            mirrored(*servers, maker, "orders") as pair,
+        ):
+            for seed in range(options.seed, options.seed + options.every * options.runs, options.every):
+                began = time.monotonic()
+                moved = _one(pair, (here.node, there.node), options, seed)
+                print(
+                    f"{seed:5}  {moved.fault:45}  {moved.records:6,} records  {moved.skipped} skipped  "
+                    f"{moved.again} twice  {moved.runs} runs  {time.monotonic() - began:.0f} s",
+                    flush=True,
+                )
+                yield moved
+                if options.fault == "tool" and not moved.halted:
+                    return
+
+
+def _one(pair: Mirrored, nodes: tuple[Node, Node], options: argparse.Namespace, seed: int) -> Moved:
+    rng = random.Random(f"{options.fault} {seed}")
+    existing = ("--on-existing", "forward") if options.group_sync else ()
+    with tempfile.TemporaryDirectory() as folder, moving(pair, Cli(Path(folder)), rng, *existing) as move:
+        if options.fault == "mirror":
+            return mirror_killed(move)
+        if options.fault == "tool":
+            return tool_killed(move, seed)
+        return broker_fails(move, rng.choice(nodes), rng.choice([None, rng.randint(1, _MOST_STEPS)]))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from migrate_groups.sandbox.java import Java, find_java
 from migrate_groups.sandbox.versions import DEFAULT_VERSION
 from tests.support import forks
 from tests.support.broker_world import wait_for_coordinators
+from tests.support.kafka_tool import KafkaTool
 from tests.support.versions import is_at_least
 
 pytest_plugins = ["tests.support.parts", "tests.support.shared_spark"]
@@ -88,6 +89,13 @@ def sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
     with start_sandbox(kafka_jars, java=java, settings=settings) as running:
         wait_for_coordinators(running.bootstrap_servers)
         yield running
+
+
+@pytest.fixture(scope="session")
+def kafka_tool(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaTool]:
+    """Kafka's own kafka-consumer-groups on the shared Kafka."""
+    with KafkaTool(sandbox, tmp_path_factory.mktemp("kafka_tool")) as tool:
+        yield tool
 
 
 @pytest.fixture(scope="session")

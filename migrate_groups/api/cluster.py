@@ -222,29 +222,36 @@ class Cluster(ReadingCluster):
         """
         return self._go_back(Verb.HAND_BACK, receipt, wait)
 
-    def plan_delete_offsets(self, receipt: Path) -> Plan:
+    def plan_delete_offsets(self, receipt: Path, *, to: Cluster | None = None) -> Plan:
         """Return the plan of what `delete_offsets` would delete. Deletes nothing.
 
-        receipt: the path of the receipt, or of its run directory. Raises `Refused` if the receipt forbids the deletion.
+        receipt: the path of the receipt, or of its run directory. to: as for `delete_offsets`. Raises `Refused` if the
+        receipt forbids the deletion.
         """
-        return self._plan_way_back(Verb.DELETE_OFFSETS, receipt)
+        return self._plan_way_back(Verb.DELETE_OFFSETS, receipt, to)
 
-    def delete_offsets(self, receipt: Path) -> WriteResult | None:
+    def delete_offsets(self, receipt: Path, *, to: Cluster | None = None) -> WriteResult | None:
         """Delete the source group's committed offsets of the moved topics, so that its lag no longer counts them.
 
-        receipt: the path of the receipt, or of its run directory. Returns None if an earlier call completed the
-        deletion. Raises `Refused` if the receipt or a check forbids the deletion; nothing was deleted then. Raises
-        `PartlyApplied` if not every partition is confirmed, or if the source group consumes these topics.
+        receipt: the path of the receipt, or of its run directory. to: the cluster of the target groups, if it is
+        another one; it is only read. Returns None if an earlier call completed the deletion. Raises `Refused` if the
+        receipt or a check forbids the deletion, and `UsageError` if ``to`` is missing or not needed; nothing was
+        deleted then. Raises `PartlyApplied` if not every partition is confirmed, or if the source group consumes these
+        topics.
         """
-        return self._go_back(Verb.DELETE_OFFSETS, receipt)
+        return self._go_back(Verb.DELETE_OFFSETS, receipt, to=to)
 
-    def _plan_way_back(self, verb: Verb, receipt: Path) -> Plan:
+    def _plan_way_back(self, verb: Verb, receipt: Path, to: Cluster | None = None) -> Plan:
         with open_receipt(receipt_in(Path(receipt)), read_only=True, must_exist=True) as file:
-            return go_back.plan_way_back(self._reading_client(), verb, file, self._clock)
+            elsewhere = to._reading_client() if to else None
+            return go_back.plan_way_back(self._reading_client(), verb, file, self._clock, elsewhere)
 
-    def _go_back(self, verb: Verb, receipt: Path, wait: float = 0.0) -> WriteResult | None:
+    def _go_back(
+        self, verb: Verb, receipt: Path, wait: float = 0.0, *, to: Cluster | None = None
+    ) -> WriteResult | None:
         with open_receipt(receipt_in(Path(receipt)), must_exist=True) as file:
-            execution = go_back.go_back(self._writing_clients(), verb, file, self._clock, self._events, wait=wait)
+            clients = self._writing_clients()._replace(elsewhere=to._reading_client() if to else None)
+            execution = go_back.go_back(clients, verb, file, self._clock, self._events, wait=wait)
             return _checked(result_of(execution, file) if execution else None)
 
 

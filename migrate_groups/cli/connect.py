@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
@@ -105,12 +106,13 @@ class Connection(NamedTuple):
             raise UsageError(f"--timeout is {self.timeout!r}, in which no broker can answer; expected such as 10s")
         servers = self.bootstrap_server or told.bootstrap_servers
         if not servers:
+            to, of_target = ("to-", "TO_") if self._side() else ("", "")
             raise UsageError(
-                "no bootstrap server: pass --bootstrap-server host:port, or set MIGRATE_GROUPS_BOOTSTRAP_SERVER, or "
-                "bootstrap.servers in --command-config"
+                f"no bootstrap server: pass --{to}bootstrap-server host:port, or set "
+                f"MIGRATE_GROUPS_{of_target}BOOTSTRAP_SERVER, or bootstrap.servers in --{to}command-config"
             )
         try:
-            return ClientConfig(bootstrap_servers=servers, timeout=timeout, security=told.security)
+            return ClientConfig(bootstrap_servers=servers, timeout=timeout, security=told.security, side=self._side())
         except UsageError:
             if self.bootstrap_server:
                 raise
@@ -136,6 +138,10 @@ class Connection(NamedTuple):
         """Return the name of the environment variable that may have client properties."""
         return environment.PROPERTIES
 
+    def _side(self) -> Literal["", "target"]:
+        """Return "target" if these are the options of the other cluster."""
+        return ""
+
     @contextmanager
     def open_reader(self) -> Iterator[GroupReader]:
         """Yield a client that reads from the cluster and has no method that writes, and close it after the block."""
@@ -160,7 +166,8 @@ class Connection(NamedTuple):
         """Yield the clients for one of two clusters: one for groups, topics and offsets, and one that reads records."""
         from migrate_groups.api import clients
 
-        with shown_logs(self.verbose), clients.open_side(self.config()) as side:
+        config = self.config()
+        with shown_logs(self.verbose), clients.open_side(replace(config, side=config.side or "source")) as side:
             yield side
 
     @contextmanager
@@ -183,6 +190,10 @@ class TargetConnection(Connection):
     def _variable(self) -> str:
         """See `Connection._variable`."""
         return environment.TARGET_PROPERTIES
+
+    def _side(self) -> Literal["target"]:
+        """See `Connection._side`."""
+        return "target"
 
 
 def _property(text: str) -> tuple[str, str]:

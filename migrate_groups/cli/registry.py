@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from migrate_groups import __version__
 from migrate_groups.cli import documents, mistakes
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.target_cluster import TargetCluster
+from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.cli.write_options import GivenOptions
 
 _EXIT_CODES = {
@@ -33,7 +33,12 @@ _EXIT_CODES = {
     10: "with --dry-run --detailed-exitcode: there are offsets to write",
     130: "interrupted",
 }
-_BUNDLES: Mapping[Any, str] = {GivenOptions: "Write", Connection: "Cluster", TargetCluster: "Another cluster"}
+_BUNDLES: Mapping[Any, str] = {
+    GivenOptions: "Write",
+    Connection: "Cluster",
+    TargetCluster: "Another cluster",
+    Copies: "Another cluster",
+}
 """The classes whose fields are options of several commands, each with the title of these options in the help."""
 _READS, _WRITES = (0, 2, 3, 5), (0, 2, 3, 4, 5)
 

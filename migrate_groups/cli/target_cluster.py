@@ -15,12 +15,13 @@ from migrate_groups.errors import UsageError
 
 if TYPE_CHECKING:
     from migrate_groups.migration.across.mirror import Mirror
+    from migrate_groups.migration.ports import GroupReader
 
 _MOST_RECORDS = 200_000
 
 
 class TargetCluster(NamedTuple):
-    """The options that name the target cluster, and say how places in the mirror's copies are found.
+    """The options that name the target cluster.
 
     A command with a parameter of this type has one option for each field.
     """
@@ -44,6 +45,41 @@ class TargetCluster(NamedTuple):
             help="A client.properties file for the target cluster.",
         ),
     ] = None
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a target cluster is named."""
+        return self.to_bootstrap_server is not None or self.to_command_config is not None
+
+    def check(self, *, alone: str | None = None) -> None:
+        """Raise `UsageError` if no target cluster is named, and an option or an environment variable is for one.
+
+        alone: a given option that is for a target cluster; None: there is none.
+        """
+        if not self.is_named and alone is not None:
+            raise UsageError(f"{alone} is for another cluster: pass --to-bootstrap-server or --to-command-config")
+        if not self.is_named and environment.properties.get().get(environment.TARGET_PROPERTIES):
+            raise UsageError(
+                f"{environment.TARGET_PROPERTIES} is set, but no other cluster is named: pass --to-bootstrap-server or "
+                "--to-command-config, or unset it"
+            )
+
+    def connection(self, source: Connection) -> TargetConnection:
+        """Return how to reach the target cluster. The time-out is that of the source cluster."""
+        # The first connection shows the requests of both.
+        return TargetConnection(self.to_bootstrap_server, self.to_command_config, timeout=source.timeout)
+
+    def reader_if_named(self, source: Connection) -> AbstractContextManager[GroupReader | None]:
+        """Return a context manager that yields a client for the target cluster, or None if no cluster is named."""
+        return self.connection(source).open_reader() if self.is_named else nullcontext()
+
+
+class Copies(NamedTuple):
+    """The options that say how places in the mirror's copies are found, and which of them are written.
+
+    A command with a parameter of this type has one option for each field.
+    """
+
     rename_topic: Annotated[
         list[str] | None,
         typer.Option(
@@ -70,37 +106,17 @@ class TargetCluster(NamedTuple):
         ),
     ] = _MOST_RECORDS
 
-    @property
-    def is_named(self) -> bool:
-        """Whether a target cluster is named."""
-        return self.to_bootstrap_server is not None or self.to_command_config is not None
-
-    def check(self) -> None:
+    def check(self, target: TargetCluster) -> None:
         """Raise `UsageError` if no target cluster is named, and an option or an environment variable is for one."""
         given = {
             "--rename-topic": bool(self.rename_topic),
             "--accept-reread": bool(self.accept_reread),
             "--max-records": self.max_records != _MOST_RECORDS,
         }
-        if not self.is_named and (alone := [option for option, is_given in given.items() if is_given]):
-            raise UsageError(f"{alone[0]} is for another cluster: pass --to-bootstrap-server or --to-command-config")
-        if not self.is_named and environment.properties.get().get(environment.TARGET_PROPERTIES):
-            raise UsageError(
-                f"{environment.TARGET_PROPERTIES} is set, but no other cluster is named: pass --to-bootstrap-server or "
-                "--to-command-config, or unset it"
-            )
-
-    def connection(self, source: Connection) -> TargetConnection:
-        """Return how to reach the target cluster. The time-out is that of the source cluster."""
-        # The first connection shows the requests of both.
-        return TargetConnection(self.to_bootstrap_server, self.to_command_config, timeout=source.timeout)
-
-    def written_to(self, source: Connection) -> Connection:
-        """Return how to reach the cluster of the target groups: `connection`, or ``source`` if no other is named."""
-        return self.connection(source) if self.is_named else source
+        target.check(alone=next((option for option, is_given in given.items() if is_given), None))
 
     @contextmanager
-    def open_mirror(self, source: Connection) -> Iterator[Mirror]:
+    def open_mirror(self, source: Connection, target: TargetCluster) -> Iterator[Mirror]:
         """Yield the clients that find places on the target cluster, and close them after the block.
 
         Raises `UsageError` if a rule of ``--rename-topic`` is wrong, and the errors of connecting.
@@ -109,9 +125,9 @@ class TargetCluster(NamedTuple):
         from migrate_groups.mirrors.names import Rename, TopicNames
 
         names = TopicNames(tuple(Rename(each) for each in self.rename_topic or []))
-        with source.open_side() as here, self.connection(source).open_side() as there:
+        with source.open_side() as here, target.connection(source).open_side() as there:
             yield Mirror(here, there, names, self.max_records)
 
-    def mirror_if_named(self, source: Connection) -> AbstractContextManager[Mirror | None]:
+    def mirror_if_named(self, source: Connection, target: TargetCluster) -> AbstractContextManager[Mirror | None]:
         """Return `open_mirror`, or a context manager that yields None if no target cluster is named."""
-        return self.open_mirror(source) if self.is_named else nullcontext()
+        return self.open_mirror(source, target) if target.is_named else nullcontext()

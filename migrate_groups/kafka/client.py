@@ -15,7 +15,6 @@ import kafka.errors as kafka_errors
 
 from migrate_groups.errors import ClusterUnavailable, NotAuthorized
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.credentials.security import Security
 from migrate_groups.kafka.listener import HTTP, mismatch
 from migrate_groups.kafka.private import BootstrapFailed, CertificateRefused, Client
 
@@ -44,31 +43,36 @@ def open_client(config: ClientConfig, seconds: float) -> Client:
         raise _explained(error, config, deadline) from error
 
 
-def refused(error: Exception, security: Security) -> ClusterUnavailable:
+def refused(error: Exception, config: ClientConfig) -> ClusterUnavailable:
     """Return the error to raise for a connection that fails again at every retry.
 
     error: a `CertificateRefused`, for which `ClusterUnavailable` is returned, or kafka-python's
-    ``SaslAuthenticationFailedError``, for which `NotAuthorized` is returned. security: the settings that it names.
+    ``SaslAuthenticationFailedError``, for which `NotAuthorized` is returned. config: the settings that it names.
     """
     if isinstance(error, CertificateRefused):
-        return ClusterUnavailable(f"{_text(error)}; check ssl.truststore, and the host name in --bootstrap-server")
+        where = config.option("bootstrap-server")
+        return ClusterUnavailable(f"{_text(error)}; check ssl.truststore, and the host name in {where}")
     said = _text(error).removeprefix("SaslAuthenticationFailedError: ")
-    mechanism = security.login.mechanism if security.login else "SASL"
-    return NotAuthorized(f"login as {security.principal} ({mechanism}) failed: {said}; check --command-config")
+    mechanism = config.security.login.mechanism if config.security.login else "SASL"
+    where = config.option("command-config")
+    return NotAuthorized(f"login as {config.principal} ({mechanism}) failed: {said}; check {where}")
 
 
 def _explained(error: BootstrapFailed, config: ClientConfig, deadline: float) -> ClusterUnavailable:
     for failure in error.failures.values():
         if isinstance(failure, _HOPELESS):
-            return refused(failure, config.security)
+            return refused(failure, config)
     reasons = []
     for (host, port), failure in error.failures.items():
         found = mismatch(host, port, config.security, deadline - time.monotonic())
         if found:
-            place = "--bootstrap-server" if found == HTTP else "--command-config and --property"
+            also = "" if config.side == "target" else " and --property"
+            place = config.option("bootstrap-server") if found == HTTP else f"{config.option('command-config')}{also}"
             return ClusterUnavailable(f"{host}:{port} {found}; check {place}")
         reasons.append(f"{host}:{port}: {_text(failure)}")
-    return Unreachable(f"no bootstrap server can be reached ({'; '.join(reasons)}); check --bootstrap-server")
+    which = f"no bootstrap server{f' of {config.cluster}' if config.side else ''}"
+    where = config.option("bootstrap-server")
+    return Unreachable(f"{which} can be reached ({'; '.join(reasons)}); check {where}")
 
 
 def _text(failure: Exception) -> str:

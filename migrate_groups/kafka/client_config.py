@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from migrate_groups.errors import UsageError
 from migrate_groups.kafka.credentials.security import PLAINTEXT, Security
@@ -17,21 +17,36 @@ class ClientConfig:
     """The bootstrap servers, security settings and time-out of a connection. Its ``repr`` contains no secret.
 
     bootstrap_servers: ``host:port[,host:port…]``, as for ``--bootstrap-server`` of Kafka's tools.
-    timeout: seconds that one request may take, retries included. Raises `UsageError` if there is no bootstrap server,
-    or if one is not ``host:port``.
+    timeout: seconds that one request may take, retries included. side: "source" or "target", if a command connects to
+    two clusters; messages name it. Raises `UsageError` if there is no bootstrap server, or if one is not ``host:port``.
     """
 
     bootstrap_servers: str
     timeout: float = 60.0
     security: Security = PLAINTEXT
+    side: Literal["", "source", "target"] = ""
 
     def __post_init__(self) -> None:
         if not self.addresses():
-            raise UsageError("no bootstrap server: pass --bootstrap-server host:port")
+            raise UsageError(f"no bootstrap server: pass {self.option('bootstrap-server')} host:port")
+
+    @property
+    def cluster(self) -> str:
+        """The cluster, as messages name it."""
+        return f"the {self.side} cluster" if self.side else "the cluster"
+
+    @property
+    def principal(self) -> str:
+        """The client's principal, as Kafka's ACLs name it, and the cluster if there are two."""
+        return f"{self.security.principal}{f' on {self.cluster}' if self.side else ''}"
+
+    def option(self, name: str) -> str:
+        """Return the option of the command line that is for this cluster, such as ``--bootstrap-server``."""
+        return f"--to-{name}" if self.side == "target" else f"--{name}"
 
     def addresses(self) -> list[tuple[str, int]]:
         """Return host and port of each bootstrap server. Raises `UsageError` if one is not ``host:port``."""
-        return [_address(part.strip()) for part in self.bootstrap_servers.split(",") if part.strip()]
+        return [self._address(part.strip()) for part in self.bootstrap_servers.split(",") if part.strip()]
 
     def kafka_python(self) -> dict[str, Any]:
         """Return these settings as the configuration of kafka-python's admin client, secrets included.
@@ -59,19 +74,19 @@ class ClientConfig:
             **self.security.confluent(),
         }
 
-
-def _address(text: str) -> tuple[str, int]:
-    if "@" in text:  # the text is not shown, because it may have a password in it
-        raise UsageError("a bootstrap server has an @: pass host:port, and put user and password into --command-config")
-    if ";" in text or "://" in text:
-        advice = "separate brokers with commas" if ";" in text else "leave out the protocol"
-        raise UsageError(f"not a bootstrap server: {text[:300]!r}: {advice}; expected host:port[,host:port]")
-    match = _ADDRESS.fullmatch(text)
-    host, port = (match[1] or match[2], int(match[3])) if match else ("", 0)
-    try:
-        host.encode("idna")  # the resolver encodes it so, and fails if a label is empty or too long
-    except UnicodeError:
-        host = ""
-    if not host or not 0 < port < 65536:
-        raise UsageError(f"not a bootstrap server: {text[:300]!r}; expected host:port, for instance localhost:9092")
-    return host, port
+    def _address(self, text: str) -> tuple[str, int]:
+        if "@" in text:  # the text is not shown, because it may have a password in it
+            where = self.option("command-config")
+            raise UsageError(f"a bootstrap server has an @: pass host:port, and put user and password into {where}")
+        if ";" in text or "://" in text:
+            advice = "separate brokers with commas" if ";" in text else "leave out the protocol"
+            raise UsageError(f"not a bootstrap server: {text[:300]!r}: {advice}; expected host:port[,host:port]")
+        match = _ADDRESS.fullmatch(text)
+        host, port = (match[1] or match[2], int(match[3])) if match else ("", 0)
+        try:
+            host.encode("idna")  # the resolver encodes it so, and fails if a label is empty or too long
+        except UnicodeError:
+            host = ""
+        if not host or not 0 < port < 65536:
+            raise UsageError(f"not a bootstrap server: {text[:300]!r}; expected host:port, for instance localhost:9092")
+        return host, port

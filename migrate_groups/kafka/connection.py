@@ -13,7 +13,6 @@ import tenacity
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, NotAuthorized
 from migrate_groups.kafka.client import Unreachable, open_client, refused
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.credentials.security import Security
 from migrate_groups.kafka.private import CertificateRefused, Client
 from migrate_groups.text import counted
 
@@ -81,7 +80,7 @@ class KafkaConnection:
         try:
             result: T = attempts(self._attempt, request, deadline)
         except (kafka_errors.KafkaError, OSError) as error:
-            raise explain(error, self._config.security, doing, needs) from error
+            raise explain(error, self._config, doing, needs) from error
         return result
 
     def repeat_while(self, work: Callable[[], object]) -> None:
@@ -128,7 +127,7 @@ class KafkaConnection:
     def _explained(self, error: Exception, group: str, needs: Mapping[str, str], doing: str) -> MigrateGroupsError:
         if isinstance(error, MigrateGroupsError):
             return error
-        return explain(error, self._config.security, f"{doing} group {group!r}", needs[group])
+        return explain(error, self._config, f"{doing} group {group!r}", needs[group])
 
     def run_once(self, request: Callable[[Client], Awaitable[T]]) -> T:
         """Run the coroutine function ``request`` once, and return its result. For writes, which must not be retried.
@@ -159,18 +158,18 @@ class KafkaConnection:
         return isinstance(error, _RETRIABLE) or (self._was_reached and isinstance(error, Unreachable))
 
 
-def explain(error: BaseException, security: Security, doing: str, needs: str = "") -> MigrateGroupsError:
+def explain(error: BaseException, config: ClientConfig, doing: str, needs: str = "") -> MigrateGroupsError:
     """Return the error of this package to raise in place of an error of kafka-python or of the network.
 
     It is `NotAuthorized` if a permission is lacking or the login failed, else `ClusterUnavailable`. doing: completes
     "while …" in the message. needs: the permission that the request requires, such as "Read on Group 'g'".
     """
     if isinstance(error, _HOPELESS):
-        return refused(error, security)
+        return refused(error, config)
     if isinstance(error, kafka_errors.AuthorizationError):
         lacking = needs or "a permission"
         reason = f"{in_kafkas_words(type(error))} while {doing}"
-        return NotAuthorized(f"not authorized: {security.principal} lacks {lacking} ({reason}): grant it")
+        return NotAuthorized(f"not authorized: {config.principal} lacks {lacking} ({reason}): grant it")
     if isinstance(error, kafka_errors.UnsupportedVersionError | kafka_errors.IncompatibleBrokerVersion):
         return ClusterUnavailable(f"the brokers are too old for {doing}: {_text(error)}; upgrade them")
     if isinstance(error, kafka_errors.BrokerResponseError):
@@ -178,7 +177,7 @@ def explain(error: BaseException, security: Security, doing: str, needs: str = "
         answer = f"a broker answered {in_kafkas_words(type(error))}{about} while {doing}"
         return ClusterUnavailable(f"{answer}: check the brokers and their logs, and try again")
     return ClusterUnavailable(
-        f"the cluster did not answer while {doing} ({_text(error)}): check its brokers, or pass a longer --timeout"
+        f"{config.cluster} did not answer while {doing} ({_text(error)}): check its brokers, or pass a longer --timeout"
     )
 
 

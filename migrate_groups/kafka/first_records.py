@@ -64,5 +64,5 @@ def first_records(config: ClientConfig, spans: Mapping[TopicPartition, range]) -
                 consumer.pause(*decided)
     except (kafka_errors.KafkaError, OSError) as error:
         needs = " and ".join(f"Read on Topic {topic!r}" for topic in sorted({each.topic for each in spans}))
-        raise explain(error, config.security, "reading the first unread records", needs) from error
+        raise explain(error, config, "reading the first unread records", needs) from error
     return found

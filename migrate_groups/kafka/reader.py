@@ -34,13 +34,14 @@ from migrate_groups.model.topics import TopicDescription
 class KafkaPythonReader:
     """Reads groups, topics and offsets with kafka-python (implements `GroupReader`).
 
-    principal: the client's principal as Kafka's ACLs name it, such as ``User:alice``. second_client_lacks: why
+    principal: the client's principal as Kafka's ACLs name it, such as ``User:alice``, and the cluster if there are two.
+    second_client_lacks: why
     confluent-kafka can't log in with the same settings; empty if it can. Every method that sends a request raises
     `ClusterUnavailable` or `NotAuthorized`.
     """
 
     def __init__(self, config: ClientConfig) -> None:
-        self.principal = config.security.principal
+        self.principal = config.principal
         self.second_client_lacks = config.security.second_client_lacks
         self._connection = KafkaConnection(config)
         self._logs = Logs(self._connection)

@@ -92,10 +92,11 @@ class KafkaRecords:
 
     def _failed(self, error: str) -> MigrateGroupsError:
         if "TOPIC_AUTHORIZATION_FAILED" in error:
-            principal = self._config.security.principal
+            principal = self._config.principal
             return NotAuthorized(f"not authorized: {principal} lacks Read on a topic ({error}): grant it")
         return ClusterUnavailable(
-            f"the cluster failed while reading records: {error}: check its brokers, or pass a longer --timeout"
+            f"{self._config.cluster} failed while reading records: {error}: check its brokers, or pass a longer "
+            "--timeout"
         )
 
 

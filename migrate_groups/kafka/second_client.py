@@ -124,7 +124,7 @@ class SecondClient:
     def _failed(self, error: str, group: str) -> ClusterUnavailable:
         if "TOPIC_AUTHORIZATION_FAILED" in error:
             return NotAuthorized(
-                f"not authorized: {self._config.security.principal} lacks Describe on a topic of group {group!r}; "
+                f"not authorized: {self._config.principal} lacks Describe on a topic of group {group!r}; "
                 "grant this permission"
             )
         return ClusterUnavailable(f"the second client (confluent-kafka) failed while {_DOING}: {error}")

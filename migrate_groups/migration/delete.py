@@ -115,8 +115,7 @@ def _committed(reader: GroupReader, group: str, clock: Clock) -> SnapshotTable:
     """
     described = existing_group(reader, group)
     if not described.is_consumer_group:
-        kind = f"{described.group_type} {described.protocol_type}".strip()
-        raise Refused(f"group {group!r} is not a consumer group: its type is {kind}")
+        raise Refused(f"group {group!r} is not a consumer group: its type is {described.kind}")
     members = running(described, None)
     if members:
         raise Refused(f"group {group!r} {members[0]}; stop its members first")

@@ -142,8 +142,7 @@ def _described(reader: GroupReader, group: str, receipt: Receipt) -> GroupDescri
     """
     described = reader.describe_group(group) if receipt.lanes else existing_group(reader, group)
     if described.exists and not described.is_consumer_group:
-        kind = f"{described.group_type} {described.protocol_type}".strip()
-        raise Refused(f"group {group!r} is not a consumer group: its type is {kind}; nothing was deleted")
+        raise Refused(f"group {group!r} is not a consumer group: its type is {described.kind}; nothing was deleted")
     return described
 
 

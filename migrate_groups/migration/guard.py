@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import chain
 
 import msgspec
 
@@ -38,17 +39,9 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
     rollback or a hand-back. A hand-over from another cluster has the source group and its partitions there.
     """
     found: dict[str, dict[TopicPartition, StoppedAt]] = defaultdict(dict)
-    if execution.verb is Verb.HAND_OVER and (source := execution.translation) is not None:
-        return {
-            source.group: [
-                StoppedAt(each.source, each.offset if each.committed is None else each.committed)
-                for each in source.partitions
-            ]
-        }
     if execution.verb in (Verb.HAND_OVER, Verb.HAND_BACK):
-        for change in execution.handed_over():
-            at = StoppedAt(change.topic_partition, change.handed_over_at)
-            found[change.source_group or ""][at.partition] = at
+        for group, partition, stopped_at in chain.from_iterable(execution.sources().values()):
+            found[group][partition] = StoppedAt(partition, stopped_at)
     else:
         for change in (entry.change for entry in execution.entries if entry.change.source_group is None):
             at = StoppedAt(change.topic_partition, change.after.offset if change.after else None)

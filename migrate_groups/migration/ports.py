@@ -225,7 +225,8 @@ class GroupWriter(GroupReader, Protocol):
 class Clients(NamedTuple):
     """Two independent clients: kafka-python writes and reads, and confluent-kafka reads back what was written.
 
-    elsewhere: reads the source group of a hand-over from another cluster; None: it is on the same cluster.
+    elsewhere: reads the groups on the other one of two clusters: the source group of a hand-over, or the target groups
+    of delete-offsets; None: all groups are on one cluster.
     """
 
     writer: GroupWriter

@@ -1,8 +1,9 @@
-"""Refuse a hand-over, rollback, hand-back or delete-offsets that the receipt of the run forbids."""
+"""Refuse what the receipt of the run forbids: a write, or clusters that do not fit the run."""
 
 from __future__ import annotations
 
-from migrate_groups.errors import Refused
+from migrate_groups.errors import Refused, UsageError
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 
@@ -15,3 +16,21 @@ def refuse_by_record(receipt: Receipt, verb: Verb) -> None:
     reasons = receipt.refusals(verb)
     if reasons:
         raise Refused(f"{'; '.join(reasons)}; nothing was written")
+
+
+def check_clusters_named(hand_over: Execution, *, is_target_named: bool) -> None:
+    """Raise `UsageError` if the cluster of the target groups is not named although it is another one, or is needlessly.
+
+    hand_over: the hand-over of the run.
+    """
+    source = hand_over.translation
+    if source is not None and not is_target_named:
+        raise UsageError(
+            f"the new groups are on another cluster, {hand_over.cluster_id}: pass --to-bootstrap-server or "
+            f"--to-command-config for it, and the old group's cluster, {source.cluster_id}, as --bootstrap-server"
+        )
+    if source is None and is_target_named:
+        raise UsageError(
+            "all groups of this run are on one cluster: leave out --to-bootstrap-server and --to-command-config, or "
+            "unset their variables"
+        )

@@ -178,8 +178,7 @@ def _look(
         return [], ObservedGroup(description=description, topics={}, committed={})
     description = existing_group(reader, group)
     if not description.is_consumer_group:
-        kind = f"{description.group_type} {description.protocol_type}".strip()
-        raise Refused(f"group {group!r} is not a consumer group: its type is {kind}")
+        raise Refused(f"group {group!r} is not a consumer group: its type is {description.kind}")
     topics = in_question(reader, description)
     reasons = running(description, topics)
     if reasons or not offsets:

@@ -95,6 +95,12 @@ class GroupDescription:
         return self.group_type == "streams" or (self.group_type in ("classic", "consumer") and is_consumer)
 
     @property
+    def kind(self) -> str:
+        """The group type, with the protocol type if that is another, such as ``share`` and ``classic connect``."""
+        other = "" if self.protocol_type == self.group_type else self.protocol_type
+        return f"{self.group_type} {other}".rstrip()
+
+    @property
     def stopped(self) -> bool:
         """Whether the group is Empty and has no members.
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
+from typing import NamedTuple
 
 from msgspec import structs
 
-from migrate_groups.model.partitions import CommittedOffset, PartitionValue
+from migrate_groups.model.partitions import CommittedOffset, PartitionValue, TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Action, Change, Plan
 from migrate_groups.planning.run_states import Verb
@@ -79,6 +80,23 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
         """
         own = (*self.own, self.change.after) if sent and self.change.after not in self.own else self.own
         return structs.replace(self, outcome=Outcome.REFUSED, error=error, own=own)
+
+
+class Source(NamedTuple):
+    """A partition that a source group has handed over, as it is named on the cluster of that group.
+
+    stopped_at: the group's committed offset at the hand-over; if it had none, the offset that the target group gets.
+    None if neither group has an offset.
+    """
+
+    group: str
+    partition: TopicPartition
+    stopped_at: int | None
+
+    @property
+    def order(self) -> Order:
+        """The source group, its topic and the partition number."""
+        return self.group, *self.partition
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,19 +172,26 @@ class Execution:
             claims[entry.change.group, entry.change.topic].add(entry.change.source_group)
         return {place: frozenset(group for group in groups if group is not None) for place, groups in claims.items()}
 
-    def handed_over(self) -> tuple[Change, ...]:
-        """Return the changes of all topics that a source group hands over.
+    def sources(self) -> Mapping[Order, tuple[Source, ...]]:
+        """Return, by target group, topic and partition, from which source groups the partition was handed over.
 
-        The change of a partition that was added during the run has no source group. It is returned once for each source
-        group of its topic, and names that group as its source group.
+        It is one, or none. A partition that was added during the run has all source groups of its topic. If the source
+        group is on another cluster, the partition has another name there.
         """
+        changes = [entry.change for entry in self.entries]
+        if (there := self.translation) is not None:
+            of_copy = {each.target: Source(there.group, each.source, each.stopped_at) for each in there.partitions}
+            found = {change.order: of_copy.get(change.topic_partition) for change in changes}
+            return {order: () if source is None else (source,) for order, source in found.items()}
         origins = self.origins()
-        return tuple(
-            entry.change if entry.change.source_group == source else structs.replace(entry.change, source_group=source)
-            for entry in self.entries
-            for source in origins[entry.change.group, entry.change.topic]
-            if entry.change.source_group in (None, source)
-        )
+        return {
+            change.order: tuple(
+                Source(group, change.topic_partition, change.handed_over_at)
+                for group in sorted(origins[change.group, change.topic])
+                if change.source_group in (None, group)
+            )
+            for change in changes
+        }
 
     @property
     def source_topics(self) -> frozenset[str]:

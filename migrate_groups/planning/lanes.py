@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.execution import Entry, Execution, Order, Outcome
+from migrate_groups.planning.execution import Entry, Execution, Order, Outcome, Source
 from migrate_groups.planning.plan import Change
 from migrate_groups.planning.run_states import State, Step, Verb, state_after, step
 
@@ -20,13 +20,15 @@ class Lane:
 
     The partition is of a target group, or of the group of ``delete-offsets --group``. state: what was done with it,
     such as handed over. entry: its entry in the last hand-over or deletion that included it. sources: the source groups
-    of its topic. execution: the number of the execution that set the state. left: the target group's committed offset
-    when the partition was handed back; None if it was not handed back, or if the group had no committed offset.
+    of its topic on the same cluster. handed_over_by: from which source groups the partition was handed over; they may
+    be on another cluster. execution: the number of the execution that set the state. left: the target group's committed
+    offset when the partition was handed back; None if it was not handed back, or if the group had no committed offset.
     """
 
     state: State
     entry: Entry
     sources: frozenset[str]
+    handed_over_by: tuple[Source, ...] = ()
     execution: int
     left: CommittedOffset | None = None
 
@@ -55,7 +57,7 @@ def lanes_after(executions: Iterable[Execution]) -> Mapping[Order, Lane]:
 
 
 def _fold_hand_over(lanes: dict[Order, Lane], execution: Execution) -> None:
-    origins = execution.origins()
+    origins, by = execution.origins(), execution.sources()
     for entry in execution.entries:
         change = entry.change
         # A refused partition is not handed over, unless its offset may have been in place for a moment.
@@ -65,8 +67,13 @@ def _fold_hand_over(lanes: dict[Order, Lane], execution: Execution) -> None:
             state = State.HANDED_OVER if entry.own else State.NEW
         else:
             state = state_after(execution.verb, settled=entry.settled)
-        sources = origins[change.group, change.topic]
-        lanes[change.order] = Lane(state=state, entry=entry, sources=sources, execution=execution.number)
+        lanes[change.order] = Lane(
+            state=state,
+            entry=entry,
+            sources=origins[change.group, change.topic],
+            handed_over_by=by[change.order],
+            execution=execution.number,
+        )
 
 
 def _fold_deletion(lanes: dict[Order, Lane], execution: Execution) -> None:
@@ -80,9 +87,12 @@ def _fold_deletion(lanes: dict[Order, Lane], execution: Execution) -> None:
 
 
 def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
-    of_partition: dict[tuple[str, int], list[Order]] = defaultdict(list)
-    for order in lanes:
-        of_partition[order[1:]].append(order)
+    # Those of a rollback are named as the target group's partitions, those of delete-offsets as the source group's.
+    orders: dict[Order, list[Order]] = defaultdict(list)
+    for order, lane in lanes.items():
+        of_source = [source.order for source in lane.handed_over_by]
+        for named in of_source if execution.verb is Verb.DELETE_OFFSETS else [order]:
+            orders[named].append(order)
     for entry in execution.entries:
         change = entry.change
         if entry.outcome is Outcome.REFUSED:
@@ -93,25 +103,22 @@ def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
             lane = lanes.get(order) or _added_since(change, execution.number)
             lanes[order] = replace(lane, state=state, execution=execution.number, left=change.source_committed)
             continue
-        for order in of_partition[change.topic, change.partition]:
+        for order in orders[change.order]:
             lane = lanes[order]
-            if _is_about(change, execution.verb, order, lane):
+            if _is_about(change, execution.verb, lane):
                 is_restored = state is State.UNDONE and lane.entry.change.after is None
                 reached = State.RESTORED if is_restored else state
                 lanes[order] = replace(lane, state=reached, execution=execution.number)
 
 
-def _is_about(change: Change, verb: Verb, order: Order, lane: Lane) -> bool:
+def _is_about(change: Change, verb: Verb, lane: Lane) -> bool:
     """Return whether a change of `rollback` or `delete-offsets` concerns this partition of a target group.
 
     A `rollback` may also restore a committed offset that has expired in the source group. Such a change does not
     concern the target group: its ``group`` is the source group, and its ``source_group`` is the target group.
     """
-    if not lane.takes(verb, Step.UNDO, Step.ALLOW, Step.RESUME):
-        return False
-    if verb is Verb.ROLLBACK:
-        return change.order == order and change.source_group is None
-    return change.group in lane.sources
+    is_written = verb is Verb.DELETE_OFFSETS or change.source_group is None
+    return is_written and lane.takes(verb, Step.UNDO, Step.ALLOW, Step.RESUME)
 
 
 def _added_since(change: Change, execution: int) -> Lane:
@@ -120,5 +127,10 @@ def _added_since(change: Change, execution: int) -> Lane:
     change: the partition's change in a hand-back, from the target group to the source group.
     """
     moved = structs.replace(change, source_group=change.group, group=change.source_group or "")
-    entry = Entry(change=moved, outcome=Outcome.UNCHANGED)
-    return Lane(state=State.HANDED_OVER, entry=entry, sources=frozenset({change.group}), execution=execution)
+    return Lane(
+        state=State.HANDED_OVER,
+        entry=Entry(change=moved, outcome=Outcome.UNCHANGED),
+        sources=frozenset({change.group}),
+        handed_over_by=(Source(change.group, moved.topic_partition, moved.handed_over_at),),
+        execution=execution,
+    )

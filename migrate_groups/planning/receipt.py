@@ -14,12 +14,8 @@ from migrate_groups.planning.execution import Execution, Order, Outcome
 from migrate_groups.planning.lanes import Lane, lanes_after
 from migrate_groups.planning.plan import Change, Plan
 from migrate_groups.planning.run_states import State, Step, Verb, advice
+from migrate_groups.planning.translation import Translation
 from migrate_groups.text import some
-
-_ON_ANOTHER_CLUSTER = {
-    Verb.HAND_BACK: "migrate the group from this cluster to that one, behind a mirror that copies back",
-    Verb.DELETE_OFFSETS: "delete them there, with delete-offsets --group and its topics, or with delete-group",
-}
 
 
 @dataclass(frozen=True)
@@ -89,6 +85,12 @@ class Receipt:
         }
         return replace(executions[-1], entries=tuple(lane.entry for _, lane in sorted({**going_on, **refused}.items())))
 
+    @property
+    def elsewhere(self) -> Translation | None:
+        """The source group of the last hand-over, if it is on another cluster than the target groups."""
+        last = next((each for each in reversed(self.executions) if each.verb is Verb.HAND_OVER), None)
+        return last.translation if last else None
+
     def to_judge(self) -> Execution:
         """Return the hand-over that `reconcile` and `audit` judge.
 
@@ -126,17 +128,21 @@ class Receipt:
     def refusals(self, verb: Verb) -> list[str]:
         """Return why a verb, such as rollback, is refused in the current state of the run; empty if it is allowed.
 
-        There is one message for each state that forbids it, with the partitions in this state. If the source group is
-        on another cluster, only a rollback goes back.
+        There is one message for each state that forbids it, with the partitions in this state. A hand-back is always
+        refused if the source group is on another cluster.
         """
-        source = self.hand_over.translation if self.hand_over else None
-        if source is not None and verb in (Verb.HAND_BACK, Verb.DELETE_OFFSETS):
+        elsewhere = self.elsewhere
+        if elsewhere is not None and verb is Verb.HAND_BACK:
             return [
-                f"the old group, {source.group!r}, is on another cluster, {source.cluster_id}, and {verb} does not go "
-                f"there: {_ON_ANOTHER_CLUSTER[verb]}"
+                f"the old group, {elsewhere.group!r}, is on another cluster, {elsewhere.cluster_id}, where the records "
+                "have other offsets: use rollback before the new groups commit; later, migrate them to that cluster, "
+                "behind a mirror that copies back"
             ]
         refusing = {order: lane for order, lane in self.lanes.items() if lane.takes(verb, Step.REFUSE)}
-        return [f"{some(places)}: {advice(state)}" for state, places in _by_state(refusing).items()]
+        return [
+            f"{some(places)}: {advice(state, is_elsewhere=elsewhere is not None)}"
+            for state, places in _by_state(refusing).items()
+        ]
 
     def is_done(self, verb: Verb) -> bool:
         """Return whether a verb, such as rollback, was completed before, so that no partition is left to do.

@@ -3,6 +3,7 @@
 The receipt, which is the record of a run, lists the executions. `migrate_groups.planning.receipt` turns them into one
 state for each partition of a target group, or of the group from which `delete-offsets --group` deletes offsets. The
 state can only forbid a write. If it allows one, the brokers' current state must fit too. The table is in docs/runs.md.
+If the source group is on another cluster, a hand-back is refused in every state.
 """
 
 from __future__ import annotations
@@ -116,8 +117,15 @@ def state_after(verb: Verb, *, settled: bool) -> State:
     return (_DONE if settled else _OPEN)[verb]
 
 
-def advice(state: State) -> str:
-    """Return a text for users: why a command refuses a partition in this state, and what to do next."""
+def advice(state: State, *, is_elsewhere: bool = False) -> str:
+    """Return a text for users: why a command refuses a partition in this state, and what to do next.
+
+    is_elsewhere: whether the source group is on another cluster, so that there is no hand-back.
+    """
+    if is_elsewhere and state is State.CLEANED:
+        return (
+            "the old group's offsets were deleted: to set them again, run apply --restore before.parquet on its cluster"
+        )
     if state in _UNFINISHED:
         command = _COMMANDS[_UNFINISHED[state]]
         return f"{command} has not finished: run {command} again first"

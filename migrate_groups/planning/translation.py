@@ -26,6 +26,11 @@ class Translated:
     place: Place
     mirrored_to: int | None = None
 
+    @property
+    def stopped_at(self) -> int:
+        """The source group's committed offset or, if it has none, the offset where the group starts."""
+        return self.offset if self.committed is None else self.committed
+
     def start(self, most_reread: int) -> int | None:
         """Return the offset in the copy that may be written: that of an exact place, or of one that was accepted.
 

@@ -7,18 +7,29 @@ from collections.abc import Iterable, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from migrate_groups.show.documents import Document
+from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.rows import object_type, objects
 from migrate_groups.show.tables import cell, table
-from migrate_groups.spark.offsets_topic import audit_job, evidence
-from migrate_groups.spark.offsets_topic.audit_job import Audit
+from migrate_groups.spark.offsets_topic import audit_result, evidence
+from migrate_groups.spark.offsets_topic.audit_result import Audit, OfLog
 from migrate_groups.text import counted
 
-_AuditedTopic, _Partition = object_type(audit_job.AuditedTopic), object_type(audit_job.Partition)
-_LateCommit, _Deletion = object_type(audit_job.LateCommit), object_type(audit_job.Deletion)
-Evidence, _Malformed = object_type(evidence.Evidence), object_type(audit_job.Malformed)
+_AuditedTopic, _Partition = object_type(audit_result.AuditedTopic), object_type(audit_result.Partition)
+_LateCommit, _Deletion = object_type(audit_result.LateCommit), object_type(audit_result.Deletion)
+Evidence, _Malformed = object_type(evidence.Evidence), object_type(audit_result.Malformed)
 # More rows than this are hard to read on a terminal; the JSON document has more.
 _MOST_ROWS = 50
+
+
+class LogPart(Part, frozen=True, kw_only=True):
+    """What an audit found in the log of one cluster.
+
+    deletions, evidence, malformed: as those of the document, which are of the target groups' cluster.
+    """
+
+    deletions: tuple[_Deletion, ...]  # type: ignore[valid-type]  # made from the job's row, as those that follow
+    evidence: tuple[Evidence, ...]  # type: ignore[valid-type]
+    malformed: tuple[_Malformed, ...]  # type: ignore[valid-type]
 
 
 class AuditDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/audit"):
@@ -30,7 +41,8 @@ class AuditDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/aud
     than the previous one. summary: one row for each group and topic. doubtful: the partitions that ``problems`` and
     ``undetermined`` count. late_commits: commits of the source group after the hand-over. deletions: committed offsets
     that were deleted or have expired. evidence: one row for each partition of ``__consumer_offsets`` that was read.
-    malformed: records that can't be decoded. Each list has at most 1,000 rows.
+    malformed: records that can't be decoded. source_log: null if all groups are on one cluster. Each list has at most
+    1,000 rows.
     """
 
     problems: int
@@ -44,10 +56,12 @@ class AuditDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/aud
     deletions: tuple[_Deletion, ...]  # type: ignore[valid-type]
     evidence: tuple[Evidence, ...]  # type: ignore[valid-type]
     malformed: tuple[_Malformed, ...]  # type: ignore[valid-type]
+    source_log: LogPart | None
 
 
 def document(found: Audit) -> AuditDocument:
     """Return the JSON document for the result of an audit."""
+    log = _log(found.log)
     return AuditDocument(
         problems=found.problems,
         undetermined=found.undetermined,
@@ -57,6 +71,15 @@ def document(found: Audit) -> AuditDocument:
         summary=objects(_AuditedTopic, found.summary),
         doubtful=objects(_Partition, found.doubtful),
         late_commits=objects(_LateCommit, found.late_commits),
+        deletions=log.deletions,
+        evidence=log.evidence,
+        malformed=log.malformed,
+        source_log=None if found.source_log is None else _log(found.source_log),
+    )
+
+
+def _log(found: OfLog) -> LogPart:
+    return LogPart(
         deletions=objects(_Deletion, found.deletions),
         evidence=objects(Evidence, found.evidence),
         malformed=objects(_Malformed, found.malformed),
@@ -84,18 +107,28 @@ def terminal(found: Audit) -> RenderableType:
     The first table has the verdicts by group and topic. Doubtful partitions have a problem or a rewind, or are
     undetermined. Late commits are commits of the source group after the hand-over. The next table has committed offsets
     that were deleted or have expired. The evidence counts the records of each partition of ``__consumer_offsets`` that
-    was read.
+    was read. Both tables come twice if there are two clusters.
     """
     parts: list[RenderableType] = [_summary(found)]
     parts += _section("doubtful", _doubtful(found), found.doubtful)
     parts += _section("late commits of the old group", _late(found), found.late_commits)
-    parts += _section("deleted or expired", _deletions(found), found.deletions)
-    parts += [Text("evidence", style="bold"), _evidence(found)]
+    if found.source_log is None:
+        parts += _of_log(found.log, "")
+    else:
+        parts += _of_log(found.source_log, " on the old group's cluster")
+        parts += _of_log(found.log, " on the new groups' cluster")
+    return Group(*parts)
+
+
+def _of_log(found: OfLog, where: str) -> list[RenderableType]:
+    """Return what was found in the log of one cluster. where: the end of the titles."""
+    parts = _section(f"deleted or expired{where}", _deletions(found), found.deletions)
+    parts += [Text(f"evidence{where}", style="bold"), _evidence(found)]
     if found.malformed:
         first = found.malformed[0]
         place = f"partition {first.log_partition}, offset {first.log_offset}: {first.problem}"
         parts.append(Text(f"{counted(len(found.malformed), 'record')} can't be decoded; the first: {place}"))
-    return Group(*parts)
+    return parts
 
 
 def _summary(found: Audit) -> RenderableType:
@@ -146,7 +179,7 @@ def _late(found: Audit) -> RenderableType:
     return made
 
 
-def _deletions(found: Audit) -> RenderableType:
+def _deletions(found: OfLog) -> RenderableType:
     made = table("group", "partition", "time")
     for each in found.deletions[:_MOST_ROWS]:
         place = "the whole group" if each.topic is None else f"{each.topic}-{each.partition}"
@@ -154,7 +187,7 @@ def _deletions(found: Audit) -> RenderableType:
     return made
 
 
-def _evidence(found: Audit) -> RenderableType:
+def _evidence(found: OfLog) -> RenderableType:
     columns = ("from", "to", "records", "control", "aborted", "missing", "malformed", "held_back")
     made = table("log partition", **dict.fromkeys(columns, ">"))
     for each in found.evidence[:_MOST_ROWS]:

@@ -27,7 +27,7 @@ from kafka.admin import (
 from migrate_groups.cli.registry import GROUPS
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.spark.offsets_topic.audit_job import Audit
+from migrate_groups.spark.offsets_topic.audit_result import Audit, OfLog
 from tests.support.broker_world import BrokerWorld, broker_world, until
 from tests.support.cli import CliHere
 from tests.support.mirror import records, write
@@ -65,9 +65,7 @@ CLEAN = Audit(
     summary=(),
     doubtful=(),
     late_commits=(),
-    deletions=(),
-    evidence=(),
-    malformed=(),
+    log=OfLog((), (), ()),
     problems=0,
     undetermined=0,
 )
@@ -403,7 +401,7 @@ def test_compare_with_the_least_permissions_on_one_cluster(scene, secured, boots
     with broker_world(bootstrap_servers) as other:
         other.create_topic(topic=scene.topic)
         copied = records(scene.world.bootstrap_servers, scene.topic, 0)
-        write(bootstrap_servers, scene.topic, 0, copied, lambda each: each.value())
+        write(bootstrap_servers, scene.topic, copied)
         other.commit(scene.old, scene.partition, 4)
         arguments += [f"--{'' if to else 'to-'}bootstrap-server", bootstrap_servers]
 

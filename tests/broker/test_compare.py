@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
 
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.jars import KafkaJars
@@ -17,15 +16,10 @@ from migrate_groups.sandbox.java import Java
 from migrate_groups.sandbox.mirror_maker import MirrorMaker, fetch_mirror_jars, mirror_maker
 from tests.support.broker_world import broker_world, until
 from tests.support.cli import Cli
-from tests.support.mirror import Change, records, write
+from tests.support.mirror import Change, records, unchanged, write
 
 # In milliseconds since 1970: old records would be deleted by the retention, or share no order with those produced now.
 NOW = int(time.time() * 1000) - 60_000
-
-
-def unchanged(message: Message) -> bytes | None:
-    """Copy a record as it is."""
-    return message.value()
 
 
 class Two:
@@ -44,7 +38,7 @@ class Two:
     def mirror(self, first: int = 0, last: int | None = None, change: Change = unchanged) -> None:
         """Copy the records from index ``first`` to ``last``."""
         found = records(self.source.bootstrap_servers, self.topic, 0)
-        write(self.target.bootstrap_servers, self.topic, 0, found[first:last], change)
+        write(self.target.bootstrap_servers, self.topic, found[first:last], change)
 
     def commit(self, offset: int, there: int | None = None) -> None:
         """Commit on the source and, unless None, on the target."""
@@ -124,7 +118,7 @@ def test_status_of_what_no_mirror_may_do(two):
     two.create()
     two.source.produce(two.topic, 0, 20)
     two.commit(10, there=10)
-    two.mirror(change=lambda each: None if each.offset() == 12 else each.value())
+    two.mirror(change=lambda each: None if each.offset() == 12 else unchanged(each))
     assert two.place(code=7) == ("different", None)
     shown = two.cli("compare", two.group, code=7).stdout
     assert "different, 1 partition: the target's records do not follow each other as on the source\n" in shown

@@ -13,7 +13,6 @@ from tests.support.versions import CONSUMER, NEEDS_TOOL, NEEDS_TOOL_NAMES
 
 pytestmark = NEEDS_TOOL_NAMES
 
-TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 
 
@@ -37,11 +36,11 @@ def exported(cli, world):
 
 @NEEDS_TOOL
 @pytest.mark.parametrize("mode", ["--dry-run", "--execute"])
-def test_kafkas_tool_applies_an_exported_file_of_several_groups(cli, world, sandbox, exported, mode):
+def test_kafkas_tool_applies_an_exported_file_of_several_groups(cli, world, kafka_tool, exported, mode):
     """--from-file with four columns writes the same offsets as apply; --dry-run shows them."""
     groups = [f"{exported}-x", f"{exported}-y"]
     arguments = [argument for group in groups for argument in ("--group", group)]
-    done = sandbox.run_tool(TOOL, "--reset-offsets", "--from-file", str(cli.folder / "offsets.csv"), mode, *arguments)
+    done = kafka_tool("--reset-offsets", "--from-file", str(cli.folder / "offsets.csv"), mode, *arguments)
     shown = {
         (group, TopicPartition(topic, int(partition))): int(offset)
         for group, topic, partition, offset in re.findall(r"^(\S+) +(\S+) +(\d+) +(\d+)", done.stdout, re.MULTILINE)
@@ -56,10 +55,10 @@ def test_kafkas_tool_applies_an_exported_file_of_several_groups(cli, world, sand
         assert {(group, tp): offset for group in groups for tp, offset in by_kafka[group].items()} == ours
 
 
-def test_kafkas_tool_applies_an_exported_file_of_one_group(cli, world, sandbox, exported):
+def test_kafkas_tool_applies_an_exported_file_of_one_group(cli, world, kafka_tool, exported):
     """--from-file with three columns for one --group has the same result as apply --to-group."""
     file, by_kafka, by_us = str(cli.folder / "one.csv"), f"{exported}-kafka", f"{exported}-us"
-    sandbox.run_tool(TOOL, "--reset-offsets", "--from-file", file, "--execute", "--group", by_kafka)
+    kafka_tool("--reset-offsets", "--from-file", file, "--execute", "--group", by_kafka)
     cli("apply", "before.csv", "--to-group", by_us, *NOW)
     assert len(world.committed(by_us)) == 4
     assert world.committed(by_kafka) == world.committed(by_us) == world.committed(exported)
@@ -71,20 +70,20 @@ def described(group: str, shown: str) -> list[list[str]]:
     return [line for line in lines if line[:1] == ["GROUP"]] + sorted(line for line in lines if line[:1] == [group])
 
 
-def test_kafkas_tool_describes_a_group_that_apply_wrote(cli, world, sandbox, exported):
+def test_kafkas_tool_describes_a_group_that_apply_wrote(cli, world, kafka_tool, exported):
     """Describe shows the header and the lines of Kafka's --describe, for an Empty group; --state shows Empty."""
     group = f"{exported}-x"
     cli("apply", "split.csv", *NOW)
     ours = cli("describe", group).stdout
-    kafkas = sandbox.run_tool(TOOL, "--describe", "--group", group).stdout
+    kafkas = kafka_tool("--describe", "--group", group).stdout
     assert described(group, ours) == described(group, kafkas)
     assert len(described(group, ours)) == 3
     assert ours.startswith(f"group {group}  Empty, classic, 0 members\n")
-    assert re.search(rf"{group} .*Empty +0", sandbox.run_tool(TOOL, "--describe", "--state", "--group", group).stdout)
+    assert re.search(rf"{group} .*Empty +0", kafka_tool("--describe", "--state", "--group", group).stdout)
 
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
-def test_a_live_group_is_described_as_kafkas_tool_does(cli, world, sandbox, protocol):
+def test_a_live_group_is_described_as_kafkas_tool_does(cli, world, kafka_tool, protocol):
     """The shared columns are the same, also for partitions without a commit; only members without partitions differ.
 
     Kafka's tool leaves these members out, and describe shows them.
@@ -105,7 +104,7 @@ def test_a_live_group_is_described_as_kafkas_tool_does(cli, world, sandbox, prot
 
     def same() -> bool:
         """Return whether both show the same; a rebalance may go on between them."""
-        kafkas = described(group, sandbox.run_tool(TOOL, "--describe", "--group", group).stdout)
+        kafkas = described(group, kafka_tool("--describe", "--group", group).stdout)
         ours = described(group, cli("describe", group).stdout)
         idle = [line for line in ours if line[1] == "-"]
         shown[:] = [kafkas, ours, idle]
@@ -120,11 +119,39 @@ def test_a_live_group_is_described_as_kafkas_tool_does(cli, world, sandbox, prot
     assert cli("describe", group).stdout.startswith(f"group {group}  Stable, {protocol}, 4 members\n")
 
 
-def test_apply_reads_a_file_that_kafkas_tool_exported(cli, world, sandbox, exported):
+def test_apply_reads_a_file_that_kafkas_tool_exported(cli, world, kafka_tool, exported):
     """Apply reads the file that Kafka's --reset-offsets --to-current --export prints."""
-    done = sandbox.run_tool(
-        TOOL, "--reset-offsets", "--to-current", "--all-topics", "--export", "--dry-run", "--group", exported
-    )
+    done = kafka_tool("--reset-offsets", "--to-current", "--all-topics", "--export", "--dry-run", "--group", exported)
     (cli.folder / "kafkas.csv").write_text(done.stdout)
     cli("apply", "kafkas.csv", "--to-group", f"{exported}-z", *NOW)
     assert world.committed(f"{exported}-z") == world.committed(exported)
+
+
+@pytest.mark.long
+def test_odd_names_go_to_kafkas_tool_and_back(cli, world, kafka_tool):
+    """Topics and groups with odd names go through a file of ours to Kafka's tool, and through a file of its to ours."""
+    topics = ["null", "NaN", "123", "00", "1e5", "0x10", "-dash", "__x", "topic", "partition", "a.b-c_d", "A" * 249]
+    groups = [f"{odd}{world.name('')}" for odd in ('one, "two"', "größe 群", "-o", "=1+1", "null", "two  blanks", "a\tb")]
+    groups += ["partition", "offset"]
+    offsets = {TopicPartition(topic, 0): number for number, topic in enumerate(topics)}
+    for topic in topics:
+        world.create_topic(topic=topic)
+        world.produce(topic, 0, len(topics))
+    for group in groups:
+        world.commit_all(group, offsets)
+    named = [argument for group in groups for argument in ("--group", group)]
+    cli("snapshot", *named, "-o", "before.csv")
+    cli("export", "before.csv", "-o", "ours.csv")
+
+    def cleared() -> None:
+        for group in groups:
+            world.delete_group(group)
+
+    cleared()
+    kafka_tool("--reset-offsets", "--from-file", str(cli.folder / "ours.csv"), "--execute", *named)
+    assert {group: world.committed(group) for group in groups} == dict.fromkeys(groups, offsets)
+    exported = kafka_tool("--reset-offsets", "--to-current", "--all-topics", "--export", *named).stdout
+    (cli.folder / "kafkas.csv").write_text(exported, encoding="utf-8")
+    cleared()
+    cli("apply", "kafkas.csv", *NOW)
+    assert {group: world.committed(group) for group in groups} == dict.fromkeys(groups, offsets)

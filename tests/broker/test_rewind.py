@@ -133,11 +133,10 @@ def test_strict_refuses_a_target_outside_the_log(cli, group):
 
 
 @NEEDS_TOOL
-def test_rewind_and_kafkas_tool_give_the_same_offsets(cli, sandbox, topic, group):
+def test_rewind_and_kafkas_tool_give_the_same_offsets(cli, kafka_tool, topic, group):
     """Rewind and Kafka's tool give the same offsets for the same target, also for targets past the log end."""
-    tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     for target in (["--to-datetime", at(4)], ["--to-datetime", at(60)], ["--to-earliest"], ["--to-offset", "6"]):
-        done = sandbox.run_tool(tool, "--group", group, "--reset-offsets", "--topic", topic, *target, "--dry-run")
+        done = kafka_tool("--group", group, "--reset-offsets", "--topic", topic, *target, "--dry-run")
         kafkas = dict(re.findall(rf"^{group} +{topic} +(\d+) +(\d+)", done.stdout, re.MULTILINE))
         assert rewound(cli, "--topic", topic, *target)[0] == [kafkas[number] for number in "012"], target
 

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 import migrate_groups
+from migrate_groups.files.runs import fence_parquet
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.jars import user_cache
 from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
-from tests.support import cluster_move
 from tests.support.broker_world import broker_world, until
 from tests.support.cli import Cli
+from tests.support.cluster_move import mirror_killed, mirrored, moving
 from tests.support.mirror import records, write
 
 ROOT = Path(__file__).parents[2]
@@ -51,9 +52,7 @@ class Move:
         """Copy the records of each partition from index ``first`` to ``last``."""
         for partition in range(PARTITIONS):
             found = records(self.source.bootstrap_servers, self.topic, partition)
-            write(
-                self.target.bootstrap_servers, self.topic, partition, found[first:last], lambda message: message.value()
-            )
+            write(self.target.bootstrap_servers, self.topic, found[first:last])
 
     def commit(self, *offsets: int) -> None:
         """Commit an offset in each partition on the source."""
@@ -270,25 +269,83 @@ def test_names_of_copies_in_the_python_api(move, tmp_path):
     assert move.there() == {}
 
 
-def test_ways_back_that_do_not_go_across(move):
-    """hand-back, delete-offsets and audit say in a line that the source group is on another cluster."""
+def test_the_source_is_cleaned_after_the_new_group_has_started(move):
+    """delete-offsets deletes the offsets on the source, and looks at the new group on the target; a kill is resumed."""
     move.commit(10, 20, 30)
     move.mirror()
     move.migrate()
-    move.cli.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = move.target.bootstrap_servers
-    for verb in ("hand-back", "delete-offsets"):
-        assert "is on another cluster" in move.cli.fails(verb, "move.toml.run", "--yes", code=3)
-    assert "is on another cluster" in move.cli.fails("audit", "move.toml.run", code=7)
-    assert move.there() == {0: 10, 1: 20, 2: 30}
-    assert sorted(move.source.committed(move.group).values()) == [10, 20, 30]
+    assert "is on another cluster" in move.cli.fails("hand-back", "move.toml.run", "--yes", code=3)
+    swapped = ("--bootstrap-server", move.target.bootstrap_servers, "--to-bootstrap-server")
+    error = move.cli.fails("delete-offsets", "move.toml.run", "--yes", *swapped, move.source.bootstrap_servers, code=3)
+    assert "the old group is on cluster" in error
+    move.target.commit(move.group, TopicPartition(move.topic, 1), 25)
+    # 1 and 2: the first record; 3: before the request; 4: after it.
+    assert move.cli.killed_at(4, "delete-offsets", "move.toml.run", "--yes")
+    assert "delete-offsets has not finished" in move.migrate(code=3).stderr
+    done = move.cli("delete-offsets", "move.toml.run", "--yes")
+    assert "3 partitions: 3 confirmed" in done.stdout
+    assert (move.source.committed(move.group), move.there()) == ({}, {0: 10, 1: 25, 2: 30})
+    assert "no offsets left to delete" in move.cli("delete-offsets", "move.toml.run", "--yes").stderr
+
+
+def test_audit_needs_both_clusters(move):
+    """The fences of both are kept; a cluster that is missing or is the other one is told before any log is read."""
+    move.commit(10, 20, 30)
+    move.mirror()
+    move.migrate()
+    ids = [fence.cluster_id for fence in fence_parquet.load(move.cli.folder / "move.toml.run" / "fence.parquet")]
+    source, target = move.source.bootstrap_servers, move.target.bootstrap_servers
+    swapped = ("--bootstrap-server", target, "--to-bootstrap-server", source)
+    error = move.cli.fails("audit", "move.toml.run", *swapped, code=2)
+    assert f"--to-bootstrap-server is cluster {ids[0]}; the new groups are on cluster {ids[1]}" in error
+    error = move.cli.fails("audit", "move.toml.run", "--to-bootstrap-server", source, code=2)
+    assert "the new groups are on cluster" in error
+    del move.cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"]
+    assert "pass --to-bootstrap-server" in move.cli.fails("audit", "move.toml.run", code=2)
+    assert "pass --to-bootstrap-server" in move.cli.fails("delete-offsets", "move.toml.run", "--yes", code=2)
+
+
+@pytest.mark.parametrize("steps", [(3, 4), pytest.param(range(1, 40), marks=pytest.mark.long)], ids=["write", "all"])
+def test_a_move_that_is_killed_is_completed_by_the_same_command(move, steps):
+    """Killed before or after each request that writes and each record of the receipt, it ends with the same offsets."""
+    move.commit(5, 18, 30)
+    move.mirror(0, 20)
+    move.mirror(10)
+    was_killed = []
+    for step in steps:
+        group = f"{move.group}-{step}"
+        move.spec(group)
+        run = ("--run-dir", f"run-{step}")
+        was_killed.append(move.cli.killed_at(step, "migrate", "move.toml", "--yes", *run))
+        move.migrate(*run)
+        assert move.there(group) == {0: 5, 1: 28, 2: 40}
+        if not was_killed[-1]:
+            break
+    assert sum(was_killed) >= min(len(steps), 8)
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 def test_a_running_application_moves_behind_mirrormaker(move, java, kafka_jars):
-    """A consumer stops on one cluster and starts on the other; its ledger has every record once."""
-    topic = move.source.create_topic(4)
+    """A consumer stops on one cluster and starts on the other; its ledger has every record once.
+
+    The log of both clusters proves it, also after the offsets on the source were deleted; a commit there is late.
+    """
     jars = fetch_mirror_jars(java=java, cache=user_cache(), version=kafka_jars.version)
     servers = move.source.bootstrap_servers, move.target.bootstrap_servers
-    with mirror_maker(jars, *servers, java=java, settings={"source->target.topics": topic}) as maker:
-        moved = cluster_move.move(move.source, move.target, maker, topic, move.cli, random.Random(1))
+    topic = move.source.name("topic")
+    with (
+        mirror_maker(jars, *servers, java=java, settings={"source->target.topics": topic}) as maker,
+        mirrored(*servers, maker, topic) as pair,
+        moving(pair, move.cli, random.Random(1)) as running,
+    ):
+        moved = mirror_killed(running, 1)
     assert (moved.skipped, moved.again) == (0, 0)
+    audit = ("audit", "move.toml.run", "--log", "log")
+    assert "proven: the old group stayed stopped" in move.cli(*audit).stderr
+    move.cli("delete-offsets", "move.toml.run", "--yes")
+    receipt = json.loads((move.cli.folder / "move.toml.run" / "receipt.json").read_text())
+    move.source.commit(receipt["executions"][0]["source"]["group"], TopicPartition(topic, 1), 7)
+    found = move.cli(*audit, code=6).stdout
+    assert "1 late-commit, 3 stopped" in found
+    assert f"{topic}-1" in found

@@ -18,7 +18,10 @@ from migrate_groups.spark.offsets_topic.audit import (
     group_deletions,
     hand_over,
     late_commits,
+    places,
 )
+from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
+from migrate_groups.spark.offsets_topic.audit_result import Audit
 from migrate_groups.spark.offsets_topic.chains import chains
 from migrate_groups.spark.offsets_topic.evidence import REASONS, evidence, reasons
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
@@ -70,7 +73,7 @@ class Tables:
         given, groups, ranges = [], [], []
         for number, case in enumerate(cases):
             old, new = f"old-{number}", f"new-{number}"
-            given.append((old, new, "t", 0, 10, case.before, case.written, list(case.ours), case.topic_id, number))
+            given.append((old, "t", new, "t", 0, 10, case.before, case.written, list(case.ours), case.topic_id, number))
             groups += [(old, number, case.old_fence, False), (new, number, FENCE, True)]
             ranges.append((number, FENCE, FENCE + len(case.records), case.held_back))
             for offset, content in enumerate(case.records, start=FENCE):
@@ -281,7 +284,11 @@ def test_verdicts_of_a_source_group(spark: SparkSession) -> None:
         ("old-13", 102, 3, -7, True),
         ("old-2", 101, 12, 2, False),
     ]
-    gone = deletions(tables.records, tables.given).orderBy("group", "log_offset").collect()
+    gone = (
+        deletions(tables.records, places(tables.given, of_sources=True, of_targets=True))
+        .orderBy("group", "log_offset")
+        .collect()
+    )
     assert [(row.group, row.topic, row.partition) for row in gone] == [
         ("old-10", None, None),
         ("old-4", "t", 0),
@@ -313,3 +320,48 @@ def test_rewinds_and_evidence_are_counted(spark: SparkSession) -> None:
     assert [row.whole for row in rows] == [True, False, False, False, False, True]
     row = rows[1]
     assert (row.records, row.control, row.aborted, row.missing, row.malformed, row.whole) == (2, 1, 1, 2, 1, False)
+
+
+def two_clusters(spark: SparkSession, source: tuple[Any, ...], target: tuple[Any, ...]) -> Audit:
+    """Return the audit of group ``g``, which has moved from 10 of topic ``t`` to 20 of its copy, on another cluster.
+
+    Group, topic and partition of the log have the same names on both. source, target: the records of ``g`` there from
+    the fence on; see `Case`.
+    """
+    logs = []
+    for records in (target, source):
+        rows = [
+            (3, FENCE + at, NOON + timedelta(seconds=at), "record", key("g"), value(*each))
+            for at, each in enumerate(records)
+            if each is not None
+        ]
+        raw = local_table(spark, rows, RAW).localCheckpoint()
+        logs.append(Log(raw, [("g", 3, FENCE)], [(3, FENCE, FENCE + len(records), 0)]))
+    return run_audit(spark, [("g", "t", "g", "t", 0, 10, None, 20, [20], TOPIC)], *logs)
+
+
+def test_a_move_is_judged_from_the_logs_of_both_clusters(spark: SparkSession) -> None:
+    """The source group is judged by its commits on the source only, the target group by its own on the target only."""
+    found = two_clusters(spark, (), ((20, TOPIC), (25, TOPIC)))
+    assert (found.problems, found.undetermined) == (0, 0)
+    assert (found.old["stopped"], found.new["starts-at-snapshot"]) == (1, 1)
+    assert found.source_log is not None
+    assert [(each.log_partition, each.end_offset) for each in found.log.evidence] == [(3, FENCE + 2)]
+    assert [(each.log_partition, each.end_offset) for each in found.source_log.evidence] == [(3, FENCE)]
+
+    # On the source the topic has another id, which makes a commit there neither less late nor recreated.
+    found = two_clusters(spark, ((13, RECREATED),), ((20, TOPIC), (19, TOPIC)))
+    assert (found.old["late-commit"], found.new["earlier"], found.rewinds) == (1, 1, 1)
+    assert [(each.group, each.topic, each.offset, each.beyond) for each in found.late_commits] == [("g", "t", 13, 3)]
+    (doubtful,) = found.doubtful
+    assert (doubtful.stopped_at, doubtful.written, doubtful.first_own, doubtful.reason) == (10, 20, 19, None)
+
+
+def test_a_log_with_gaps_makes_only_the_verdicts_of_its_cluster_undetermined(spark: SparkSession) -> None:
+    """A record that is missing on the source leaves the target group's verdict as it is; the reason names the side."""
+    found = two_clusters(spark, (None,), ((20, TOPIC), (25, TOPIC)))
+    assert (found.old["undetermined"], found.new["starts-at-snapshot"]) == (1, 1)
+    assert found.doubtful[0].reason == "on the old group's cluster: partition 3 of the log lacks 1 of its offsets"
+    found = two_clusters(spark, (), ((20, TOPIC), None))
+    assert (found.old["stopped"], found.new["undetermined"]) == (1, 1)
+    assert found.doubtful[0].reason == "partition 3 of the log lacks 1 of its offsets"

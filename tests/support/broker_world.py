@@ -6,7 +6,7 @@ import functools
 import itertools
 import string
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
 import confluent_kafka
@@ -67,9 +67,14 @@ class BrokerWorld:
         """Return a name that no other test uses."""
         return f"{what}-{self._prefix}-{next(self._numbers)}"
 
-    def create_topic(self, partitions: int = 1, *, topic: str | None = None, **config: str) -> str:
+    def create_topic(
+        self, partitions: int = 1, *, topic: str | None = None, brokers: Sequence[int] | None = None, **config: str
+    ) -> str:
+        """Create a topic, and return its name; ``brokers``: the id of the broker of each partition."""
         topic = topic or self.name("topic")
-        self._admin.create_topics({topic: {"num_partitions": partitions, "replication_factor": 1, "configs": config}})
+        placed = {"assignments": {number: [broker] for number, broker in enumerate(brokers or [])}}
+        spread = {"num_partitions": partitions, "replication_factor": 1}
+        self._admin.create_topics({topic: {**(placed if brokers else spread), "configs": config}})
         self._admin.wait_for_topics([topic], timeout_ms=1000 * int(_SECONDS))  # a busy machine takes over 10 s
         return topic
 
@@ -174,6 +179,10 @@ class BrokerWorld:
         """Delete a group without members, with all its committed offsets."""
         self._admin.delete_groups([group])
         until(lambda: not self.committed(group))
+
+    def groups(self) -> set[str]:
+        """Return the names of all groups, of every type."""
+        return {each["group_id"] for each in self._admin.list_groups()}
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """Return a group's committed offsets, read with another client than the tool's."""

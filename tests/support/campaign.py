@@ -27,6 +27,7 @@ from migrate_groups.files.runs import receipt_json
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Outcome
 from tests.support import forks
+from tests.support.halted import Halted, halted
 from tests.support.processes import crash_children
 from tests.support.three_brokers import OldApplication, ThreeBrokers
 
@@ -159,40 +160,18 @@ class _Migration:
     @contextmanager
     def halted(self) -> Iterator[Halted]:
         """Start the command, and yield once it has halted at the run's step or has ended before that step."""
-        tell_from, tell_to = os.pipe()
-        hear_from, hear_to = os.pipe()
-        command = [sys.executable, "-m", "tests.support.halted_at", str(self.found.step), str(tell_to), str(hear_from)]
-        with (self.folder / "said.txt").open("w") as said:
-            process = forks.Popen[bytes](
-                [*command, *self._arguments()],
-                cwd=self.folder,
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-                pass_fds=(tell_to, hear_from),
-            )
-        os.close(tell_to)
-        os.close(hear_from)
-        with os.fdopen(tell_from) as telling:
+        with halted(self.found.step, self._arguments(), self.folder, self._environment()) as started:
             if self.found.step:
-                told = telling.readline().split() or ["of", "0"]
-                self.found.halted, self.found.steps = told[0] == "at", int(told[1])
+                self.found.halted, self.found.steps = started.await_step()
             self.produce()
-            halted = Halted(process, hear_to)
-            try:
-                yield halted
-                self._conclude(halted)
-            finally:
-                process.kill()
-                process.wait()
-                halted.release()
+            yield started
+            self._conclude(started)
 
     def _conclude(self, halted: Halted) -> None:
         halted.release()
         self.leave()
         code = halted.process.wait(_PATIENCE)
-        self._told(code, (self.folder / "said.txt").read_text())
+        self._told(code, halted.said())
         self.brokers.heal()
         self.check_receipt(code)
 
@@ -296,20 +275,6 @@ class _Migration:
             self.brokers.delete_topics(self.topics)
         except Exception as error:  # noqa: BLE001  reported with the run
             self.found.problems.append(f"afterwards: {type(error).__name__}: {error}")
-
-
-class Halted:
-    """The command's process after it has halted."""
-
-    def __init__(self, process: subprocess.Popen[bytes], go_on: int) -> None:
-        self.process = process
-        self._go_on: int | None = go_on
-
-    def release(self) -> None:
-        """Let the process continue."""
-        if self._go_on is not None:
-            os.close(self._go_on)
-            self._go_on = None
 
 
 def _before_or_during(migration: _Migration, halted: Halted) -> None:

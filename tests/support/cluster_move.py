@@ -1,161 +1,250 @@
-"""An application that moves to another cluster behind a real MirrorMaker 2, with a ledger of what it has processed."""
+"""An application that moves to another cluster behind MirrorMaker 2, with a fault, and a ledger of its records."""
 
 from __future__ import annotations
 
 import random
-import threading
+import signal
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import confluent_kafka
 
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.mirror_maker import MirrorMaker
-from tests.support.broker_world import BrokerWorld, until
+from migrate_groups.sandbox.node import Node
+from tests.support.broker_world import BrokerWorld, broker_world, until
 from tests.support.cli import Cli
+from tests.support.counted_application import Application, Producing
+from tests.support.halted import Halted, halted
 
-PARTITIONS = 4
 _SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirrored:
+    """A topic that is produced to all the time, on two clusters with a MirrorMaker 2 between them.
+
+    source, target: the bootstrap servers of both clusters.
+    """
+
+    source: str
+    target: str
+    maker: MirrorMaker
+    topic: str
+    partitions: int
+    producing: Producing
+
+    @property
+    def copy(self) -> str:
+        """The name of the topic on the target."""
+        return f"source.{self.topic}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
     """What the ledger says after a move.
 
-    skipped: records that were produced, and processed on neither cluster. again: records that were processed on both.
-    kills: how often MirrorMaker 2 was killed before the applications stopped. seconds: from the stop of the last
-    consumer on the source cluster to the notice that the applications may start on the target cluster.
+    records: those from the group's first committed offset to the end. skipped: records that were processed on neither
+    cluster. again: records that were processed on both. fault: what happened. halted: whether the command reached the
+    step at which it was to halt. runs: how often the command was run. seconds: from the stop of the last consumer on
+    the source cluster to the notice that the applications may start on the target cluster.
     """
 
-    produced: int
+    records: int
     skipped: int
     again: int
-    kills: int
+    fault: str
+    halted: bool
+    runs: int
     seconds: float
 
 
-class _Producing:
-    """Produces records with values of their own, in the order of their numbers, until it is stopped."""
-
-    def __init__(self, bootstrap_servers: str, topic: str) -> None:
-        self._producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers, "enable.idempotence": True})
-        self._topic = topic
-        self._stop = threading.Event()
-        self.produced = 0
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stop.wait(0.005):
-            for _ in range(5):
-                number = self.produced
-                self._producer.produce(self._topic, value=f"{number}", partition=number % PARTITIONS)
-                self.produced += 1
-            self._producer.poll(0)
-
-    def stop(self) -> int:
-        """Stop, and return how many records were produced, once all are acknowledged."""
-        self._stop.set()
-        self._thread.join()
-        assert self._producer.flush(60) == 0
-        return self.produced
+@contextmanager
+def mirrored(source: str, target: str, maker: MirrorMaker, topic: str, partitions: int = 4) -> Iterator[Mirrored]:
+    """Create a topic, produce to it for the length of a ``with`` block, and yield once it has a copy."""
+    with broker_world(source) as here, broker_world(target) as there:
+        here.create_topic(partitions, topic=topic)
+        producing = Producing(source, topic, partitions)
+        made = Mirrored(
+            source=source, target=target, maker=maker, topic=topic, partitions=partitions, producing=producing
+        )
+        try:
+            until(lambda: made.copy in there.topics(), seconds=_SECONDS)
+            yield made
+        finally:
+            producing.stop()
 
 
-class _Application:
-    """A consumer that writes each record into a ledger, and commits what it has processed."""
+class Move:
+    """A group that consumes on the source, and its move. `result` ends it.
 
-    def __init__(self, bootstrap_servers: str, group: str, topic: str) -> None:
-        settings = {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": group,
-            "enable.auto.commit": False,
-            "auto.offset.reset": "error",
-            "session.timeout.ms": 6000,
-        }
-        self._consumer = confluent_kafka.Consumer(settings)
-        self._consumer.subscribe([topic])
-        self.ledger: Counter[int] = Counter()
+    said: what the last command has told, if no step was chosen for it.
+    """
 
-    def process(self) -> None:
-        """Process a few records, and commit."""
-        for message in self._consumer.consume(50, 0.1):
-            assert not message.error(), message.error()
-            self.ledger[int(message.value())] += 1
-        positions = [each for each in self._consumer.position(self._consumer.assignment()) if each.offset >= 0]
-        if positions:
-            self._consumer.commit(offsets=positions, asynchronous=False)
+    def __init__(self, pair: Mirrored, here: BrokerWorld, cli: Cli, rng: random.Random, options: list[str]) -> None:
+        self.pair, self.cli, self.rng, self._options = pair, cli, rng, options
+        self.group = here.name("group")
+        pair.producing.flush()
+        self._first = _ends(pair)
+        here.commit_all(self.group, {TopicPartition(pair.topic, at): offset for at, offset in self._first.items()})
+        self.old = Application(pair.source, self.group, pair.topic)
+        self.fault, self.halted, self.runs, self.seconds = "none", False, 0, 0.0
+        self.said, self._stopped = "", 0.0
+        (cli.folder / "move.toml").write_text(
+            f'source = "{self.group}"\n[[target]]\ngroup = "{self.group}"\ntopics = ["{pair.topic}"]\n[options]\n'
+            'settle = "0s"\nguard = "1s"\n'
+        )
+        self.consume(lambda: len(self.old.ledger) > 200)
+
+    @property
+    def command(self) -> list[str]:
+        """The command that moves the group."""
+        return ["migrate", "move.toml", "--yes", "--wait", "120s", "--timeout", "30s", *self._options]
+
+    def consume(self, condition: Callable[[], object]) -> None:
+        """Let the application on the source process records until a condition is true."""
+
+        def done() -> object:
+            self.old.process()
+            return condition()
+
+        until(done, seconds=_SECONDS)
+
+    def consume_for(self, seconds: float) -> None:
+        """Let the application on the source process records for some seconds."""
+        end = time.monotonic() + seconds
+        self.consume(lambda: time.monotonic() > end)
 
     def stop(self) -> None:
-        """Leave the group."""
-        self._consumer.close()
+        """Stop the application on the source."""
+        self.old.stop()
+        self._stopped = time.monotonic()
+
+    def migrate(self, while_waiting: Callable[[], None] = lambda: None) -> int:
+        """Run the command, and stop the application as soon as the command waits for it; return the exit code."""
+        self.runs += 1
+        running, self.said = self.cli.start(*self.command), ""
+        for line in running.stderr:
+            self.said += line
+            if "waiting up to" in line and not self._stopped:
+                while_waiting()
+                self.stop()
+            if "START THE NEW GROUPS NOW" in line:
+                self.seconds = time.monotonic() - self._stopped
+        running.communicate(timeout=_SECONDS)
+        return _checked(running.returncode, self.said)
+
+    def migrate_with_fault(self, step: int, fault: Callable[[Halted], None]) -> int:
+        """Run the command for the stopped group, with a fault when it is at its step; return the exit code."""
+        self.runs += 1
+        with halted(step, self.command, self.cli.folder, self.cli.environment) as started:
+            self.halted, _ = started.await_step()
+            if self.halted:
+                fault(started)
+            started.release()
+            return _checked(started.process.wait(_SECONDS), started.said())
+
+    def result(self, code: int) -> Moved:
+        """Run the command again until it succeeds, start the application on the target, and count."""
+        while code:
+            assert self.runs < 4, "the same command again does not complete the move"
+            code = self.migrate()
+        produced = self.pair.producing.flush()
+        wanted = [
+            number
+            for number in range(produced)
+            if number // self.pair.partitions >= self._first[number % self.pair.partitions]
+        ]
+        new = Application(self.pair.target, self.group, self.pair.copy)
+        last = wanted[-self.pair.partitions :]
+
+        def done() -> bool:
+            new.process()
+            return all(new.ledger[number] or self.old.ledger[number] for number in last)
+
+        until(done, seconds=_SECONDS)
+        new.stop()
+        return Moved(
+            records=len(wanted),
+            skipped=sum(not self.old.ledger[number] and not new.ledger[number] for number in wanted),
+            again=sum(1 for number in self.old.ledger if new.ledger[number]),
+            fault=self.fault,
+            halted=self.halted,
+            runs=self.runs,
+            seconds=self.seconds,
+        )
 
 
-def move(
-    source: BrokerWorld, target: BrokerWorld, maker: MirrorMaker, topic: str, cli: Cli, rng: random.Random
-) -> Moved:
-    """Move a group that is consuming and whose mirror is killed at random; return what its ledger says."""
-    group, copy = source.name("group"), f"source.{topic}"
-    for partition in range(PARTITIONS):
-        source.commit(group, TopicPartition(topic, partition), 0)
-    producing = _Producing(source.bootstrap_servers, topic)
-    old = _Application(source.bootstrap_servers, group, topic)
-    _consume_until(old, lambda: len(old.ledger) > 500)
-    _consume_until(old, lambda: copy in target.topics())
-    kills = rng.choice([0, 1, 1, 2])
+@contextmanager
+def moving(pair: Mirrored, cli: Cli, rng: random.Random, *options: str) -> Iterator[Move]:
+    """Yield a group that consumes on the source, and is to be moved with these options of ``migrate``."""
+    cli.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = pair.source
+    cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = pair.target
+    with broker_world(pair.source) as here:
+        yield Move(pair, here, cli, rng, [*options])
+
+
+def mirror_killed(move: Move, kills: int | None = None) -> Moved:
+    """Move while MirrorMaker 2 is killed up to two times, at random, before the application stops."""
+    kills = move.rng.choice([0, 1, 1, 2]) if kills is None else kills
     for _ in range(kills):
-        _consume_for(old, rng.uniform(0.2, 4))
-        maker.kill()
-        _consume_for(old, rng.uniform(0.2, 2))
-        maker.start()
-    _consume_for(old, rng.uniform(0.2, 6))
-    (cli.folder / "move.toml").write_text(
-        f'source = "{group}"\n[[target]]\ngroup = "{group}"\ntopics = ["{topic}"]\n[options]\nsettle = "0s"\n'
-        'guard = "1s"\n'
-    )
-    running = cli.start("migrate", "move.toml", "--yes", "--wait", "120s")
-    _line_with(running, "waiting up to")
-    old.process()
-    old.stop()
-    stopped = time.monotonic()
-    _line_with(running, "START THE NEW GROUPS NOW")
-    seconds = time.monotonic() - stopped
-    new = _Application(target.bootstrap_servers, group, copy)
-    _consume_until(new, lambda: new.ledger)
-    _, errors = running.communicate(timeout=60)
-    assert running.returncode == 0, errors
-    produced = producing.stop()
-    last = {partition: produced - 1 - (produced - 1 - partition) % PARTITIONS for partition in range(PARTITIONS)}
-    _consume_until(new, lambda: all(new.ledger[number] for number in last.values()))
-    new.stop()
-    return Moved(
-        produced=produced,
-        skipped=sum(not old.ledger[number] and not new.ledger[number] for number in range(produced)),
-        again=sum(1 for number in old.ledger if new.ledger[number]),
-        kills=kills,
-        seconds=seconds,
-    )
+        move.consume_for(move.rng.uniform(0.2, 4))
+        move.pair.maker.kill()
+        move.consume_for(move.rng.uniform(0.2, 2))
+        move.pair.maker.start()
+    move.consume_for(move.rng.uniform(0.2, 6))
+    move.fault = f"mirror killed {kills} times"
+    return move.result(move.migrate())
 
 
-def _consume_until(application: _Application, condition: Callable[[], object]) -> None:
-    def done() -> object:
-        application.process()
-        return condition()
-
-    until(done, seconds=_SECONDS)
-
-
-def _consume_for(application: _Application, seconds: float) -> None:
-    until_then = time.monotonic() + seconds
-    while time.monotonic() < until_then:
-        application.process()
+def tool_killed(move: Move, step: int) -> Moved:
+    """Kill the command at a step, and run it again."""
+    move.fault = f"tool killed at step {step}"
+    move.stop()
+    return move.result(move.migrate_with_fault(step, lambda started: started.process.kill()))
 
 
-def _line_with(running: Any, text: str) -> None:
-    said = ""
-    while text not in said.rpartition("\n")[2]:
-        line = running.stderr.readline()
-        assert line, f"migrate ended:\n{said}"
-        said += f"\n{line.rstrip()}"
+def broker_fails(move: Move, node: Node, step: int | None) -> Moved:
+    """Kill or stop a broker, and start it again: at a step of the command; None: while the application still runs."""
+    fail, how = move.rng.choice([(node.kill, "killed"), (node.stop, "stopped")])
+    which = "source" if node.bootstrap_servers == move.pair.source else "target"
+    move.fault = f"{which} broker {how} {'while the application runs' if step is None else f'at step {step}'}"
+
+    def before_the_stop() -> None:
+        fail()
+        move.consume_for(move.rng.uniform(0, 3))
+        node.start()
+        node.await_answer()
+        move.consume_for(move.rng.uniform(0, 3))
+
+    def at_the_step(started: Halted) -> None:
+        fail()
+        started.release()
+        time.sleep(move.rng.uniform(0, 3))
+        node.start()
+        node.await_answer()
+
+    if step is None:
+        return move.result(move.migrate(before_the_stop))
+    move.stop()
+    return move.result(move.migrate_with_fault(step, at_the_step))
+
+
+def _ends(pair: Mirrored) -> dict[int, int]:
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": pair.source, "group.id": "ends"})
+    try:
+        return {
+            number: consumer.get_watermark_offsets(confluent_kafka.TopicPartition(pair.topic, number), 30)[1]
+            for number in range(pair.partitions)
+        }
+    finally:
+        consumer.close()
+
+
+def _checked(code: int, said: str) -> int:
+    """Return the exit code of a command; fail if no fault explains it."""
+    assert code in (0, 3, 4, 5, -signal.SIGKILL), said
+    assert "Traceback" not in said, said
+    return code

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-Change = Callable[[Message], bytes | None]
-"""Returns the value that the copy of a record gets; None: the mirror leaves the record out."""
+Change = Callable[[Message], dict[str, Any] | None]
+"""Returns the arguments of `Producer.produce` for the copy of a record; None: the mirror leaves the record out."""
+
+
+def unchanged(message: Message) -> dict[str, Any]:
+    """Copy a record as it is."""
+    return {
+        "partition": message.partition(),
+        "timestamp": message.timestamp()[1],
+        "key": message.key(),
+        "value": message.value(),
+        "headers": message.headers(),
+    }
 
 
 def records(bootstrap_servers: str, topic: str, partition: int) -> list[Message]:
@@ -17,6 +29,7 @@ def records(bootstrap_servers: str, topic: str, partition: int) -> list[Message]
         "group.id": "mirror",
         "enable.auto.commit": False,
         "enable.partition.eof": True,
+        "fetch.wait.max.ms": 10,
         "auto.offset.reset": "earliest",
         "isolation.level": "read_uncommitted",
     }
@@ -32,18 +45,22 @@ def records(bootstrap_servers: str, topic: str, partition: int) -> list[Message]
         consumer.close()
 
 
-def write(bootstrap_servers: str, topic: str, partition: int, copied: Sequence[Message], change: Change) -> None:
-    """Write copies of records to a partition, in their order, with their keys, headers and timestamps."""
-    producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 5, "log_level": 0})
-    for each in copied:
-        value = change(each)
-        if value is not None:
-            producer.produce(
-                topic,
-                value=value,
-                key=each.key(),
-                partition=partition,
-                timestamp=each.timestamp()[1],
-                headers=each.headers(),
-            )
-    producer.flush()
+def write(
+    bootstrap_servers: str, topic: str, copied: Iterable[Message], change: Change = unchanged, codec: str = "none"
+) -> None:
+    """Write copies of records to a topic, in their order. codec: compresses their batches."""
+    produce(bootstrap_servers, topic, (made for each in copied if (made := change(each)) is not None), codec)
+
+
+def produce(
+    bootstrap_servers: str, topic: str, made: Iterable[dict[str, Any]], codec: str = "none", batch: int = 10_000
+) -> None:
+    """Write records to a topic, in their order. They are given as arguments of `Producer.produce`.
+
+    codec: compresses their batches. batch: the largest number of records in one.
+    """
+    settings = {"bootstrap.servers": bootstrap_servers, "compression.type": codec, "batch.num.messages": batch}
+    producer = Producer(settings | {"enable.idempotence": True, "linger.ms": 5, "log_level": 0})
+    for each in made:
+        producer.produce(topic, **each)
+    assert producer.flush(30) == 0

@@ -88,7 +88,7 @@ class ThreeBrokers:
         return leader
 
     def _led(self, topic: str, *, by: Node) -> bool:
-        """Return whether the broker ``by`` names a leader for each partition: a broker can lag behind the controller."""
+        """Return whether the broker ``by`` names a leader for each partition; a broker may learn of a topic late."""
         asked = AdminClient(self._client(**{"bootstrap.servers": by.bootstrap_servers}))
         described = asked.list_topics(topic, timeout=_SECONDS).topics[topic]
         return bool(described.partitions) and all(each.leader >= 0 for each in described.partitions.values())

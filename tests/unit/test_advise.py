@@ -120,7 +120,7 @@ def test_what_is_not_known_is_said(cluster):
     cluster.join("connect", member("c-1"), protocol_type="connect")
     cluster.join("connect-sink", member("connector-consumer-0", "orders", has=[("orders", 0)]))
     cluster.join("streams", member("s-1", "orders", has=[("orders", 0)]), assignor="stream")
-    cluster.join("shared", member("q-1", "orders"), group_type="share")
+    cluster.join("shared", member("q-1", "orders"), group_type="share", protocol_type="share")
     advice = found(cluster)
     assert {name: (each.finding, each.applications) for name, each in advice.items()} == {
         "stopped": (Finding.UNKNOWN, None),
@@ -131,7 +131,7 @@ def test_what_is_not_known_is_said(cluster):
         "connect": "nothing to split: it is not a consumer group: its type is classic connect",
         "connect-sink": "nothing to split: it belongs to a Connect sink",
         "streams": "nothing to split: the topics of a Kafka Streams application belong together",
-        "shared": "nothing to split: it is not a consumer group: its type is share consumer",
+        "shared": "nothing to split: it is not a consumer group: its type is share",
     }
 
 

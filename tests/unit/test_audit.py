@@ -6,10 +6,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from migrate_groups.cli import audited_logs
 from migrate_groups.cli.commands import audit
 from migrate_groups.cli.connect import Connection
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
-from migrate_groups.spark.offsets_topic.audit_job import Audit
+from migrate_groups.spark.offsets_topic.audit_result import Audit, OfLog
 from tests.support.connected import MIGRATE, Connected
 from tests.support.in_memory import InMemoryCluster
 
@@ -64,16 +65,14 @@ def test_an_audit_without_a_problem_ends_with_its_verdict(cli, monkeypatch, new,
         summary=(),
         doubtful=(),
         late_commits=(),
-        deletions=(),
-        evidence=(),
-        malformed=(),
+        log=OfLog((), (), ()),
         rewinds=0,
         problems=0,
         undetermined=0,
         old={"stopped": 2},
         new=new,
     )
-    monkeypatch.setattr(audit, "_land", lambda *_: None)
+    monkeypatch.setattr(audited_logs, "land_side", lambda *_: None)
     monkeypatch.setattr(audit, "_prove", lambda *_: found)
     shown = cli("audit", "split.toml.run", code=code)
     assert said in shown.stderr

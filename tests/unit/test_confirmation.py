@@ -13,6 +13,7 @@ from migrate_groups.cli.commands import ways_back
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import confirm
 from migrate_groups.cli.person import Person
+from migrate_groups.cli.target_cluster import TargetCluster
 from migrate_groups.errors import PartlyApplied, Refused
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.migration.carry_out import agree
@@ -107,7 +108,7 @@ def test_a_source_commit_during_the_question_refuses_delete_offsets(handed_over,
     made, path = handed_over
     during_the_question(monkeypatch, lambda: made.commit("old", PARTITION, 7))
     with pytest.raises(Refused, match="the source group has committed since the hand-over"):
-        ways_back.delete_offsets(path, connection=HERE)
+        ways_back.delete_offsets(path, target=TargetCluster(), connection=HERE)
     assert made.committed("old", [PARTITION])[PARTITION].offset == 7
 
 
@@ -161,7 +162,7 @@ def test_delete_offsets_after_a_hand_back_is_refused(handed_over):
     made, path = handed_over
     ways_back.hand_back(path, connection=HERE, wait="0s", yes=True)
     with pytest.raises(Refused, match="new t-0: handed back already"):
-        ways_back.delete_offsets(path, connection=HERE, yes=True)
+        ways_back.delete_offsets(path, target=TargetCluster(), connection=HERE, yes=True)
     assert offset(made, "old") == 5
 
 
@@ -171,7 +172,7 @@ def test_delete_offsets_after_a_rollback_is_refused(handed_over):
     ways_back.rollback(path, connection=HERE, yes=True)
     made.commit("new", PARTITION, 9)
     with pytest.raises(Refused, match="new t-0: rolled back already"):
-        ways_back.delete_offsets(path, connection=HERE, yes=True)
+        ways_back.delete_offsets(path, target=TargetCluster(), connection=HERE, yes=True)
     assert offset(made, "old") == 5
 
 

@@ -110,10 +110,10 @@ def test_fences_of_resumed_runs_are_kept_in_order(tmp_path):
     first, second = (Fence(cluster_id="c", taken_at=NOON.replace(hour=at), ends={0: at, 1: None}) for at in (9, 11))
     run = RunDir(tmp_path)
     assert fence_parquet.load(run.fence) == []
-    run.keep_fence(first, resumed=False)
-    run.keep_fence(second, resumed=True)
+    run.keep_fences([first], resumed=False)
+    run.keep_fences([second], resumed=True)
     assert fence_parquet.load(run.fence) == [first, second]
-    run.keep_fence(second, resumed=False)
+    run.keep_fences([second], resumed=False)
     assert fence_parquet.load(run.fence) == [second]
-    run.keep_fence(None, resumed=True)
+    run.keep_fences([], resumed=True)
     assert fence_parquet.load(run.fence) == []

@@ -22,6 +22,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *DOCS]
 COMMANDS = typer.main.get_group(command_line()).commands
 # Options of other programs and of our scripts, which pages name by themselves.
 OTHERS = {"--conf", "--export", "--from-file", "--include", "--json", "--kafka", "--long", "--partitions", "--user"}
+OTHERS |= {"--delete", "--delete-offsets", "--describe", "--execute", "--list", "--new-consumer", "--reset-offsets"}
 
 
 def named(page: Path) -> str:

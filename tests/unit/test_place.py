@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from migrate_groups.errors import InvalidInput, UsageError
+from migrate_groups.mirrors.find_place import find_place
 from migrate_groups.mirrors.names import Rename, TopicNames
-from migrate_groups.mirrors.place import CopyPart, Counts, LogPart, Method, Place, Status, find_place
+from migrate_groups.mirrors.place import CopyPart, Counts, LogPart, Method, Place, Status
 
 
 def part(text: str, start: int = 0, *, aborted: str = "") -> LogPart:
@@ -103,6 +104,15 @@ def test_method_and_the_records_beside_the_committed_offset(committed, before, a
     assert (found.method, found.before, found.after) == (method, before, after)
 
 
+@pytest.mark.parametrize(
+    ("copy", "at", "status"),
+    [("CDEF", 2, Status.DIFFERENT), ("ab", 0, Status.NOT_MIRRORED), ("", 2, Status.NOT_MIRRORED)],
+)
+def test_a_copy_without_any_record_of_the_source(copy, at, status):
+    """The mirror has altered the records, unless they may be older than those that were read of the source."""
+    assert place("cdef", 5, copy, start=2, at=at).status is status
+
+
 def test_records_read_again_and_skipped_are_counted():
     """From a lower offset records are read again, from a higher one skipped; none from the place itself."""
     assert place("abcdef", 3, "abcdef", 1).counts == Counts(again=2, skipped=0)
@@ -138,6 +148,12 @@ def test_aborted_records_that_the_mirror_left_out_do_not_matter():
         ("abcde", 3, "abcde", Status.EXACT, 3, 0),
         ("abcde", 3, "ab", Status.NOT_MIRRORED, None, 0),
         ("aacde", 3, "aacde", Status.UNDETERMINED, None, 0),
+        ("abcde", 3, "abcdeab", Status.NOT_MIRRORED, None, 0),  # begun again
+        ("abcde", 3, "abcdeabc", Status.NOT_MIRRORED, None, 0),
+        (".bcde", 2, "abcdea", Status.BOUNDED, 2, 1),  # begun again, and not seen to be: a is from before the commit
+        (".bcde", 2, "abcda.cde", Status.BOUNDED, 2, 1),
+        (".b.de", 2, "abcde", Status.BOUNDED, 2, 1),
+        (".bcd.f", 2, "abcdef", Status.EXACT, 2, 0),
     ],
 )
 def test_compacted_topics(source, committed, copy, status, offset, reread):

@@ -310,6 +310,12 @@ def test_rows_of_a_reset_file_have_no_source_group_cluster_or_time():
     assert {(each.source_group, each.cluster_id, each.taken_at) for each in four.rows()} == {(None, None, None)}
 
 
+def test_a_first_row_with_a_number_is_no_header():
+    """A reset file may begin with a group ``partition`` and a topic ``topic``."""
+    (row,) = load("partition,topic,0,5\n").rows()
+    assert (row.group, row.topic, row.partition, row.offset) == ("partition", "topic", 0, 5)
+
+
 def test_parquet_with_a_flipped_bit_is_refused_or_loads_equal():
     """A Parquet file with one flipped bit in any byte is refused, or loads equal."""
     snapshot = SnapshotTable.of_rows([row(partition=number, offset=1000 + 7 * number) for number in range(20)])

@@ -4,90 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageError
 from migrate_groups.files.runs import receipt_json
-from migrate_groups.files.runs.run_dir import RunDir
-from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.events import Silent
-from migrate_groups.migration.hand_over.migrate import MigrateRequest, migrate, plan_migration
+from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.mirrors.names import Rename, TopicNames
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Plan, Verdict
+from migrate_groups.planning.plan import Verdict
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
-from tests.support.in_memory import InMemoryCluster, InMemoryRecords
-
-HERE, THERE = TopicPartition("orders", 0), TopicPartition("eu.orders", 0)
-OPTIONS = WriteOptions(settle=0, guard=0)
-
-
-class Move:
-    """A topic of two partitions with 50 records each, their copies, and a group that moves with its name."""
-
-    def __init__(self, folder: Path) -> None:
-        self.source, self.target = InMemoryCluster("source"), InMemoryCluster("target")
-        self.source.create_topic("orders", 2)
-        self.target.create_topic("eu.orders", 2)
-        for number in range(2):
-            for timestamp in range(50):
-                self.source.produce("orders", number, 1, timestamp=timestamp)
-        self.folder, self.clock = folder, FakeClock()
-        self.groups = ["g"]
-        self.mirror = Mirror(
-            Side(self.source, InMemoryRecords(self.source)),
-            Side(self.target, InMemoryRecords(self.target)),
-            TopicNames(),
-        )
-
-    def copy(self, first: int, last: int, *partitions: int) -> None:
-        """Copy a span of records, as a mirror does."""
-        for number in partitions or (0, 1):
-            span = range(first, last)
-            copied = self.source.records(TopicPartition("orders", number), span, committed_only=False)
-            self.target.append_copies("eu.orders", number, copied)
-
-    def commit(self, *offsets: int) -> None:
-        """Commit an offset in each partition on the source."""
-        for number, offset in enumerate(offsets):
-            self.source.commit("g", TopicPartition("orders", number), offset)
-
-    def wanted(self, options: WriteOptions, **more: object) -> MigrateRequest:
-        """Return the request that moves the group."""
-        targets = tuple(SplitTarget(group=group, topics=(TopicPattern("orders"),)) for group in self.groups)
-        spec = SplitSpec(source="g", targets=targets, fan_out=True)
-        file = SplitFile(content=b"", spec=spec, options=options)
-        given = {"run": RunDir(self.folder / "run"), "wait": 60.0, "mirror": self.mirror} | more
-        return MigrateRequest(file=file, options=options, **given)  # type: ignore[arg-type]
-
-    def plan(self, options: WriteOptions = OPTIONS) -> Plan:
-        """Return the plan of a dry run."""
-        prepared = plan_migration(self.target, self.wanted(options), self.clock, Silent())
-        assert prepared is not None
-        return prepared.plan
-
-    def verdict(self, name: str, options: WriteOptions = OPTIONS) -> tuple[Verdict, str]:
-        """Return the verdict and the reason of a check in the plan of a dry run."""
-        return next((check.verdict, check.reason) for check in self.plan(options).checks if check.name == name)
-
-    def migrate(self, options: WriteOptions = OPTIONS, events: Silent | None = None, **more: object) -> None:
-        """Move the group."""
-        clients = Clients(self.target, self.target)
-        done = migrate(clients, self.wanted(options, **more), self.clock, events or Silent())
-        assert done is not None
-        done.check()
-
-    def there(self, group: str = "g") -> dict[int, int]:
-        """Return the committed offsets on the target by partition."""
-        found = self.target.all_committed(group)
-        return {partition.partition: offset.offset for partition, offset in found.items() if offset}
+from tests.support.in_memory import InMemoryRecords
+from tests.support.move import HERE, OPTIONS, THERE, Move
 
 
 @pytest.fixture

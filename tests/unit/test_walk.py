@@ -8,8 +8,10 @@ from collections import Counter
 import pytest
 
 from migrate_groups.mirrors import walk as walking
-from migrate_groups.mirrors.place import Status, find_place
+from migrate_groups.mirrors.find_place import find_place
+from migrate_groups.mirrors.place import Status
 from migrate_groups.mirrors.walk import OLDER, TooLong, walk
+from tests.support.compacted_mirror import compacted
 from tests.support.simulated_mirror import is_wrong, mirrored, windows
 
 
@@ -32,6 +34,25 @@ def test_an_exact_place_is_never_wrong(seed):
             assert not is_wrong(place.offset, source, committed, copy, truth), (case, committed, place)
     assert statuses[Status.EXACT] > 1200
     assert {Status.AMBIGUOUS, Status.NOT_MIRRORED, Status.GONE} <= statuses.keys()
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_an_exact_place_in_a_compacted_topic_is_never_wrong(is_known):
+    """The logs are compacted at different times. A bounded place skips nothing, and reads as much again as it says.
+
+    Without DescribeConfigs it is not known that a topic is compacted.
+    """
+    rng = random.Random(1)
+    statuses: Counter[Status] = Counter()
+    for _ in range(5000):
+        case = compacted(rng)
+        place = find_place(case.source, case.committed, case.copy, None, compacted=is_known)
+        statuses[place.status] += 1
+        if place.offset is not None:
+            assert not case.skipped(place.offset), (case, place)
+            assert case.read_again(place.offset) <= place.reread, (case, place)
+    assert statuses[Status.EXACT] > 1000
+    assert {Status.BOUNDED if is_known else Status.DIFFERENT, Status.NOT_MIRRORED} <= statuses.keys()
 
 
 def test_a_copy_without_a_restart_is_explained_by_its_order():

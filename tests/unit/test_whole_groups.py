@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.target_cluster import TargetCluster
+from migrate_groups.cli.target_cluster import Copies
 from migrate_groups.files.runs.run_dir import RunDir, file_name
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.hand_over import cut_over
@@ -45,7 +45,7 @@ class Groups(CliHere):
         def open_writer(_):
             yield Clients(self.target, self.target)
 
-        monkeypatch.setattr(TargetCluster, "open_mirror", lambda *_: nullcontext(Mirror(here, there, TopicNames())))
+        monkeypatch.setattr(Copies, "open_mirror", lambda *_: nullcontext(Mirror(here, there, TopicNames())))
         monkeypatch.setattr(Connection, "open_reader", lambda _: nullcontext(self.target))
         monkeypatch.setattr(Connection, "open_writer", open_writer)
 

@@ -11,25 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from migrate_groups.cli import options
+from migrate_groups.cli import audited_logs, options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show_as, talk
-from migrate_groups.cli.progress import bar
 from migrate_groups.cli.spark_here import require_spark, spark_here
-from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
-from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
-from migrate_groups.text import counted, some
+from migrate_groups.cli.target_cluster import TargetCluster
+from migrate_groups.errors import HandOverBroken, Undetermined
+from migrate_groups.text import counted
 
 if TYPE_CHECKING:
-    from migrate_groups.migration.log_ports import OffsetsTopicReader
-    from migrate_groups.migration.ports import GroupReader
+    from migrate_groups.cli.audited_logs import LogSide
     from migrate_groups.migration.reading.landing import Landing
-    from migrate_groups.model.fence import Fence
     from migrate_groups.planning.execution import Execution
-    from migrate_groups.spark.offsets_topic.audit_job import Audit
-
-Group = tuple[str, int, int]
-"""A consumer group, its partition of ``__consumer_offsets``, and the offset from which its records there are judged."""
+    from migrate_groups.spark.offsets_topic.audit_result import Audit
 
 
 def audit(
@@ -45,12 +39,14 @@ def audit(
         ),
     ] = None,
     output_format: options.Format = "table",
+    target: TargetCluster,
     connection: Connection,
 ) -> None:
     """Prove a hand-over from Kafka's own log of commits, with Spark.
 
     It copies the log of __consumer_offsets, and judges every commit of the old group and the new ones. Run it once the
-    new groups have committed: before that it proves nothing (exit code 7). It needs Java 17 or later.
+    new groups have committed: before that it proves nothing (exit code 7). It needs Java 17 or later. If the new groups
+    are on another cluster, pass it with --to-bootstrap-server or --to-command-config: both logs are copied.
 
     Fine: the old group has stopped; a partition of a new group starts-at-snapshot (the group continued at the offset
     that was handed over), has no-commit-yet, or is not-in-snapshot (it was not handed over). A problem is exit code 6:
@@ -62,15 +58,18 @@ def audit(
     require_spark()
     from migrate_groups.files.runs import fence_parquet, receipt_json
     from migrate_groups.files.runs.run_dir import RunDir, receipt_in
+    from migrate_groups.migration.record import check_clusters_named
 
+    target.check()
     run = RunDir(run_dir)
     execution, fences = receipt_json.load(receipt_in(run_dir)).to_judge(), fence_parquet.load(run.fence)
-    _check_fences(run_dir, execution, fences)
-    groups = _groups(execution, fences)
-    partitions = len(fences[-1].ends)
+    check_clusters_named(execution, is_target_named=target.is_named)
+    written_to = target.connection(connection) if target.is_named else connection
+    sides = audited_logs.log_sides(run_dir, execution, fences, (connection, written_to))
     with _folder(log) as folder:
-        landed = _land(connection, execution.cluster_id, partitions, folder, groups)
-        found = _prove(execution, groups, landed)
+        folders = audited_logs.log_folders(folder, sides)
+        landed = [audited_logs.land_side(side, path) for side, path in zip(sides, folders, strict=True)]
+        found = _prove(execution, sides, landed)
     from migrate_groups.show import audit as shown
 
     show_as(output_format, lambda: shown.document(found), lambda: shown.terminal(found))
@@ -87,50 +86,6 @@ def audit(
     talk(f"next: a day later, migrate-groups delete-offsets {shlex.quote(str(run_dir))}")
 
 
-def _check_fences(run_dir: Path, execution: Execution, fences: list[Fence]) -> None:
-    """Raise `Undetermined` if the fence of a run of this migration is missing.
-
-    A fence is the log end offset of each partition of ``__consumer_offsets`` when a run found the source group stopped.
-    Records before the first fence are not judged. If the fence of an earlier run is missing, commits that the earlier
-    run wrote may be before the first fence.
-    """
-    if execution.translation is not None:
-        raise Undetermined(
-            f"the old group is on another cluster, {execution.translation.cluster_id}, and audit reads the commits of "
-            "one cluster only: reconcile compares the offsets with a later snapshot"
-        )
-    of_earlier_runs = any(entry.own for entry in execution.entries)
-    if not fences or (of_earlier_runs and len(fences) < 2):
-        raise Undetermined(
-            f"{run_dir} has no fence of each run: commits from before the cut-over can't be told from later ones "
-            f"(migrate keeps one where it may describe {OFFSETS_TOPIC})"
-        )
-
-
-def _groups(execution: Execution, fences: list[Fence]) -> list[Group]:
-    """Return each group with its partition of ``__consumer_offsets``, and the offset from which its records are judged.
-
-    For a source group it is the log end offset when the last run found the group stopped, because that run read its
-    committed offsets again. For a target group it is the log end offset at the first run, because each run may have
-    written to the group.
-
-    Raises `Undetermined` if a partition had no leader when its log end offset was to be read.
-    """
-    from migrate_groups.model.offsets_topic import log_partition
-
-    changes = [entry.change for entry in execution.entries]
-    counting = {change.source_group: fences[-1] for change in changes if change.source_group}
-    counting |= {change.group: fences[0] for change in changes}
-    found = []
-    for group, fence in sorted(counting.items()):
-        number = log_partition(group, len(fence.ends))
-        end = fence.ends[number]
-        if end is None:
-            raise Undetermined(f"{OFFSETS_TOPIC}-{number}, which holds group {group!r}, had no leader at the cut-over")
-        found.append((group, number, end))
-    return found
-
-
 @contextmanager
 def _folder(log: Path | None) -> Iterator[Path]:
     """Yield the folder for the copied log: ``log`` or, if it is None, a temporary folder."""
@@ -141,66 +96,17 @@ def _folder(log: Path | None) -> Iterator[Path]:
         yield Path(name)
 
 
-def _land(connection: Connection, cluster_id: str, partitions: int, folder: Path, groups: list[Group]) -> Landing:
-    """Copy the partitions of ``__consumer_offsets`` that hold these groups into ``folder``, and return what was copied.
-
-    Records that the folder has already are not copied again. partitions: the number of partitions of
-    ``__consumer_offsets`` at the hand-over.
-
-    Raises `UsageError` if the cluster's id is not ``cluster_id``; `Undetermined` if ``__consumer_offsets`` does not
-    have ``partitions`` partitions; `InvalidInput` if the folder can't be used.
-    """
-    from migrate_groups.files.runs.copied_log import CopiedLog
-    from migrate_groups.migration.reading.landing import land
-
-    starts = _first_offsets(groups)
-    with _open_log(connection, cluster_id, partitions) as (reader, topic):
-        log = CopiedLog.load_with_starts(folder, cluster_id, starts)
-        with bar(f"reading {OFFSETS_TOPIC} {some(starts)}") as progress:
-            return land(reader, topic, log, starts, progress)
-
-
-def _first_offsets(groups: list[Group]) -> dict[int, int]:
-    """Return, by partition number of ``__consumer_offsets``, the first offset to copy for these groups.
-
-    If a partition holds several groups, it is the lowest of the offsets from which their records are judged.
-    """
-    starts: dict[int, int] = {}
-    for _, number, fence in groups:
-        starts[number] = min(fence, starts.get(number, fence))
-    return starts
-
-
-@contextmanager
-def _open_log(
-    connection: Connection, cluster_id: str, partitions: int
-) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
-    """Yield a client that reads groups and topics, and a client that reads the log of ``__consumer_offsets``.
-
-    Raises `UsageError` if the cluster's id is not ``cluster_id``; `Undetermined` if ``__consumer_offsets`` does not
-    have ``partitions`` partitions.
-    """
-    with connection.open_offsets_topic() as (reader, topic):
-        if reader.cluster_id() != cluster_id:
-            raise UsageError(f"this is cluster {reader.cluster_id()}; the receipt is of cluster {cluster_id}")
-        described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
-        if described is None or len(described.partitions) != partitions:
-            now = len(described.partitions) if described else 0
-            raise Undetermined(
-                f"{OFFSETS_TOPIC} had {partitions} partitions, and has {now}: its groups are in other partitions now"
-            )
-        yield reader, topic
-
-
-def _prove(execution: Execution, groups: list[Group], landed: Landing) -> Audit:
-    """Start Spark, judge the hand-over from the copied log of ``__consumer_offsets``, and return the verdicts."""
-    with spark_here(landed.offsets) as spark:
-        from migrate_groups.spark.offsets_topic.audit_job import run_audit
+def _prove(execution: Execution, sides: list[LogSide], landed: list[Landing]) -> Audit:
+    """Start Spark, judge the hand-over from the copied logs of ``__consumer_offsets``, and return the verdicts."""
+    with spark_here(sum(each.offsets for each in landed)) as spark:
+        from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
         from migrate_groups.spark.offsets_topic.offsets_log import landed_log
 
-        return run_audit(
-            spark, landed_log(spark, str(landed.log.folder)), _handed_over(execution), groups, landed.ranges
-        )
+        logs = [
+            Log(landed_log(spark, str(each.log.folder)), side.groups, each.ranges)
+            for side, each in zip(sides, landed, strict=True)
+        ]
+        return run_audit(spark, _handed_over(execution), *logs)
 
 
 def _handed_over(execution: Execution) -> list[tuple[object, ...]]:
@@ -208,7 +114,8 @@ def _handed_over(execution: Execution) -> list[tuple[object, ...]]:
 
     A row has the columns of `spark.offsets_topic.audit.HANDED_OVER`:
 
-    - source group, target group, topic and partition number
+    - source group, and the topic's name on its cluster
+    - target group, topic and partition number
     - the source group's committed offset at the hand-over or, if it had none, the offset that the target group gets
     - the target group's committed offset before the write, and after it
     - all offsets that the runs of this migration wrote or may have written
@@ -217,16 +124,23 @@ def _handed_over(execution: Execution) -> list[tuple[object, ...]]:
     None in place of an offset means: no committed offset.
     """
     topic_ids = {topic: each.replace("-", "").upper() for topic, each in execution.topic_ids.items()}
-    return [
-        (
-            change.source_group,
-            *change.order,
-            change.handed_over_at,
-            change.before.offset if change.before else None,
-            change.after.offset if change.after else None,
-            sorted({offset.offset for offset in entry.written if offset}),
-            topic_ids.get(change.topic),
+    sources = execution.sources()
+    rows: list[tuple[object, ...]] = []
+    for entry in execution.entries:
+        change = entry.change
+        # A partition that was added during a run has no source group in its change, and is judged without one.
+        is_handed_over = change.source_group is not None or execution.translation is not None
+        source = next(iter(sources[change.order]), None) if is_handed_over else None
+        rows.append(
+            (
+                source.group if source else None,
+                source.partition.topic if source else None,
+                *change.order,
+                source.stopped_at if source else change.handed_over_at,
+                change.before.offset if change.before else None,
+                change.after.offset if change.after else None,
+                sorted({offset.offset for offset in entry.written if offset}),
+                topic_ids.get(change.topic),
+            )
         )
-        for entry in execution.entries
-        for change in [entry.change]
-    ]
+    return rows

@@ -14,7 +14,7 @@ from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import check_output, save_table, show, talk, warn_of_hidden_topics
 from migrate_groups.cli.documents import check_stdout_is_free, print_document
 from migrate_groups.cli.landing import new_folder
-from migrate_groups.cli.target_cluster import TargetCluster
+from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
 from migrate_groups.text import counted
 
@@ -44,6 +44,7 @@ def compare(
     force: options.Force = False,
     output_format: options.Format = "table",
     target: TargetCluster,
+    copies: Copies,
     connection: Connection,
 ) -> None:
     """Compare the committed offsets of groups on two clusters, where a mirror copies the topics.
@@ -60,10 +61,10 @@ def compare(
     if output is not None:
         check_stdout_is_free(output, output_format)
         check_output(output, force=force)
-    elif target.accept_reread:
+    elif copies.accept_reread:
         raise UsageError("--accept-reread says what -o writes: pass -o, too")
     with new_folder(report) if report else nullcontext():
-        with target.open_mirror(connection) as mirror:
+        with copies.open_mirror(connection, target) as mirror:
             from migrate_groups.migration.across.compare import compare as compared
             from migrate_groups.show import comparison
 
@@ -78,7 +79,7 @@ def compare(
     if report is not None:
         talk(f"report.html and places.parquet written to {report}")
     if output is not None:
-        _save(found, output, target.accept_reread, force=force)
+        _save(found, output, copies.accept_reread, force=force)
     if found.off:
         raise HandOverBroken(comparison.conclusion(found))
     if found.untold:

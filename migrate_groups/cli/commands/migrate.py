@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +17,7 @@ from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.hand_over import HandOver
 from migrate_groups.cli.on_start import SECONDS_AFTER_GUARD, OnStart
 from migrate_groups.cli.person import Person
-from migrate_groups.cli.target_cluster import TargetCluster
+from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.cli.whole_groups import WholeGroups
 from migrate_groups.cli.write_options import GivenOptions
 from migrate_groups.errors import UsageError
@@ -25,6 +26,7 @@ from migrate_groups.snapshots.times import parse_duration
 if TYPE_CHECKING:
     from migrate_groups.files.runs.run_dir import RunDir
     from migrate_groups.files.split_toml import SplitFile
+    from migrate_groups.migration.across.mirror import Mirror
     from migrate_groups.planning.plan import Plan
 
 Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="A TOML file that says which topics go to which group.")]
@@ -92,6 +94,7 @@ def migrate(
     force: plans.ForcePlan = False,
     write_options: GivenOptions,
     target: TargetCluster,
+    copies: Copies,
     connection: Connection,
 ) -> None:
     """Hand a group's topics over to new groups: the whole cut-over in one command.
@@ -123,14 +126,14 @@ def migrate(
     from migrate_groups.files.runs.run_dir import RunDir
     from migrate_groups.migration.hand_over.migrate import MigrateRequest
 
-    target.check()
+    copies.check(target)
     run, names = RunDir(run_dir) if run_dir else RunDir.beside(spec), _names(rename)
     file = split_toml.load_any(spec)
     is_whole = isinstance(file, split_toml.GroupsFile)
     plans.check_dry_run_options(
         None if is_whole else plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode
     )
-    given = write_options.given() | {"accept_reread": target.accept_reread}
+    given = write_options.given() | {"accept_reread": copies.accept_reread}
     seconds = parse_duration(wait, "--wait")
 
     def hand_over(file: SplitFile, run: RunDir, plan_out: Path | None, approved: Path | None) -> HandOver:
@@ -144,38 +147,42 @@ def migrate(
         )
         return HandOver(wanted=wanted, person=person, clock=SystemClock())
 
+    mirror = copies.mirror_if_named(connection, target)
+    written_to = target.connection(connection) if target.is_named else connection
     if isinstance(file, split_toml.SplitFile):
         one = hand_over(replace(file, spec=file.spec.renamed(names)), run, plan_out, approved)
         if not target.is_named:
             one.wanted.file.spec.check_other_groups()
         if dry_run:
-            _dry_run(one, target, connection, detailed=detailed_exitcode)
+            _dry_run(one, mirror, written_to, detailed=detailed_exitcode)
         else:
-            _write(one, target, connection)
+            _write(one, mirror, written_to)
         return
     whole = WholeGroups(file=file, run=run, names=names, plans=plan_out, reviewed=approved, hand_over=hand_over)
     whole.check(output_format, has_target=target.is_named, force=force)
     if not dry_run:
         Person(yes=yes).check_can_be_asked()
-    move = whole.plan if dry_run else whole.move
-    with target.open_mirror(connection) as mirror:
-        found = move(mirror, target.connection(connection))
+    with mirror as opened:
+        assert opened is not None  # noqa: S101  a target cluster is named
+        found = (whole.plan if dry_run else whole.move)(opened, written_to)
     whole_groups.conclude(found, output_format, detailed=detailed_exitcode)
 
 
-def _dry_run(one: HandOver, target: TargetCluster, connection: Connection, *, detailed: bool) -> None:
-    with target.mirror_if_named(connection) as mirror, target.written_to(connection).open_reader() as reader:
-        plan = one.dry_run(reader, mirror)
+def _dry_run(
+    one: HandOver, mirror: AbstractContextManager[Mirror | None], written_to: Connection, *, detailed: bool
+) -> None:
+    with mirror as opened, written_to.open_reader() as reader:
+        plan = one.dry_run(reader, opened)
     if plan is not None:
         saved = one.person.plan_out
         approved_by = f"with --approved {shlex.quote(str(saved))}, and " if saved else ""
         plans.conclude_dry_run(plan, f"the same command {approved_by}without --dry-run", detailed=detailed)
 
 
-def _write(one: HandOver, target: TargetCluster, connection: Connection) -> None:
+def _write(one: HandOver, mirror: AbstractContextManager[Mirror | None], written_to: Connection) -> None:
     one.person.check_can_be_asked()
-    with target.mirror_if_named(connection) as mirror, target.written_to(connection).open_writer() as clients:
-        outcome = one.write(clients, mirror)
+    with mirror as opened, written_to.open_writer() as clients:
+        outcome = one.write(clients, opened)
     one.conclude(outcome)
 
 

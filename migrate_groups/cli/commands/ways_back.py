@@ -14,6 +14,7 @@ from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk, warn_of_hidden_topics
 from migrate_groups.cli.person import Person
 from migrate_groups.cli.receipts import in_file_name
+from migrate_groups.cli.target_cluster import TargetCluster
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_duration
 from migrate_groups.text import counted, named, some
@@ -27,6 +28,7 @@ ReceiptArgument = Annotated[
     Path, typer.Argument(metavar="RECEIPT", help="The receipt of apply, or the run directory of migrate.")
 ]
 _SETTLE = "10s"
+_NO_TARGET = TargetCluster()
 Format = Annotated[
     Literal["table", "json"],
     typer.Option(
@@ -140,6 +142,7 @@ def delete_offsets(
     dry_run: options.DryRun = False,
     yes: options.Yes = False,
     output_format: Format = "table",
+    target: TargetCluster,
     connection: Connection,
 ) -> None:
     """Delete the offsets of the topics that moved from the old group, or of any topics from a group.
@@ -147,7 +150,8 @@ def delete_offsets(
     Do this a day after a hand-over, so that the old group shows no lag for topics that it no longer consumes. It is
     refused if a new group has a lower committed offset than was handed over. It warns about a new group that was never
     seen to run, because its offsets are those that this tool wrote. With RECEIPT, --settle and --guard are those of the
-    hand-over, and only hand-back can undo it.
+    hand-over, and only hand-back can undo it. If the new groups are on another cluster, pass it with
+    --to-bootstrap-server or --to-command-config: it is only read. --bootstrap-server is that of the old group.
 
     With --group and --topic there need not be a hand-over. No member of the group may be assigned or subscribed to the
     topics. Rollback of the new receipt restores the offsets, if the group has no members and has not committed again.
@@ -164,8 +168,11 @@ def delete_offsets(
             raise UsageError(f"RECEIPT ({receipt}) and --group {some(group)} contradict each other: pass one of them")
         if topic or settle or new_receipt:
             raise UsageError("--topic, --settle and --receipt go with --group, not with RECEIPT")
-        _go(receipt, Verb.DELETE_OFFSETS, connection, person, dry_run=dry_run)
+        target.check()
+        _go(receipt, Verb.DELETE_OFFSETS, connection, person, dry_run=dry_run, target=target)
         return
+    if target.is_named:
+        raise UsageError("--to-bootstrap-server and --to-command-config go with RECEIPT, not with --group")
     if not group:
         raise UsageError("name the RECEIPT of a hand-over, or a group and its topics with --group and --topic")
     if not topic:
@@ -217,12 +224,20 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, person:
 
 
 def _go(
-    receipt: Path, verb: Verb, connection: Connection, person: Person, *, dry_run: bool, wait: float = 0.0
+    receipt: Path,
+    verb: Verb,
+    connection: Connection,
+    person: Person,
+    *,
+    dry_run: bool,
+    wait: float = 0.0,
+    target: TargetCluster = _NO_TARGET,
 ) -> Receipt | None:
     """Show the plan of a rollback, hand-back or delete-offsets, and write it unless this is a dry run.
 
     receipt: the path of the receipt, or of its run directory. wait: seconds within which the groups of a hand-back must
-    stop. Returns the receipt with the write added; None for a dry run, or if an earlier run has completed this.
+    stop. target: for delete-offsets, the cluster of the new groups, if it is another one. Returns the receipt with the
+    write added; None for a dry run, or if an earlier run has completed this.
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in
@@ -237,14 +252,15 @@ def _go(
             person.show_receipt(file.receipt)
             return None
         if dry_run:
-            with connection.open_reader() as reader:
-                plan = plan_way_back(reader, verb, file, SystemClock())
+            with connection.open_reader() as reader, target.reader_if_named(connection) as elsewhere:
+                plan = plan_way_back(reader, verb, file, SystemClock(), elsewhere)
             person.dry_run(plan, lambda: ())
             refuse_forbidden(plan.refusals(at_the_write=False))
             talk("next: the same command without --dry-run")
             return None
-        with connection.open_writer() as clients:
-            execution = go_back(clients, verb, file, SystemClock(), person, wait=wait)
+        with connection.open_writer() as clients, target.reader_if_named(connection) as elsewhere:
+            opened = clients._replace(elsewhere=elsewhere)
+            execution = go_back(opened, verb, file, SystemClock(), person, wait=wait)
         if execution is None:
             person.show_receipt(file.receipt)
             return None

@@ -177,15 +177,16 @@ class RunDir:
         found = tables.load(self.baseline) if status(self.baseline) else None
         return found if found is not None and {row.group for row in found.rows()} == {group} else None
 
-    def keep_fence(self, fence: Fence | None, *, resumed: bool) -> None:
-        """Save the fence of this run, the log end offsets of ``__consumer_offsets``, as ``fence.parquet``.
+    def keep_fences(self, fences: Sequence[Fence], *, resumed: bool) -> None:
+        """Save the fences of this run, the log end offsets of ``__consumer_offsets``, as ``fence.parquet``.
 
-        fence: None if these log end offsets are not known. The file is then written without any fence, because `audit`
-        can't prove the hand-over without the fence of this run. resumed: whether this run resumes earlier runs, whose
-        fences are kept in the file before this fence. Raises `InvalidInput` if the file is damaged or can't be written.
+        fences: one for each cluster of the run; empty if these log end offsets are not known. The file is then written
+        without any fence, because `audit` can't prove the hand-over without the fences of this run. resumed: whether
+        this run resumes earlier runs, whose fences are kept in the file before these. Raises `InvalidInput` if the file
+        is damaged or can't be written.
         """
         earlier = fence_parquet.load(self.fence) if resumed else []
-        fence_parquet.save([*earlier, fence] if fence else [], self.fence)
+        fence_parquet.save([*earlier, *fences] if fences else [], self.fence)
 
     def _check_kept(self) -> None:
         """Raise `InvalidInput` if `save` would replace files that no earlier run wrote, or can't replace a file."""

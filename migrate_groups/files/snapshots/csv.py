@@ -19,7 +19,7 @@ def is_header(cells: list[str]) -> bool:
 
     A reset file (the CSV of ``kafka-consumer-groups``) has no header: its first row has the number of a partition.
     """
-    return "topic" in cells and "partition" in cells
+    return "topic" in cells and "partition" in cells and not any(map(str.isdecimal, cells))
 
 
 def read(data: bytes, name: str, header: list[str]) -> SnapshotTable:

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.across.logs import Logs
 from migrate_groups.migration.ports import Side
+from migrate_groups.migration.reading.survey import refuse_unreadable
+from migrate_groups.mirrors.find_place import find_place
 from migrate_groups.mirrors.names import TopicNames
-from migrate_groups.mirrors.place import Counts, Place, Status, find_place
+from migrate_groups.mirrors.place import Counts, Place, Status
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.text import counted
@@ -70,7 +73,12 @@ def find_places(
     A partition that needs more than ``most_records`` offsets on one of the clusters is `Status.UNDETERMINED`. Raises
     `NotAuthorized` and `ClusterUnavailable`.
     """
-    return _Finder(source, target, wanted, most_records).found()
+    try:
+        return _Finder(source, target, wanted, most_records).found()
+    except NotAuthorized:
+        refuse_unreadable(source.groups, {each.source.topic for each in wanted})
+        refuse_unreadable(target.groups, {each.copy.topic for each in wanted if each.copy})
+        raise
 
 
 class _Wanted(NamedTuple):

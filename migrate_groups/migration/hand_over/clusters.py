@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from migrate_groups.migration.hand_over.knowledge import AllWanted
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.prepare import plan_of
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import read_cluster_facts
-from migrate_groups.migration.reading.take import Reading
 from migrate_groups.model.partitions import LogRange, TopicPartition
-from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.survey import ClusterFacts
 from migrate_groups.planning.wanted import Wanted
 
@@ -23,12 +21,14 @@ from migrate_groups.planning.wanted import Wanted
 class Planned:
     """A plan, with the partitions that target groups are to get, as they are named on the target cluster.
 
-    written: the partitions with their offsets there. bounds: their log ranges.
+    written: the partitions with their offsets there. bounds: their log ranges. facts: what was read and does not change
+    during the cut-over; None: the next plan reads it again.
     """
 
     plan: Plan
     written: Sequence[Wanted]
     bounds: Mapping[TopicPartition, LogRange]
+    facts: ClusterFacts | None = None
 
 
 class Clusters(Protocol):
@@ -53,22 +53,11 @@ class Clusters(Protocol):
         """Return the same clusters, with readers that request each topic and permission only once."""
         ...
 
-    def facts(self, wanted: Sequence[Wanted]) -> ClusterFacts | None:
-        """Return facts that do not change during the cut-over, so that `plan` need not read them; None: it does."""
-        ...
+    def plan(self, wanted: AllWanted, earlier: Planned | None = None) -> Planned:
+        """Return the plan that gives the target groups what they are to get. Reads only.
 
-    def plan(
-        self,
-        wanted: Sequence[Wanted],
-        options: WriteOptions,
-        receipt: Receipt,
-        facts: ClusterFacts | None,
-        reading: Reading,
-    ) -> Planned:
-        """Return the plan that gives these partitions of the source group to target groups. Reads only.
-
-        receipt: the record of the run so far. reading: the source group's description, committed offsets and log
-        ranges. Raises the errors of `GroupReader`.
+        earlier: the plan that was made before the stop; facts in it that do not change are not read again. Raises the
+        errors of `GroupReader`.
         """
         ...
 
@@ -97,18 +86,9 @@ class OneCluster:
         """See `Clusters.for_one_phase`."""
         return OneCluster(for_one_phase(self.reader))
 
-    def facts(self, wanted: Sequence[Wanted]) -> ClusterFacts | None:
-        """See `Clusters.facts`."""
-        return read_cluster_facts(self.reader, wanted)
-
-    def plan(
-        self,
-        wanted: Sequence[Wanted],
-        options: WriteOptions,
-        receipt: Receipt,
-        facts: ClusterFacts | None,
-        reading: Reading,
-    ) -> Planned:
+    def plan(self, wanted: AllWanted, earlier: Planned | None = None) -> Planned:
         """See `Clusters.plan`."""
-        plan = plan_of(self.reader, wanted, options, receipt, facts, reading)
-        return Planned(plan=plan, written=wanted, bounds=reading.bounds)
+        known, partitions = wanted.knowledge, wanted.partitions
+        facts = earlier.facts if earlier and earlier.facts else read_cluster_facts(self.reader, partitions)
+        plan = plan_of(self.reader, partitions, known.options, known.receipt, facts, wanted.reading)
+        return Planned(plan=plan, written=partitions, bounds=wanted.reading.bounds, facts=facts)

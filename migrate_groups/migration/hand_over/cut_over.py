@@ -12,7 +12,7 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, InvalidInput, PendingCommits, Refused
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
-from migrate_groups.migration.hand_over.knowledge import Knowledge, ends_of_live
+from migrate_groups.migration.hand_over.knowledge import AllWanted, Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import EndsWhileConsumed, LastCommitted
 from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
@@ -26,9 +26,7 @@ from migrate_groups.planning.checks.source import way_back
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
-from migrate_groups.planning.survey import ClusterFacts
 from migrate_groups.planning.translation import Translated
-from migrate_groups.planning.wanted import Wanted
 from migrate_groups.snapshots.snapshot import Row, SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec
 from migrate_groups.snapshots.times import span_in_words
@@ -39,19 +37,10 @@ _MIRROR_POLL_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A plan with everything from which it was made.
+    """A plan with what it was made from."""
 
-    knowledge: the split (which target group gets which topics), the receipt, and what was learned before the source
-    group stopped. wanted: each partition that a target group is to get, sorted by group, topic and partition. reading:
-    the source group's description and committed offsets, and the log ranges. cluster_facts: permissions, topic names
-    and offsets retention, which are not read again when the plan is made again after the stop.
-    """
-
-    knowledge: Knowledge
-    wanted: Sequence[Wanted]
+    wanted: AllWanted
     planned: Planned
-    reading: Reading
-    cluster_facts: ClusterFacts | None
 
     @property
     def plan(self) -> Plan:
@@ -61,12 +50,17 @@ class Prepared:
     @property
     def spec(self) -> SplitSpec:
         """The split: which target group gets which topics."""
-        return self.knowledge.spec
+        return self.wanted.knowledge.spec
 
     @property
     def receipt(self) -> Receipt:
         """The record of the run so far."""
-        return self.knowledge.receipt
+        return self.wanted.knowledge.receipt
+
+    @property
+    def reading(self) -> Reading:
+        """The source group's description, committed offsets and log ranges."""
+        return self.wanted.reading
 
     def rows(self) -> Iterator[Row]:
         """Yield a snapshot row for each partition of a target group, with the offset that the group is to get.
@@ -140,19 +134,18 @@ def prepare(
         last = LastCommitted.of_observation(reading.observed)
     knowledge = Knowledge(spec=spec, options=options, receipt=receipt, last=last, ends=ends_of_live(reading))
     wanted = knowledge.wanted(reading)
-    cluster_facts = clusters.facts(wanted)
-    planned = clusters.plan(wanted, options, receipt, cluster_facts, reading)
+    planned = clusters.plan(wanted)
     checks = planned.plan.checks
     if hold:
         group = Resource(ResourceType.GROUP, spec.source)
         check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
         checks = (*checks, check)
     if spec.stay and not clusters.elsewhere:
-        checks = (*checks, way_back(spec.source, wanted, reading.observed.topics, options))
+        checks = (*checks, way_back(spec.source, wanted.partitions, reading.observed.topics, options))
     plan = replace(planned.plan, checks=checks)
     # While places are looked for, a running group commits, or stops; the final plan reads it anew.
     planned = replace(planned, plan=plan.provisional(("not moved", "vanished")) if clusters.elsewhere else plan)
-    return Prepared(knowledge=knowledge, wanted=wanted, planned=planned, reading=reading, cluster_facts=cluster_facts)
+    return Prepared(wanted=wanted, planned=planned)
 
 
 class CutOver:
@@ -179,7 +172,7 @@ class CutOver:
         self._clusters, self._shown, self._clock = clusters, shown, clock
         self._reader = clusters.source
         self._wait, self._events, self._keep_baseline = wait, events, keep_baseline
-        self._source, self._options, self._last = shown.spec.source, shown.plan.options, shown.knowledge.last
+        self._source, self._options, self._last = shown.spec.source, shown.plan.options, shown.wanted.knowledge.last
         self._may_be_gone = self._options.vanished == "restore"
         self._ends = EndsWhileConsumed.of(self._reader, shown.reading, self._options)
         # All topics seen so far: once the members have left, nothing shows that the group had a topic without a commit.
@@ -211,20 +204,18 @@ class CutOver:
             self._last.refuse_unless_restorable(self._source, self._options)
         _refuse_recreated(reading, shown.reading)
         try:
-            wanted = replace(shown.knowledge, ends=self._ends.proven, baseline=shown.reading).wanted(reading)
+            wanted = replace(shown.wanted.knowledge, ends=self._ends.proven, baseline=shown.reading).wanted(reading)
         except InvalidInput as error:
             changed = f"the group's topics changed since the plan was shown: {error}"
             raise Refused(f"{changed}; nothing was written") from None
-        planned = self._planned(wanted, reading)
+        planned = self._planned(wanted)
         refuse_forbidden(planned.plan.refusals(at_the_write=True))
         _refuse_other_topics(shown.plan, planned.plan)
-        return replace(shown, wanted=wanted, planned=planned, reading=reading)
+        return Prepared(wanted=wanted, planned=planned)
 
-    def _planned(self, wanted: Sequence[Wanted], reading: Reading) -> Planned:
+    def _planned(self, wanted: AllWanted) -> Planned:
         """Return the plan; wait first until the mirror has delivered all records up to the committed offsets."""
-        plan = partial(
-            self._clusters.plan, wanted, self._options, self._shown.receipt, self._shown.cluster_facts, reading
-        )
+        plan = partial(self._clusters.plan, wanted, self._shown.planned)
         began = self._clock.monotonic()
         planned = plan()
         if self._wait and (late := _late(planned.plan)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -39,11 +39,10 @@ class Knowledge:
     ends: Mapping[TopicPartition, int]
     baseline: Reading | None = None
 
-    def wanted(self, reading: Reading) -> list[Wanted]:
-        """Return each partition that a target group is to get, with its offset, sorted by group, topic and partition.
+    def wanted(self, reading: Reading) -> AllWanted:
+        """Return what the target groups are to get if the source group is as in ``reading``.
 
-        reading: the source group's committed offsets. Raises `InvalidInput` if the split does not cover the group's
-        topics.
+        Raises `InvalidInput` if the split does not cover the group's topics.
         """
         takers: dict[str, list[str]] = defaultdict(list)
         for group, taken in cover(self.spec, reading.observed.topics).targets.items():
@@ -54,7 +53,8 @@ class Knowledge:
             for partition, committed in reading.observed.committed.items()
             for group in takers.get(partition.topic, ())
         ]
-        return sorted(found, key=attrgetter("group", "topic", "partition"))
+        partitions = sorted(found, key=attrgetter("group", "topic", "partition"))
+        return AllWanted(knowledge=self, reading=reading, partitions=partitions)
 
     def _wanted(
         self, reading: Reading, group: str, partition: TopicPartition, committed: CommittedOffset | None
@@ -124,6 +124,20 @@ class Knowledge:
     def _earlier_topics(self) -> frozenset[tuple[str, str]]:
         copied = {copy: topic for topic, copy in self._translation.topics} if self._translation else {}
         return frozenset((group, copied.get(topic, topic)) for group, topic, _ in self._earlier)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllWanted:
+    """What the target groups are to get, and what it follows from.
+
+    knowledge: the split, the options, the receipt, and facts from before the stop. reading: the source group's
+    description, committed offsets and log ranges. partitions: each partition with its offset, sorted by group, topic
+    and partition.
+    """
+
+    knowledge: Knowledge
+    reading: Reading
+    partitions: Sequence[Wanted]
 
 
 def ends_of_live(reading: Reading) -> Mapping[TopicPartition, int]:

@@ -128,7 +128,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
         )
         steps.wait_for_stop()
         with writer.held(shown.spec.source) if wanted.hold else nullcontext() as held:
-            run.keep_fence(_fence(clusters, clock, events), resumed=shown.receipt.hand_over is not None)
+            run.keep_fences(_fences(clusters, clock, events), resumed=shown.receipt.hand_over is not None)
             final = steps.read()
             refuse_other_run(file, final.plan)
             execution = write_plan(clients, final.plan, file, clock, events)
@@ -179,7 +179,7 @@ def _lacks_places(plan: Plan) -> bool:
 
 def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
     spec, observed, plan = prepared.spec, prepared.reading.observed, prepared.plan
-    handed_over = {each.topic for each in prepared.wanted}
+    handed_over = {each.topic for each in prepared.wanted.partitions}
     return PlannedStop(
         source=observed.description,
         moved=plan.source_topics if spec.stay else None,
@@ -212,21 +212,21 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
         raise kind(f"the plan differs from {name}: {some(differences)}; have a new plan reviewed; nothing was written")
 
 
-def _fence(clusters: Clusters, clock: Clock, events: Events) -> Fence | None:
-    """Return the log end offsets of ``__consumer_offsets``, from which `audit` later reads the topic.
+def _fences(clusters: Clusters, clock: Clock, events: Events) -> list[Fence]:
+    """Return the log end offsets of ``__consumer_offsets`` on each cluster, from which `audit` later reads the topic.
 
-    If they can't be read, tell the user and return None. None is also returned for two clusters, because `audit` does
-    not prove such a hand-over.
+    If those of a cluster can't be read, tell the user and return an empty list.
     """
-    if clusters.elsewhere:
-        return None
-    fence = take_fence(clusters.target, clock)
-    if fence is None:
-        events.said(
-            f"audit can't prove this cut-over later, because the log end offsets of {OFFSETS_TOPIC} can't be read: "
-            "grant Describe on it before migrate, and Read before audit"
-        )
-    return fence
+    readers = [clusters.source] if clusters.elsewhere is None else [clusters.source, clusters.target]
+    fences = [fence for reader in readers if (fence := take_fence(reader, clock)) is not None]
+    if len(fences) == len(readers):
+        return fences
+    where = "" if len(readers) == 1 else " on both clusters"
+    events.said(
+        f"audit can't prove this cut-over later, because the log end offsets of {OFFSETS_TOPIC} can't be read{where}: "
+        "grant Describe on it before migrate, and Read before audit"
+    )
+    return []
 
 
 def keep(

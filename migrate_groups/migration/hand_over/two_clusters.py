@@ -11,18 +11,18 @@ from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.places import copies
 from migrate_groups.migration.across.translate import translate
 from migrate_groups.migration.hand_over.clusters import Planned
+from migrate_groups.migration.hand_over.knowledge import AllWanted
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import survey
-from migrate_groups.migration.reading.take import Reading, read_committed
+from migrate_groups.migration.reading.take import read_committed
 from migrate_groups.mirrors.place import Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.checks.run_across import checks_of_mirror, checks_of_source, checks_of_target
 from migrate_groups.planning.decide import Decision, changes_of, decide
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.receipt import Receipt
-from migrate_groups.planning.survey import ClusterFacts, Survey
+from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.translation import Translation
 from migrate_groups.planning.wanted import Origin, Wanted
 
@@ -49,22 +49,16 @@ class TwoClusters:
         source = self.mirror.source._replace(groups=for_one_phase(self.source))
         return TwoClusters(for_one_phase(self.target), self.mirror._replace(source=source))
 
-    def facts(self, wanted: Sequence[Wanted]) -> ClusterFacts | None:
-        """See `Clusters.facts`."""
-        return None
+    def plan(self, wanted: AllWanted, earlier: Planned | None = None) -> Planned:
+        """See `Clusters.plan`.
 
-    def plan(
-        self,
-        wanted: Sequence[Wanted],
-        options: WriteOptions,
-        receipt: Receipt,
-        facts: ClusterFacts | None,
-        reading: Reading,
-    ) -> Planned:
-        """See `Clusters.plan`."""
+        Nothing of the earlier plan is used: a mirror that was killed meanwhile may have delivered records again, and
+        then the place of an offset is behind them.
+        """
+        reading, options, receipt = wanted.reading, wanted.knowledge.options, wanted.knowledge.receipt
         group = reading.observed.description.group
         # On its own cluster, the group is judged as if it handed each partition over to itself.
-        own = [*{each.topic_partition: structs.replace(each, group=group) for each in wanted}.values()]
+        own = [*{each.topic_partition: structs.replace(each, group=group) for each in wanted.partitions}.values()]
         here = survey(for_one_phase(self.source), own, None, reading)
         decisions = decide(own, here, options)
         starts = _starts(decisions)
@@ -72,7 +66,7 @@ class TwoClusters:
         asked = {partition: (start.offset, stopped.get(partition)) for partition, start in starts.items()}
         translation = translate(self.mirror, group, asked)
         here = _read_again(self.source, here, starts)
-        written = self._written(wanted, starts, translation, options)
+        written = self._written(wanted.partitions, starts, translation, options)
         there = survey(for_one_phase(self.target), written)
         chosen = decide(written, there, options)
         plan = Plan(

@@ -18,7 +18,7 @@ from migrate_groups.model.partitions import (
 )
 from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.model.topics import TopicDescription
-from migrate_groups.planning.checks.permission import hidden, lacks, missing, needed
+from migrate_groups.planning.checks.permission import hidden, lacks, missing, needed, of_hand_over
 from migrate_groups.planning.survey import ClusterFacts, Survey
 from migrate_groups.planning.wanted import Wanted
 
@@ -37,6 +37,13 @@ def permissions_unless_hidden(
     if hidden(permissions):
         raise NotAuthorized(f"not authorized: {lacks(reader.principal, missing(wanted, permissions))}")
     return permissions
+
+
+def refuse_unreadable(reader: GroupReader, topics: Collection[str]) -> None:
+    """Raise `NotAuthorized` if the client's principal lacks Read on topics. The message names all of them."""
+    wanted = of_hand_over((), (), topics)
+    if lacking := missing(wanted, reader.permissions([*wanted])):
+        raise NotAuthorized(f"not authorized: {lacks(reader.principal, lacking)}")
 
 
 def read_cluster_facts(reader: GroupReader, wanted: Sequence[Wanted]) -> ClusterFacts:

@@ -59,11 +59,34 @@ def committed_by_order(reader: GroupReader, orders: Iterable[Order]) -> dict[Ord
 
 def same_cluster(reader: GroupReader, execution: Execution) -> Check:
     """Check that the reader is connected to the cluster that the execution wrote to; otherwise the check refuses."""
-    here = reader.cluster_id()
+    here, source = reader.cluster_id(), execution.translation
+    if source is not None and here == source.cluster_id:
+        reason = f"this is the old group's cluster, {here}: pass the new groups' cluster, {execution.cluster_id}"
+        return Check.refused("cluster", f"{reason}, as --bootstrap-server")
     if here != execution.cluster_id:
         reason = f"the receipt is from cluster {execution.cluster_id}, this is {here}: check --bootstrap-server"
         return Check.refused("cluster", reason)
     return Check.passed("cluster", f"the receipt is from this cluster, {here}")
+
+
+def both_clusters(source: GroupReader, target: GroupReader, execution: Execution) -> Check:
+    """Check that the readers are connected to the source group's and the target groups' cluster; otherwise refuse.
+
+    execution: a hand-over. Both readers may be the same.
+    """
+    if execution.translation is None:
+        return same_cluster(target, execution)
+    wanted = execution.translation.cluster_id, execution.cluster_id
+    here = source.cluster_id(), target.cluster_id()
+    named = ("the old group is", "--bootstrap-server"), ("the new groups are", "--to-bootstrap-server")
+    wrong = [
+        f"{groups} on cluster {right}, {option} is {given}"
+        for (groups, option), right, given in zip(named, wanted, here, strict=True)
+        if right != given
+    ]
+    if wrong:
+        return Check.refused("cluster", "; ".join(wrong))
+    return Check.passed("cluster", f"the old group is on this cluster, {here[0]}, the new groups are on {here[1]}")
 
 
 def permissions_wanted(

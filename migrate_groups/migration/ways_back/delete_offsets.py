@@ -10,25 +10,28 @@ from msgspec import structs
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
-from migrate_groups.migration.record import refuse_by_record
+from migrate_groups.migration.record import check_clusters_named, refuse_by_record
 from migrate_groups.migration.ways_back.common import (
+    both_clusters,
     committed_by_order,
     last_hand_over,
     nobody_holds,
     options_of_write,
     permissions_wanted,
     permitted,
-    same_cluster,
 )
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.plan import Change, Check, Plan, sorted_changes
+from migrate_groups.planning.execution import Source
+from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_changes
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, Verb
 from migrate_groups.text import named
 
 
-def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
+def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader | None = None) -> Plan:
     """Return the plan that deletes the moved partitions' committed offsets from the source group.
+
+    reader: reads the source group. elsewhere: reads the target groups; None: they are on the same cluster.
 
     If they were kept, the source group would show a growing lag on topics that it no longer consumes. The checks of the
     plan refuse in these cases:
@@ -39,56 +42,51 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
 
     A check warns if a target group has no member and still has the offsets that the hand-over wrote.
 
-    Raises `Refused` if the receipt forbids the deletion or contains nothing to delete; `NotAuthorized`; and the errors
-    of `GroupReader`.
+    Raises `Refused` if the receipt forbids the deletion or contains nothing to delete; `UsageError` if the target
+    groups are on another cluster and ``elsewhere`` is None, or the other way round; `NotAuthorized`; and the errors of
+    `GroupReader`.
     """
     refuse_by_record(receipt, Verb.DELETE_OFFSETS)
-    moved = [
-        structs.replace(lane.entry.change, source_group=source)
-        for lane in receipt.lanes.values()
-        if lane.takes(Verb.DELETE_OFFSETS, *WORKS) and lane.entry.change.after
-        for source in lane.sources
-    ]
+    lanes = [lane for lane in receipt.lanes.values() if lane.takes(Verb.DELETE_OFFSETS, *WORKS)]
+    moved = [(lane.entry.change, source) for lane in lanes if lane.entry.change.after for source in lane.handed_over_by]
     if not moved and not receipt.is_done(Verb.DELETE_OFFSETS):
         raise Refused("nothing to delete: this run handed over no offset of a source group")
-    as_source = [_of_source(change) for change in moved]
-    wanted = permissions_wanted(as_source, {change.group for change in moved})
+    execution = last_hand_over(receipt)
+    check_clusters_named(execution, is_target_named=elsewhere is not None)
+    cluster = both_clusters(reader, elsewhere or reader, execution)
+    if cluster.verdict is Verdict.REFUSE:
+        # What these groups have on another cluster would mislead.
+        return Plan(cluster_id=reader.cluster_id(), options=execution.options, changes=(), checks=(cluster,))
+    sources = {source.order: source for _, source in moved}
+    deletions = [_deletion(source) for source in sources.values()]
+    targets = {change.group for change, _ in moved}
+    wanted = permissions_wanted(deletions, () if elsewhere else targets)
     permissions = permissions_unless_hidden(reader, wanted)
-    now_new = committed_by_order(reader, [change.order for change in moved])
-    now_old = committed_by_order(reader, [source.order for source in as_source])
-    behind = [
-        f"{change.group} {change.topic_partition}" for change in moved if _is_behind(now_new[change.order], change)
-    ]
-    still = {source.order: change for change, source in zip(moved, as_source, strict=True)}
+    if elsewhere:
+        permissions_unless_hidden(elsewhere, permissions_wanted((), targets))
+    now = committed_by_order(reader, sources)
     changed = [
-        str(change.topic_partition)
-        for order, change in still.items()
-        if (now := now_old[order]) and now.offset != change.handed_over_at
+        str(source.partition)
+        for order, source in sources.items()
+        if (committed := now[order]) and committed.offset != source.stopped_at
     ]
-    changes = sorted_changes(
-        structs.replace(source, before=now_old[source.order])
-        for source in {source.order: source for source in as_source}.values()
-    )
+    changes = sorted_changes(structs.replace(each, before=now[each.order]) for each in deletions)
     topics: dict[str, set[str]] = defaultdict(set)
     for change in changes:
         topics[change.group].add(change.topic)
-    targets = {change.group for change in moved}
-    described = reader.describe_groups(sorted(topics.keys() | targets))
-    started = {group for group in targets if described[group].members}
-    started |= {change.group for change in moved if not _is_as_written(now_new[change.order], change)}
+    described = reader.describe_groups(sorted(topics))
     missing = [group for group in topics if not described[group].exists]
     reason = f"{named('group', missing)} not found any more: no offset is left to delete there"
     gone = [Check.warned("source", reason)] if missing else []
-    execution = last_hand_over(receipt)
     return Plan(
         cluster_id=reader.cluster_id(),
         options=options_of_write(execution.options, topics),
         changes=changes,
-        topic_ids=execution.topic_ids,
+        topic_ids={} if elsewhere else execution.topic_ids,
         checks=(
-            same_cluster(reader, execution),
+            cluster,
             permitted(reader, wanted, permissions),
-            _taken_over(behind, targets - started),
+            _taken_over(elsewhere or reader, [change for change, _ in moved]),
             Check.of(
                 "not moved",
                 changed,
@@ -101,12 +99,21 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt) -> Plan:
     )
 
 
-def _taken_over(behind: Collection[str], not_started: Collection[str]) -> Check:
+def _taken_over(reader: GroupReader, handed_over: Collection[Change]) -> Check:
     """Check that no target group is behind the hand-over; warn about groups that show no sign of a start.
 
-    behind: the partitions without a committed offset, or with a lower one than was handed over. not_started: the target
+    It refuses if a target group has no committed offset, or a lower one than was handed over. It warns about target
     groups without a member in which every committed offset is the one that this tool wrote.
+
+    reader: reads the target groups.
     """
+    now = committed_by_order(reader, dict.fromkeys(change.order for change in handed_over))
+    described = reader.describe_groups(sorted({change.group for change in handed_over}))
+    behind = [
+        f"{change.group} {change.topic_partition}" for change in handed_over if _is_behind(now[change.order], change)
+    ]
+    started = {change.group for change in handed_over if not _is_as_written(now[change.order], change)}
+    not_started = [group for group, each in described.items() if group not in started and not each.members]
     if behind or not not_started:
         return Check.of(
             "taken over",
@@ -121,9 +128,9 @@ def _taken_over(behind: Collection[str], not_started: Collection[str]) -> Check:
     return Check.warned("taken over", reason)
 
 
-def _of_source(change: Change) -> Change:
-    group = change.source_group or ""
-    return structs.replace(change, source_group=None, source_committed=None, group=group, before=None, after=None)
+def _deletion(source: Source) -> Change:
+    topic, partition = source.partition
+    return Change(source_group=None, group=source.group, topic=topic, partition=partition, before=None, after=None)
 
 
 def _is_as_written(now: CommittedOffset | None, handed_over: Change) -> bool:

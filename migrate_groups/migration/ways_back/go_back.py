@@ -49,13 +49,16 @@ def is_done(file: ReceiptFile, verb: Verb, events: Events) -> bool:
     return True
 
 
-def plan_way_back(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock) -> Plan:
+def plan_way_back(
+    reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock, elsewhere: GroupReader | None = None
+) -> Plan:
     """Return the plan of a rollback, hand-back or delete-offsets from the cluster's current state. Reads only.
 
     The plan of a hand-back is provisional, because it is made again once the target groups and the source group have
-    stopped. Raises `Refused` if the receipt forbids the verb, `NotAuthorized`, and the errors of `GroupReader`.
+    stopped. elsewhere: for delete-offsets, reads the target groups if they are on another cluster. Raises `Refused` if
+    the receipt forbids the verb, `NotAuthorized`, and the errors of `GroupReader` and `delete_source_offsets`.
     """
-    plan = _plan(reader, verb, file, clock)
+    plan = _plan(reader, verb, file, clock, elsewhere)
     return plan.provisional(("targets", "not moved")) if verb is Verb.HAND_BACK else plan
 
 
@@ -74,26 +77,27 @@ def go_back(
     if is_done(file, verb, events):
         return None
     reader = clients.writer
-    shown = plan_way_back(reader, verb, file, clock)
+    shown = plan_way_back(reader, verb, file, clock, clients.elsewhere)
     agree(shown, lambda: (), events, provisional=verb is Verb.HAND_BACK)
     if verb is Verb.HAND_BACK:
         _wait_for_both(reader, shown, clock, events, wait)
     else:
         settle(shown, clock, events)
-    plan = _plan(reader, verb, file, clock)
+    plan = _plan(reader, verb, file, clock, clients.elsewhere)
     refuse_forbidden(plan.refusals(at_the_write=True))
-    execution = write_plan(clients, plan, file, clock, events, verb)
-    if not any(lane.sources for lane in file.receipt.lanes.values()):
+    # The groups that must no longer consume are on the cluster that is written to.
+    execution = write_plan(clients._replace(elsewhere=None), plan, file, clock, events, verb)
+    if not any(lane.handed_over_by for lane in file.receipt.lanes.values()):
         return execution  # no source group processes the records of these groups again
     return watch_afterwards(reader, execution, file, clock, events)
 
 
-def _plan(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock) -> Plan:
+def _plan(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock, elsewhere: GroupReader | None) -> Plan:
     if verb is Verb.ROLLBACK:
         return plan_rollback(reader, file.receipt)
     if verb is Verb.HAND_BACK:
         return make_plan(reader, *hand_back(reader, file.receipt, clock), advice=_ADVICE)
-    return delete_source_offsets(reader, file.receipt)
+    return delete_source_offsets(reader, file.receipt, elsewhere)
 
 
 def _wait_for_both(reader: GroupReader, shown: Plan, clock: Clock, events: Events, wait: float) -> None:

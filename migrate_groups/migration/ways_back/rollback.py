@@ -149,7 +149,7 @@ def _can_be_restored(reader: GroupReader, restored: Sequence[Change]) -> Check:
 
 def _live(group: GroupDescription) -> list[str]:
     if not group.is_consumer_group:
-        return [f"is not a consumer group: its type is {group.group_type} {group.protocol_type}".rstrip()]
+        return [f"is not a consumer group: its type is {group.kind}"]
     return running(group, None)
 
 

@@ -66,7 +66,7 @@ def other_kind(group: GroupDescription, internal_topics: Collection[str]) -> str
     Streams in the cluster.
     """
     if group.exists and not group.is_consumer_group:
-        return f"is not a consumer group: its type is {group.group_type} {group.protocol_type}".rstrip()
+        return f"is not a consumer group: its type is {group.kind}"
     if group.group.startswith("connect-") or any(
         member.client_id.startswith("connector-consumer-") for member in group.members
     ):

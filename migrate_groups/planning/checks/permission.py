@@ -48,7 +48,7 @@ def source_permission(rows: Sequence[Wanted], survey: Survey) -> Check:
     """
     name = "permission"
     wanted = of_hand_over({row.source_group for row in rows if row.source_group}, (), {row.topic for row in rows})
-    reason = f"{survey.cluster_facts.principal} has all permissions on the source cluster"
+    reason = f"{survey.cluster_facts.principal} has all permissions"
     return _not_granted(name, wanted, survey) or Check.passed(name, reason)
 
 

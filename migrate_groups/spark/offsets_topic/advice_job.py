@@ -14,7 +14,8 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, Stru
 
 from migrate_groups.errors import Undetermined
 from migrate_groups.spark.local_table import local_table
-from migrate_groups.spark.offsets_topic.audit_job import MAX_ROWS, plain_rows
+from migrate_groups.spark.offsets_topic.audit_job import plain_rows
+from migrate_groups.spark.offsets_topic.audit_result import MAX_ROWS
 from migrate_groups.spark.offsets_topic.generations import commits, consumers, generations
 from migrate_groups.spark.offsets_topic.history_job import LandedFiles
 from migrate_groups.spark.offsets_topic.offsets_log import landed_log

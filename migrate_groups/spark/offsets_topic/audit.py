@@ -37,6 +37,8 @@ id counts as one for the topic handed over.
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
@@ -46,6 +48,7 @@ from migrate_groups.spark.offsets_topic.chains import KEYS, is_commit, is_group_
 HANDED_OVER = StructType(
     [
         StructField("source_group", StringType()),
+        StructField("source_topic", StringType()),
         StructField("group", StringType(), nullable=False),
         StructField("topic", StringType(), nullable=False),
         StructField("partition", IntegerType(), nullable=False),
@@ -57,11 +60,11 @@ HANDED_OVER = StructType(
         StructField("log_partition", IntegerType(), nullable=False),
     ]
 )
-"""The partitions that were handed over. stopped_at: the source group's committed offset at the hand-over, or written if
-it had none; before: the target group's committed offset before the write; written: the offset that the migration wrote
-for the target group (null: none); ours: every offset that the runs of this migration wrote, or may have written.
-topic_id: of the topic handed over, in the form of `offsets_log.decode` (null: not known). log_partition: the offsets
-topic's partition for the target group."""
+"""The partitions that were handed over. source_topic: the topic's name on the source group's cluster; stopped_at: the
+source group's committed offset at the hand-over, or written if it had none; before: the target group's committed offset
+before the write; written: the offset that the migration wrote for the target group (null: none); ours: every offset
+that the runs of this migration wrote, or may have written. topic_id: of the topic handed over, in the form of
+`offsets_log.decode` (null: not known). log_partition: the offsets topic's partition for the target group."""
 
 GROUPS = StructType(
     [
@@ -111,8 +114,8 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     number of records that both groups process; negative: the source group committed a lower offset), recreated (the
     commit is for another topic of the same name, so it is not late).
     """
-    given = ("topic", "partition", "stopped_at", F.col("topic_id").alias("given_id"))
-    moved = handed_over.select(F.col("source_group").alias("group"), *given).dropDuplicates(KEYS)
+    given = ("stopped_at", F.col("topic_id").alias("given_id"))
+    moved = handed_over.select(*_of_source(), *given).dropDuplicates(KEYS)
     commits = log.where(is_commit() & ~F.col("tombstone")).join(moved, KEYS)
     return commits.select(
         *KEYS,
@@ -125,16 +128,29 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     )
 
 
-def deletions(log: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Return all deletions of committed offsets for handed-over partitions, and all deletions of groups.
+def places(handed_over: DataFrame, *, of_sources: bool, of_targets: bool) -> DataFrame:
+    """Return the handed-over partitions (`KEYS`) of the source groups, of the target groups, or of both.
 
-    Both source and target groups count. The log does not show whether an offset was deleted by a request or has
-    expired. If an Empty group changes its protocol, that is no deletion (`group_deletions`).
+    handed_over: columns of `HANDED_OVER`.
+    """
+    sides = [handed_over.select(*_of_source())] * of_sources + [handed_over.select(*KEYS)] * of_targets
+    return reduce(DataFrame.union, sides).distinct()
+
+
+def _of_source() -> tuple[Column, ...]:
+    """Return the source group, the topic and the partition as `KEYS`."""
+    return F.col("source_group").alias("group"), F.col("source_topic").alias("topic"), F.col("partition")
+
+
+def deletions(log: DataFrame, keys: DataFrame) -> DataFrame:
+    """Return all deletions of committed offsets for some partitions, and all deletions of groups.
+
+    log: the result of `of_groups`. keys: the partitions of groups (`places`). The log does not show whether an offset
+    was deleted by a request or has expired. If an Empty group changes its protocol, that is no deletion
+    (`group_deletions`).
 
     Columns: group, topic and partition (null: the group itself was deleted), log_partition, log_offset, log_time.
     """
-    sides = [handed_over.select(F.col(side).alias("group"), "topic", "partition") for side in ("source_group", "group")]
-    keys = sides[0].union(sides[1]).distinct()
     columns = [*KEYS, "log_partition", "log_offset", "log_time"]
     offsets = log.where(is_commit() & F.col("tombstone")).join(keys, KEYS, "left_semi").select(*columns)
     return offsets.union(group_deletions(log).select(*columns))
@@ -159,11 +175,13 @@ def group_deletions(log: DataFrame) -> DataFrame:
     return changes.where(F.col("tombstone") & ~F.col("changes")).drop("changes")
 
 
-def hand_over(summed: DataFrame, late: DataFrame | None, reasons: DataFrame) -> DataFrame:
+def hand_over(
+    summed: DataFrame, late: DataFrame | None, reasons: DataFrame, source_reasons: DataFrame | None = None
+) -> DataFrame:
     """Return one row for each partition that was handed over, and each other one that a target group committed for.
 
     summed: the result of `chains.chains`; late: the result of `late_commits` (None: there are none); reasons:
-    `evidence.REASONS`.
+    `evidence.REASONS`; source_reasons: those for the source groups, if they are on another cluster.
     Columns: source_group, group, topic, partition, stopped_at, written, old (the source group's verdict), late_commits,
     new (the target group's verdict), first_own (offset of the target group's first own commit), first_own_time,
     committed (its last committed offset), commits (its own), rewinds, deletions, reason (why the evidence about either
@@ -171,15 +189,19 @@ def hand_over(summed: DataFrame, late: DataFrame | None, reasons: DataFrame) -> 
     """
     sides = (
         summed.where(F.col("is_target") & F.col("topic").isNotNull())
-        .join(_prefixed(reasons, "source_group", "old"), "source_group", "left")
+        .join(
+            _prefixed(reasons if source_reasons is None else source_reasons, "source_group", "old"),
+            "source_group",
+            "left",
+        )
         .join(_prefixed(reasons, "group", "new"), "group", "left")
     )
     counts = {"late_commits": F.count_if(~F.col("recreated")), "old_recreated": F.count_if("recreated")}
     if late is None:
         sides = sides.withColumns(dict.fromkeys(counts, F.lit(0).cast(LongType())))
     else:
-        of_source = ["source_group", "topic", "partition"]
-        by_source = late.withColumnRenamed("group", "source_group").groupBy(*of_source)
+        of_source = ["source_group", "source_topic", "partition"]
+        by_source = late.withColumnsRenamed({"group": "source_group", "topic": "source_topic"}).groupBy(*of_source)
         late = by_source.agg(*(count.alias(name) for name, count in counts.items()))
         sides = sides.join(late, of_source, "left").fillna(0, [*counts])
     told = F.array(F.col("old_reason"), F.col("new_reason"), _recreated(), _resumed())

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql.types import StringType
 
 from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic import audit
+from migrate_groups.spark.offsets_topic.audit_result import (
+    MAX_ROWS,
+    Audit,
+    AuditedTopic,
+    Deletion,
+    LateCommit,
+    Malformed,
+    OfLog,
+    Partition,
+)
 from migrate_groups.spark.offsets_topic.chains import chains, is_group_record
 from migrate_groups.spark.offsets_topic.evidence import REASONS, Evidence, Range, evidence, reasons
 from migrate_groups.spark.offsets_topic.offsets_log import decode, in_place
 
-MAX_ROWS = 1000
-"""The largest number of rows in the summary and in each list of partitions, commits, deletions or records."""
-
+_IN_ORDER = ("log_time", "log_partition", "log_offset")
 _COUNTS = ("all_commits", "deletions", "group_tombstones", "malformed")
 # What is read of each record.
 _COLUMNS = (
@@ -28,117 +36,71 @@ _COLUMNS = (
 )
 
 
-class AuditedTopic(NamedTuple):
-    """The verdicts on one topic of a target group.
+class Log(NamedTuple):
+    """The copied log of a cluster's offsets topic, and the groups whose records in it are judged.
 
-    old, new: the number of partitions by the source group's and by the target group's verdict. rewinds: the number of
-    partitions with a commit at a lower offset than the previous commit.
+    raw: columns of `offsets_log.RAW`; it must return the same rows each time it is read. groups: rows of `audit.GROUPS`
+    without the last column. ranges: what was copied.
     """
 
-    source_group: str | None
-    group: str
-    topic: str
-    old: dict[str, int]
-    new: dict[str, int]
-    rewinds: int
+    raw: DataFrame
+    groups: Sequence[tuple[str, int, int]]
+    ranges: Sequence[Range]
 
 
-class Partition(NamedTuple):
-    """A partition with a problem, with a rewind, or with the verdict ``undetermined``.
+class _Read(NamedTuple):
+    """What was read of a log.
 
-    stopped_at: the source group's committed offset at the hand-over; ``written`` if it had none. written: the offset
-    that the migration wrote for the target group. old, new: the verdicts on the source group and on the target group.
-    first_own: the offset of the target group's first commit that the migration did not write. committed: its last
-    committed offset. reason: why the evidence is in doubt; None: it is not.
+    records: those of the groups to judge, or only those that a list may name. summed: the result of `chains`. found:
+    the evidence. deleted: names of deleted groups. is_late: whether a source group has committed. has_deletions:
+    whether an offset or a group was deleted.
     """
 
-    source_group: str | None
-    group: str
-    topic: str
-    partition: int
-    stopped_at: int | None
-    written: int | None
-    old: str | None
-    late_commits: int
-    new: str | None
-    first_own: int | None
-    committed: int | None
-    rewinds: int
-    reason: str | None
-
-
-class LateCommit(NamedTuple):
-    """A commit of a source group after the hand-over.
-
-    beyond: the committed offset minus the source group's offset at the hand-over. This is the number of records that
-    both groups process. If it is negative, the source group committed a lower offset.
-    """
-
-    group: str
-    topic: str
-    partition: int
-    log_time: datetime
-    offset: int
-    beyond: int | None
-
-
-class Deletion(NamedTuple):
-    """The deletion or expiry of a committed offset. If topic and partition are None, the whole group was deleted."""
-
-    group: str
-    topic: str | None
-    partition: int | None
-    log_time: datetime
-
-
-class Malformed(NamedTuple):
-    """A record that can't be decoded. problem: the reason."""
-
-    log_partition: int
-    log_offset: int
-    problem: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
-    """The result of `run_audit`. Each table has at most `MAX_ROWS` rows.
-
-    old, new: the number of partitions by the source group's and by the target group's verdict. rewinds: the number of
-    partitions with a commit at a lower offset than the previous commit. problems: the number of partitions with a
-    verdict of `audit.PROBLEMS` or a rewind. undetermined: the number of other partitions with the verdict
-    ``undetermined``. doubtful: the partitions that these two numbers count.
-    """
-
-    old: dict[str, int]
-    new: dict[str, int]
-    rewinds: int
-    summary: tuple[AuditedTopic, ...]
-    doubtful: tuple[Partition, ...]
-    late_commits: tuple[LateCommit, ...]
-    deletions: tuple[Deletion, ...]
-    evidence: tuple[Evidence, ...]
-    malformed: tuple[Malformed, ...]
-    problems: int
-    undetermined: int
+    records: DataFrame
+    summed: DataFrame
+    found: tuple[Evidence, ...]
+    deleted: frozenset[str]
+    is_late: bool
+    has_deletions: bool
 
 
 def run_audit(
-    spark: SparkSession,
-    raw: DataFrame,
-    handed_over: Iterable[tuple[Any, ...]],
-    groups: Iterable[tuple[str, int, int]],
-    ranges: Iterable[Range],
+    spark: SparkSession, handed_over: Iterable[tuple[Any, ...]], log: Log, source: Log | None = None
 ) -> Audit:
     """Judge a hand-over from the log of ``__consumer_offsets``.
 
-    raw: the log (columns of `offsets_log.RAW`); it must return the same rows each time it is read. handed_over, groups,
-    ranges: rows of `audit.HANDED_OVER` and of `audit.GROUPS` without their last columns, and of `evidence.Range`.
+    handed_over: rows of `audit.HANDED_OVER` without the last column. log: that of the target groups' cluster. source:
+    that of the source groups' cluster; None: it is the same cluster, and ``log`` has the source groups too.
     """
-    asked, moved, partitions = [*groups], [*handed_over], [*ranges]
-    number_of, targets = {group: number for group, number, _ in asked}, {target for _, target, *_ in moved}
-    of_groups = local_table(spark, ((*each, each[0] in targets) for each in asked), audit.GROUPS)
-    given = local_table(spark, ((*each, number_of[each[1]]) for each in moved), audit.HANDED_OVER)
-    raw = raw.where(F.col("log_partition").isin([each[0] for each in partitions]))
+    moved, number_of = [*handed_over], {group: number for group, number, _ in log.groups}
+    given = local_table(spark, ((*each, number_of[each[2]]) for each in moved), audit.HANDED_OVER)
+    sources, targets = {each[0] for each in moved} - {None}, {each[2] for each in moved}
+    if source is None:
+        read = old = _read(spark, log, given, targets, sources)
+    else:
+        read = _read(spark, log, given, targets, set())
+        # No partition of this log was handed over to a group. The topics have other ids on this cluster.
+        old = _read(spark, source, local_table(spark, [], audit.HANDED_OVER), set(), sources)
+        given = given.withColumn("topic_id", F.lit(None).cast(StringType()))
+    late = audit.late_commits(old.records, given) if old.is_late else None
+    doubts = local_table(spark, reasons(log.groups, read.found, read.deleted), REASONS)
+    old_doubts = None
+    if source is not None:
+        told = reasons(source.groups, old.found, old.deleted)
+        old_doubts = local_table(spark, ((group, f"{_ELSEWHERE}: {reason}") for group, reason in told), REASONS)
+    proof = audit.hand_over(read.summed, late, doubts, old_doubts).localCheckpoint(eager=False)
+    of_log = _of_log(read, audit.places(given, of_sources=source is None, of_targets=True))
+    of_source = None if source is None else _of_log(old, audit.places(given, of_sources=True, of_targets=False))
+    return _concluded(proof, late, of_log, of_source)
+
+
+_ELSEWHERE = "on the old group's cluster"
+
+
+def _read(spark: SparkSession, of: Log, given: DataFrame, targets: set[str], sources: set[str]) -> _Read:
+    """Read a log. given: `audit.HANDED_OVER`; targets, sources: names of the target and source groups in this log."""
+    of_groups = local_table(spark, ((*each, each[0] in targets) for each in of.groups), audit.GROUPS)
+    raw = of.raw.where(F.col("log_partition").isin([each[0] for each in of.ranges]))
     log = audit.of_groups(decode(raw), of_groups).select(*_COLUMNS)
     # A checkpoint and not a cache, because Spark compares each later plan with that of every cached table.
     summed = chains(log, given).localCheckpoint(eager=False)
@@ -146,26 +108,32 @@ def run_audit(
     malformed: Counter[int] = Counter()
     for row in counts:
         malformed[row.log_partition] += row.malformed
-    found = evidence(raw, malformed, partitions)
-    sources = {source for source, *_ in moved if source is not None}
+    found = evidence(raw, malformed, of.ranges)
     is_late = any(row.all_commits for row in counts if row.group in sources)
     is_deleted = any(row.deletions or row.group_tombstones for row in counts)
     if is_late or is_deleted or malformed.total():
         # Only the records that a list may name are kept. A clean log has none, so it is read once.
         named = F.col("problem").isNotNull() | F.col("tombstone") | is_group_record() | F.col("group").isin(*sources)
         log = log.where(in_place(named)).localCheckpoint(eager=False)
-    deleted: set[str] = set()
+    deleted: frozenset[str] = frozenset()
     if any(row.group_tombstones for row in counts):
-        deleted = {row.group for row in audit.group_deletions(log).select("group").distinct().collect()}
-    late = audit.late_commits(log, given) if is_late else None
-    doubts = local_table(spark, reasons(asked, found, deleted), REASONS)
-    proof = audit.hand_over(summed, late, doubts).localCheckpoint(eager=False)
-    return _concluded(log, proof, late, audit.deletions(log, given) if is_deleted else None, found)
+        deleted = frozenset(row.group for row in audit.group_deletions(log).select("group").distinct().collect())
+    return _Read(log, summed, found, deleted, is_late, is_deleted)
 
 
-def _concluded(
-    log: DataFrame, proof: DataFrame, late: DataFrame | None, gone: DataFrame | None, found: tuple[Evidence, ...]
-) -> Audit:
+def _of_log(read: _Read, keys: DataFrame) -> OfLog:
+    """Return what to show of a log. keys: its partitions that were handed over."""
+    malformed: tuple[Malformed, ...] = ()
+    if any(each.malformed for each in read.found):
+        wrong = read.records.where(F.col("problem").isNotNull()).orderBy("log_partition", "log_offset")
+        malformed = plain_rows(wrong, Malformed)
+    gone: tuple[Deletion, ...] = ()
+    if read.has_deletions:
+        gone = plain_rows(audit.deletions(read.records, keys).orderBy(*_IN_ORDER), Deletion)
+    return OfLog(deletions=gone, evidence=read.found, malformed=malformed)
+
+
+def _concluded(proof: DataFrame, late: DataFrame | None, log: OfLog, source_log: OfLog | None) -> Audit:
     problem = F.col("old").isin(*audit.PROBLEMS) | F.col("new").isin(*audit.PROBLEMS) | (F.col("rewinds") > 0)
     problem = F.coalesce(problem, F.lit(False))
     unsure = ~problem & F.coalesce((F.col("old") == "undetermined") | (F.col("new") == "undetermined"), F.lit(False))
@@ -179,17 +147,14 @@ def _concluded(
     counts = sorted(by.collect(), key=lambda row: (row.group, row.topic, row.source_group or ""))
     problems, undetermined = sum(row.problems for row in counts), sum(row.undetermined for row in counts)
     old = _count(counts, "old", audit.OLD_VERDICTS)
-    in_order = ("log_time", "log_partition", "log_offset")
     # A table is read only if the counts show that it has rows, because each read takes half a second or more.
-    doubtful = late_rows = malformed = ()
+    doubtful: tuple[Partition, ...] = ()
+    late_rows: tuple[LateCommit, ...] = ()
     if problems or undetermined:
         named = proof.where(problem | unsure).orderBy(~problem, "group", "topic", "partition")
         doubtful = plain_rows(named, Partition)
     if late is not None and old["late-commit"]:
-        late_rows = plain_rows(late.where(~F.col("recreated")).orderBy(*in_order), LateCommit)
-    if any(each.malformed for each in found):
-        wrong = log.where(F.col("problem").isNotNull()).orderBy("log_partition", "log_offset")
-        malformed = plain_rows(wrong, Malformed)
+        late_rows = plain_rows(late.where(~F.col("recreated")).orderBy(*_IN_ORDER), LateCommit)
     return Audit(
         old=old,
         new=_count(counts, "new", audit.NEW_VERDICTS),
@@ -197,9 +162,8 @@ def _concluded(
         summary=_summary(counts),
         doubtful=doubtful,
         late_commits=late_rows,
-        deletions=() if gone is None else plain_rows(gone.orderBy(*in_order), Deletion),
-        evidence=found,
-        malformed=malformed,
+        log=log,
+        source_log=source_log,
         problems=problems,
         undetermined=undetermined,
     )

@@ -17,7 +17,7 @@ from migrate_groups.spark.reconciliation.snapshots import with_rows
 KEYS = ["group", "topic", "partition"]
 
 _PLACE = ["log_partition", *KEYS]
-_GIVEN = ["source_group", "stopped_at", "before", "written"]
+_GIVEN = ["source_group", "source_topic", "stopped_at", "before", "written"]
 _BEFORE = ("log_offset", "offset", "tombstone", "topic_id")
 
 
@@ -35,7 +35,7 @@ def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     """Return one row for each partition that was handed over or committed for, and further ones that only count.
 
     log: the result of `audit.of_groups`; handed_over: `audit.HANDED_OVER`. Columns: log_partition, group,
-    is_target, topic, partition, and those of ``handed_over`` source_group, stopped_at, before, written.
+    is_target, topic, partition, and those of ``handed_over`` source_group, source_topic, stopped_at, before, written.
 
     Of the group's commits: first_own (offset of the first own one), in_place (the offset before it), first_own_time,
     committed (the last offset), commits (own ones), rewinds, deletions, resumed (own commits right after a deletion),

@@ -14,7 +14,8 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from migrate_groups.errors import Undetermined, UsageError
 from migrate_groups.spark.local_table import local_table
-from migrate_groups.spark.offsets_topic.audit_job import MAX_ROWS, plain_rows
+from migrate_groups.spark.offsets_topic.audit_job import plain_rows
+from migrate_groups.spark.offsets_topic.audit_result import MAX_ROWS
 from migrate_groups.spark.offsets_topic.evidence import Evidence, Range, evidence
 from migrate_groups.spark.offsets_topic.history import LOG_ENDS, Moments, by_group, commits, history
 from migrate_groups.spark.offsets_topic.members import MEMBERS, members

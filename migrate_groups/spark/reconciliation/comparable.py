@@ -24,7 +24,7 @@ class Alignment(NamedTuple):
     cluster_id: the cluster of the rows without a cluster id; empty if no row has one. hints: sentences for the user,
     such as that AFTER lacks a group. has_history: whether a group has snapshots of more than two moments. clusters: the
     number of cluster ids. rows: the number of rows in BEFORE and AFTER. single: whether both BEFORE and AFTER have
-    snapshots of only one moment for each group.
+    snapshots of only one moment for each group. other_groups: whether AFTER may have rows of groups that BEFORE lacks.
     """
 
     cluster_id: str
@@ -33,6 +33,7 @@ class Alignment(NamedTuple):
     clusters: int
     rows: int
     single: bool
+    other_groups: bool
 
 
 def align(asked: DataFrame, after: DataFrame) -> Alignment:
@@ -62,13 +63,15 @@ def align(asked: DataFrame, after: DataFrame) -> Alignment:
             else f"BEFORE and AFTER have no group in common: {_FOLLOW}"
         )
     _require_order(look["before_at"], look["after_at"])
+    clusters = len({*look["before_clusters"], *look["after_clusters"]})
     return Alignment(
         cluster_id,
         _hints(look),
         has_history=look["most_moments"] > 2,
-        clusters=len({*look["before_clusters"], *look["after_clusters"]}),
+        clusters=clusters,
         rows=look["before_rows"] + look["after_rows"],
         single=look["most_of_a_side"] == 1,
+        other_groups=look["after_only"] > 0 or clusters > 1,
     )
 
 

@@ -139,7 +139,9 @@ def _reconcile(
         before, after = (side.fillna(aligned.cluster_id, ["cluster_id"]).withColumns(one) for side in rows)
 
         def result(*, single: bool) -> Reconciliation:
-            verdicts = partition_verdict(before, after, mapping, planned, single=single)
+            verdicts = partition_verdict(
+                before, after, mapping, planned, single=single, other_groups=aligned.other_groups
+            )
             timeline = lag_timeline(before, after, mapping) if aligned.has_history else None
             if out is None:
                 return conclude(verdicts, aligned.hints, moments(timeline))

@@ -71,6 +71,7 @@ def partition_verdict(
     planned: DataFrame | None = None,
     *,
     single: bool = False,
+    other_groups: bool = True,
 ) -> DataFrame:
     """Return one row for each cluster, expected group, topic and partition, with the status and figures.
 
@@ -87,13 +88,17 @@ def partition_verdict(
     single: whether each partition has at most one row in BEFORE and one in AFTER, and each group one source group. Then
     Spark sorts no row (`pairs`), and the job fails with `pairs.NOT_SINGLE` if this does not hold.
 
+    other_groups: whether AFTER may have rows of groups that are not expected. False saves Spark a join.
+
     Cluster ids must be equal, or null in both BEFORE and AFTER; `comparable.align` checks that. A job over the result
     fails, with one sentence, if BEFORE or AFTER contradicts itself: it has two offsets of one partition at the same
     moment, or a group gets one partition from two source groups.
     """
     asked = _named(expected(before, mapping), "before")
-    groups = F.broadcast(asked.select("cluster_id", "group").distinct())
-    found = _named(after, "after").join(groups, ["cluster_id", "group"], "left_semi")
+    found = _named(after, "after")
+    if other_groups:
+        groups = F.broadcast(asked.select("cluster_id", "group").distinct())
+        found = found.join(groups, ["cluster_id", "group"], "left_semi")
     pairs = single_rows(asked, found) if single else latest_rows(asked, found)
     if planned is None:
         pairs = pairs.withColumn("planned", F.lit(None).cast(LongType()))

@@ -1,0 +1,156 @@
+"""The logs of ``__consumer_offsets`` that `audit` reads, on one cluster or two, and the groups that it judges there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.progress import bar
+from migrate_groups.errors import InvalidInput, Undetermined, UsageError
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.text import some
+
+if TYPE_CHECKING:
+    from migrate_groups.migration.log_ports import OffsetsTopicReader
+    from migrate_groups.migration.ports import GroupReader
+    from migrate_groups.migration.reading.landing import Landing
+    from migrate_groups.model.fence import Fence
+    from migrate_groups.planning.execution import Execution
+
+
+class LogSide(NamedTuple):
+    """The log of ``__consumer_offsets`` on one cluster, and the groups whose commits there are judged.
+
+    named_by: how the cluster was named, such as an option; belongs: what is on it; both for messages. partitions: their
+    number at the hand-over. groups: each group, its partition of the log, and the offset from which its records there
+    are judged.
+    """
+
+    connection: Connection
+    cluster_id: str
+    named_by: str
+    belongs: str
+    partitions: int
+    groups: list[tuple[str, int, int]]
+
+
+def log_sides(
+    run_dir: Path, execution: Execution, fences: list[Fence], connections: tuple[Connection, Connection]
+) -> list[LogSide]:
+    """Return the cluster of the target groups and, if it is another one, that of the source group.
+
+    connections: those of the source group's cluster and of the target groups' cluster.
+
+    A fence is the log end offset of each partition of ``__consumer_offsets`` when a run found the source group stopped.
+    A source group is judged from the fence of the last run, because that run read its committed offsets again; a target
+    group from that of the first run, because each run may have written to the group.
+
+    Raises `Undetermined` if a fence is missing: commits from before the hand-over can't be told from later ones.
+    """
+    source = execution.translation
+    changes = [entry.change for entry in execution.entries]
+    targets = {change.group for change in changes}
+    of_target = [fence for fence in fences if fence.cluster_id == execution.cluster_id]
+    of_source = of_target if source is None else [fence for fence in fences if fence.cluster_id == source.cluster_id]
+    of_earlier_runs = any(entry.own for entry in execution.entries)
+    if min(len(of_target), len(of_source)) < 1 + of_earlier_runs:
+        raise Undetermined(
+            f"{run_dir} has no fence of each run: commits from before the cut-over can't be told from later ones "
+            f"(migrate keeps one where it may describe {OFFSETS_TOPIC})"
+        )
+    first, last = of_target[0], of_source[-1]
+    from_first = dict.fromkeys(targets, first)
+    if source is None:
+        from_last = {change.source_group: last for change in changes if change.source_group}
+        return [_side(connections[1], ("this", "the receipt is of"), from_last | from_first)]
+    return [
+        _side(connections[1], ("--to-bootstrap-server", "the new groups are on"), from_first),
+        _side(connections[0], ("--bootstrap-server", "the old group is on"), {source.group: last}),
+    ]
+
+
+def _side(connection: Connection, words: tuple[str, str], counting: Mapping[str, Fence]) -> LogSide:
+    """Return the log of a cluster.
+
+    words: ``named_by`` and ``belongs`` of `LogSide`. counting: by group, the fence from which its records are judged.
+
+    Raises `Undetermined` if a partition had no leader when its log end offset was to be read.
+    """
+    from migrate_groups.model.offsets_topic import log_partition
+
+    found = []
+    for group, fence in sorted(counting.items()):
+        number = log_partition(group, len(fence.ends))
+        end = fence.ends[number]
+        if end is None:
+            raise Undetermined(f"{OFFSETS_TOPIC}-{number}, which holds group {group!r}, had no leader at the cut-over")
+        found.append((group, number, end))
+    fence = next(iter(counting.values()))
+    return LogSide(connection, fence.cluster_id, *words, len(fence.ends), found)
+
+
+def log_folders(folder: Path, sides: list[LogSide]) -> list[Path]:
+    """Return the folder for the copied log of each cluster.
+
+    Raises `InvalidInput` if the folder that contains them can't be made.
+    """
+    if len(sides) == 1:
+        return [folder]
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"{folder} can't be used: {error.strerror or error}") from error
+    return [folder / "target", folder / "source"]
+
+
+def land_side(side: LogSide, folder: Path) -> Landing:
+    """Copy the partitions of ``__consumer_offsets`` that hold these groups into ``folder``, and return what was copied.
+
+    Records that the folder has already are not copied again.
+
+    Raises `UsageError` if the connection is to another cluster; `Undetermined` if ``__consumer_offsets`` does not have
+    as many partitions as at the hand-over; `InvalidInput` if the folder can't be used.
+    """
+    from migrate_groups.files.runs.copied_log import CopiedLog
+    from migrate_groups.migration.reading.landing import land
+
+    starts = _first_offsets(side.groups)
+    with _open_log(side) as (reader, topic):
+        log = CopiedLog.load_with_starts(folder, side.cluster_id, starts)
+        with bar(f"reading {OFFSETS_TOPIC} {some(starts)}") as progress:
+            return land(reader, topic, log, starts, progress)
+
+
+def _first_offsets(groups: list[tuple[str, int, int]]) -> dict[int, int]:
+    """Return, by partition number of ``__consumer_offsets``, the first offset to copy for these groups.
+
+    If a partition holds several groups, it is the lowest of the offsets from which their records are judged.
+    """
+    starts: dict[int, int] = {}
+    for _, number, fence in groups:
+        starts[number] = min(fence, starts.get(number, fence))
+    return starts
+
+
+@contextmanager
+def _open_log(side: LogSide) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
+    """Yield a client that reads groups and topics, and a client that reads the log of ``__consumer_offsets``.
+
+    Raises `UsageError` if the connection is to another cluster; `Undetermined` if ``__consumer_offsets`` does not have
+    as many partitions as at the hand-over.
+    """
+    with side.connection.open_offsets_topic() as (reader, topic):
+        if reader.cluster_id() != side.cluster_id:
+            is_here = f"{side.named_by} is cluster {reader.cluster_id()}"
+            raise UsageError(f"{is_here}; {side.belongs} cluster {side.cluster_id}")
+        described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
+        if described is None or len(described.partitions) != side.partitions:
+            now = len(described.partitions) if described else 0
+            raise Undetermined(
+                f"{OFFSETS_TOPIC} had {side.partitions} partitions, and has {now}: its groups are in other partitions "
+                "now"
+            )
+        yield reader, topic

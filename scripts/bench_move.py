@@ -1,0 +1,71 @@
+"""Measure a move to another cluster behind MirrorMaker 2: scripts/bench_move.py.
+
+``scripts/test`` makes .venv; then ``.venv/bin/python scripts/bench_move.py``. It starts two Kafkas and a MirrorMaker 2.
+A topic of ``--partitions`` partitions is produced to all the time, 1,000 records a second, and an application keeps up
+with it. ``migrate`` hands its group over. It prints the seconds from the moment at which the application has left its
+group to ``START THE NEW GROUPS NOW``: median, least and most. ``settle`` is 0 s, so that it does not count. Every
+record is counted: exit 1 if one was skipped, or processed on both clusters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # because a move is part of the test suite
+
+from migrate_groups.sandbox.broker import start_sandbox
+from migrate_groups.sandbox.jars import fetch_jars, user_cache
+from migrate_groups.sandbox.java import find_java
+from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
+from tests.support.broker_world import wait_for_coordinators
+from tests.support.cli import Cli
+from tests.support.cluster_move import Moved, mirror_killed, mirrored, moving
+
+
+def main() -> int:
+    """Measure, and print the result."""
+    parser = argparse.ArgumentParser(description="Measure the stop of an application that moves to another cluster.")
+    parser.add_argument("--partitions", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--requests", action="store_true", help="show the requests of migrate, and how long they took")
+    options = parser.parse_args()
+    java, maven = find_java(os.environ), os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR")
+    jars = fetch_jars(java=java, cache=user_cache(), mirror=maven)
+    mirror_jars = fetch_mirror_jars(java=java, cache=user_cache(), version=jars.version, mirror=maven)
+    with start_sandbox(jars, java=java) as here, start_sandbox(jars, java=java) as there:
+        servers = here.bootstrap_servers, there.bootstrap_servers
+        for each in servers:
+            wait_for_coordinators(each)
+        topics = {"source->target.topics": "orders"}
+        with (
+            mirror_maker(mirror_jars, *servers, java=java, settings=topics) as maker,
+            mirrored(*servers, maker, "orders", options.partitions) as pair,
+        ):
+            done: list[Moved] = []
+            for _ in range(options.runs):
+                more = ("-v",) if options.requests else ()
+                with (
+                    tempfile.TemporaryDirectory() as folder,
+                    moving(pair, Cli(Path(folder)), random.SystemRandom(), *more) as move,
+                ):
+                    done.append(mirror_killed(move, 0))
+                    if options.requests:
+                        print(move.said)
+    seconds = [each.seconds for each in done]
+    skipped, again = sum(each.skipped for each in done), sum(each.again for each in done)
+    print(
+        f"{options.partitions} partitions, {os.cpu_count()} cores: from stop to start "
+        f"{statistics.median(seconds):.2f} s ({min(seconds):.2f} to {max(seconds):.2f}); "
+        f"{sum(each.records for each in done):,} records, {skipped} skipped, {again} processed twice"
+    )
+    return int(bool(skipped or again))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+"""The least permissions of a move to another cluster: it works with them, and the error names one that is missing.
+
+The brokers deny everything that no ACL allows. The error also says on which of both clusters it is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from tests.broker.test_acls import PRINCIPAL, Needed, Scene
+from tests.support.broker_world import BrokerWorld, broker_world, wait_for_coordinators
+from tests.support.mirror import records, write
+from tests.support.secured import Secured, properties_text, start_secured
+from tests.support.versions import NEEDS_SCRAM
+
+pytestmark = NEEDS_SCRAM
+
+MIGRATE = ("migrate", "split.toml", "--settle", "0s", "--guard", "0s", "--yes", "--timeout", "20s")
+SIDES = ("source", "target")
+
+
+@pytest.fixture
+def scene(secured: Secured, here) -> Iterator[Scene]:
+    """A group with committed offset 4 of ten records, a spec that hands it over, and the permissions there."""
+    with broker_world(secured.sandbox.bootstrap_servers) as world, closing(Scene(secured, world, here)) as scene:
+        yield scene
+
+
+def least(scene: Scene, side: str) -> list[Needed]:
+    """Return what docs/permissions.md lists for one of the clusters."""
+    group = ("Describe", "Group", scene.old) if side == "source" else ("Read", "Group", scene.new)
+    return [group, ("Read", "Topic", scene.topic)]
+
+
+def mirror_to(other: BrokerWorld, scene: Scene) -> None:
+    """Give another cluster the same topic, and the same committed offset."""
+    other.create_topic(topic=scene.topic)
+    write(other.bootstrap_servers, scene.topic, records(scene.world.bootstrap_servers, scene.topic, 0))
+    other.commit(scene.old, scene.partition, 4)
+
+
+def address(side: str, servers: str, config: str | None = None) -> list[str]:
+    """Return the options for one of both clusters."""
+    to = "to-" if side == "target" else ""
+    return [f"--{to}bootstrap-server", servers, *([f"--{to}command-config", config] if config else [])]
+
+
+def outcome(scene: Scene, arguments: list[str], allowed: list[Needed]) -> tuple[int, str]:
+    scene.allow(allowed)
+    code, out, err = scene.here.outcome(*MIGRATE, *arguments)
+    return code, out + err
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_move_with_the_least_permissions_on_one_cluster(scene, secured, bootstrap_servers, side):
+    """Without any one of them nothing is written, and the error names it, also if Describe is there in its place.
+
+    The other cluster has no authorizer. No error can name a copy that is hidden, because it may not be there. Then a
+    rollback takes the offsets back, with its least permissions on the target.
+    """
+    arguments = address(side, secured.address("SASL_PLAINTEXT"), "client.properties")
+    with broker_world(bootstrap_servers) as other:
+        mirror_to(other, scene)
+        arguments += address("source" if side == "target" else "target", bootstrap_servers)
+        written_to = scene.world if side == "target" else other
+        needed = least(scene, side)
+        for lacking in needed:
+            operation, kind, name = lacking
+            rest = [each for each in needed if each != lacking]
+            for instead in [[], [("Describe", kind, name)]] if operation != "Describe" else [[]]:
+                code, said = outcome(scene, arguments, rest + instead)
+                if (side, kind, instead) == ("target", "Topic", []):
+                    assert (code, "no such partition on the target, or no Describe on its topic" in said) == (3, True)
+                    continue
+                assert code == (3 if instead and kind == "Group" else 5), said
+                named = rf"{PRINCIPAL} on the {side} cluster lacks [^;]*\b{operation}( and \w+)? on {kind} '{name}'"
+                assert re.search(f"^error: .*{named}", said, re.MULTILINE), said
+                assert written_to.committed(scene.new) == {}
+        code, said = outcome(scene, arguments, needed)
+        assert code == 0, said
+        assert written_to.committed(scene.new) == {scene.partition: 4}
+        check_deletion(scene, other, side, arguments)
+        if side == "target":
+            scene.allow([("Delete", "Group", scene.new), ("Read", "Topic", scene.topic)])
+            code, out, err = scene.run("rollback", "split.toml.run", "--yes")
+            assert (code, written_to.committed(scene.new)) == (0, {}), out + err
+
+
+def check_deletion(scene: Scene, other: BrokerWorld, side: str, clusters: list[str]) -> None:
+    """Delete the source group's offsets with the least permissions on one cluster; none may be missing.
+
+    On the target it is a dry run, so that a rollback can follow.
+    """
+    needed = [("Describe", "Group", scene.new), ("Describe", "Topic", scene.topic)]
+    delete = ("delete-offsets", "split.toml.run", *clusters, "--timeout", "20s", "--dry-run")
+    if side == "source":
+        needed = [("Delete", "Group", scene.old), ("Read", "Topic", scene.topic)]
+    for lacking in needed:
+        scene.allow([each for each in needed if each != lacking])
+        code, out, err = scene.here.outcome(*delete)
+        assert code in (3, 5), out + err
+        assert re.search(rf"{PRINCIPAL}.* lacks .*{lacking[0]}.* on {lacking[1]} '{lacking[2]}'", err), err
+    scene.allow(needed)
+    code, out, err = scene.here.outcome(*delete)
+    assert code == 0, out + err
+    if side == "source":
+        code, out, err = scene.here.outcome(*delete[:-1], "--yes")
+        assert (code, scene.world.committed(scene.old)) == (0, {}), out + err
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_cluster_that_is_not_reached_is_named(scene, secured, bootstrap_servers, side):
+    """The advice names the options of that cluster; so does that of a wrong login."""
+    other = address("source" if side == "target" else "target", bootstrap_servers)
+    to = "--to-" if side == "target" else "--"
+    code, out, err = scene.here.outcome(*MIGRATE, *other, *address(side, "127.0.0.1:1"))
+    assert (code, out) == (5, "")
+    said = rf"error: no bootstrap server of the {side} cluster can be reached \(.*\); check {to}bootstrap-server\n"
+    assert re.fullmatch(said, err), err
+    config = scene.here.folder / "client.properties"
+    config.write_text(config.read_text().replace("least-hidden-1", "wrong"))
+    servers = secured.address("SASL_PLAINTEXT")
+    code, out, err = scene.here.outcome(*MIGRATE, *other, *address(side, servers, "client.properties"))
+    assert (code, out) == (5, "")
+    said = rf"error: login as {PRINCIPAL} on the {side} cluster \(PLAIN\) failed: .*; check {to}command-config\n"
+    assert re.fullmatch(said, err), err
+
+
+@pytest.mark.long
+def test_a_move_with_the_least_permissions_on_both_clusters(scene, secured, java, kafka_jars, tmp_path_factory):
+    """Both clusters deny everything that no ACL allows, and both are reached over TLS."""
+    spec = (scene.here.folder / "split.toml").read_text()
+    with start_secured(kafka_jars, java, tmp_path_factory.mktemp("other")) as other:
+        wait_for_coordinators(other.sandbox.bootstrap_servers)
+        with (
+            broker_world(other.sandbox.bootstrap_servers) as world,
+            closing(Scene(other, world, scene.here)) as there,
+        ):
+            mirror_to(world, scene)
+            (scene.here.folder / "split.toml").write_text(spec)
+            arguments = []
+            for side, cluster in zip(SIDES, (secured, other), strict=True):
+                login = {"security_protocol": "SASL_SSL"} | cluster.trust() | cluster.login("PLAIN", user="least")
+                (scene.here.folder / side).write_text(properties_text(**login))
+                arguments += address(side, cluster.address("SASL_SSL"), side)
+            there.allow(least(scene, "target"))
+            code, said = outcome(scene, arguments, least(scene, "source")[1:])
+            assert (code, f"{PRINCIPAL} on the source cluster lacks Describe" in said) == (5, True), said
+            there.allow(least(scene, "target")[1:])
+            code, said = outcome(scene, arguments, least(scene, "source"))
+            assert (code, f"{PRINCIPAL} on the target cluster lacks Describe and Read" in said) == (5, True), said
+            there.allow(least(scene, "target"))
+            code, said = outcome(scene, arguments, least(scene, "source"))
+            assert code == 0, said
+            assert world.committed(scene.new) == {scene.partition: 4}

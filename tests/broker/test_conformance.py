@@ -1,0 +1,234 @@
+"""Each case of docs/evidence/conformance.md, with Kafka's own tool and ours on one broker."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shlex
+import signal
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import tenacity
+
+from migrate_groups.sandbox.broker import start_sandbox
+from migrate_groups.sandbox.jars import KafkaJars
+from migrate_groups.sandbox.java import Java
+from migrate_groups.text import counted
+from tests.support.broker_world import broker_world, until, wait_for_coordinators
+from tests.support.cli import CliHere
+from tests.support.conformance import Row, Shop, make_topics, rows
+from tests.support.kafka_tool import KafkaTool
+from tests.support.versions import NEEDS_TOOL
+
+pytestmark = NEEDS_TOOL
+
+ROWS = rows()
+IN_SHORT = [
+    "a time with a UTC offset",
+    "a duration",
+    "shift below the log start",
+    "one partition",
+    "a file of several groups",
+    "a live group",
+    "a topic of a stopped group",
+    "delete a stopped group",
+    "describe a live group",
+    "describe its members, of KIP-848",
+    "list the groups in a state",
+]
+"""The cases that run without --long too."""
+ADDED = {
+    "rewind": ["-o", "new.csv"],
+    "apply": ["--on-existing", "overwrite", "--settle", "0s", "--guard", "0s", "--yes"],
+    "delete-offsets": ["--settle", "0s", "--yes"],
+    "delete-group": ["--yes"],
+}
+
+
+class Result(NamedTuple):
+    """What became of a command: as the page has it, the lines that it showed of the groups, and all that it printed."""
+
+    shown: str
+    lines: Sequence[Sequence[str]]
+    printed: str
+
+
+class Stage(NamedTuple):
+    """A Kafka for cases: its address, its topics by their names on the page, and Kafka's tool."""
+
+    servers: str
+    topics: Mapping[str, str]
+    tool: KafkaTool
+
+
+@pytest.fixture(scope="module")
+def shared(bootstrap_servers: str, kafka_tool: KafkaTool) -> Stage:
+    """The shared Kafka, for cases of their own groups."""
+    with broker_world(bootstrap_servers) as world:
+        return Stage(bootstrap_servers, make_topics(world), kafka_tool)
+
+
+@pytest.fixture(scope="module")
+def broken(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Three brokers, of which the third has been killed, so that ``orders-1`` has no leader."""
+    with (
+        start_sandbox(kafka_jars, java=java, brokers=3) as sandbox,
+        KafkaTool(sandbox, tmp_path_factory.mktemp("tool")) as tool,
+        broker_world(sandbox.bootstrap_servers) as world,
+    ):
+        wait_for_coordinators(sandbox.bootstrap_servers)
+        upgraded = sandbox.run_tool("org.apache.kafka.tools.FeatureCommand", "upgrade", "--feature", "share.version=1")
+        assert upgraded.returncode == 0, upgraded.stdout
+        topics = make_topics(world, second_of_orders=3)
+        os.kill(sandbox.nodes[2].pid, signal.SIGKILL)
+        until(lambda: world.leader(topics["orders"], 1) == -1)
+        wait_for_coordinators(sandbox.bootstrap_servers)
+        yield Stage(sandbox.bootstrap_servers, topics, tool)
+
+
+@pytest.fixture(scope="module")
+def alone(broken: Stage) -> Stage:
+    """The same brokers, with whole topics, for cases of all groups and of share groups."""
+    with broker_world(broken.servers) as world:
+        return broken._replace(topics=make_topics(world))
+
+
+@pytest.fixture(
+    params=[pytest.param(row, id=row.case, marks=[] if row.case in IN_SHORT else pytest.mark.long) for row in ROWS]
+)
+def row(request: pytest.FixtureRequest) -> Row:
+    """A row of the page."""
+    found: Row = request.param
+    return found
+
+
+@pytest.fixture
+def stage(request: pytest.FixtureRequest, row: Row) -> Stage:
+    """The Kafka for a row."""
+    needs_own = "--all-groups" in row.kafkas[0] or row.group == "share"
+    name = "broken" if "leader" in row.group else "alone" if needs_own else "shared"
+    found: Stage = request.getfixturevalue(name)
+    return found
+
+
+def lines_of(groups: Sequence[str], printed: str) -> list[list[str]]:
+    """Return the cells of the lines that begin with one of the groups, sorted."""
+    return sorted(cells for line in printed.splitlines() if (cells := line.split()) and cells[0] in groups)
+
+
+def summary(row: Row, lines: Sequence[Sequence[str]]) -> str:
+    """Return what Kafka's lines of a group say, as the page has it."""
+    if lines and re.search("--list --(state|type)", row.kafkas[0]):
+        return lines[0][1]
+    if lines and "--state" in row.kafkas[0]:
+        _, state, members = lines[0]
+        return f"{state}, {counted(int(members), 'member')}"
+    return counted(len(lines), "line") if lines else "nothing"
+
+
+def run_kafkas(row: Row, shop: Shop, tool: KafkaTool, folder: Path) -> Result:
+    """Run the command of Kafka's tool."""
+    shop.write_files(folder)
+    words = shlex.split(re.sub(r"(\w+\.csv)", rf"{folder}/\1", shop.named(row.kafkas[0])))
+    done = tool(*words)
+    lines = lines_of(shop.groups, done.stdout)
+    if "--describe" in words and "--state" in words:
+        lines = [[line[0], *line[-2:]] for line in lines]
+    if row.reads:
+        shown = summary(row, lines)
+    elif "--reset-offsets" in words and "--execute" not in words:
+        exported = [line.split(",") for line in done.stdout.splitlines()] if "--export" in words else lines
+        shown = shop.shown(line[-3:] for line in exported if len(line) > 2)
+    else:
+        shown = shop.committed()
+    return Result(f"{done.returncode}: {shown}", lines, done.stdout + done.stderr)
+
+
+def our_words(command: str, shop: Shop) -> list[str]:
+    """Return the words of one of our commands, with the options that the page leaves out."""
+    verb, *words = shlex.split(shop.named(command))
+    if verb == "apply" and not (words and words[0].endswith(".csv")):
+        words = ["new.csv", *words, *([] if "--to-group" in words else ["--to-group", shop.groups[0]])]
+    return [verb, *words, *ADDED.get(verb, [])]
+
+
+def as_kafkas(row: Row, groups: Sequence[str], printed: str) -> list[list[str]]:
+    """Return Kafka's lines that say the same as what our describe or list printed."""
+    lines = lines_of(groups, printed)
+    if match := re.search("--list --(state|type)", row.kafkas[0]):
+        return [[line[0], line[1] if match[1] == "state" else line[2].capitalize()] for line in lines]
+    if "--list" in row.kafkas[0]:
+        return [line[:1] for line in lines]
+    if "--state" in row.kafkas[0]:
+        return [list(found) for found in re.findall(r"^group (\S+)  (\w+), \w+, (\d+) member", printed, re.M)]
+    if "--members" in row.kafkas[0]:
+        partitions: Counter[tuple[str, ...]] = Counter()
+        for group, topic, *_, member, host, client in lines:
+            partitions[group, member, host, client] += topic != "-"
+        return sorted([*key, str(number)] for key, number in partitions.items() if key[1] != "-")
+    return lines
+
+
+def run_ours(row: Row, shop: Shop, cli: CliHere) -> Result:
+    """Run our commands one after the other, until one fails."""
+    shop.write_files(cli.folder)
+    new = cli.folder / "new.csv"
+    code, printed = 0, ""
+    for command in row.ours:
+        if code == 0:
+            code, out, err = cli.outcome(*our_words(command, shop))
+            printed += out + err
+    lines = as_kafkas(row, shop.groups, printed)
+    if row.reads:
+        shown = summary(row, lines)
+    elif "--dry-run" in row.ours[-1]:
+        shown = shop.shown((line[1], line[2], line[4]) for line in lines)
+    elif row.ours[-1].startswith("apply") or not new.exists():
+        shown = shop.committed()
+    else:
+        with new.open() as file:
+            shown = shop.shown((each["topic"], each["partition"], each["offset"]) for each in csv.DictReader(file))
+    return Result(f"{code}: {shown}", lines, printed)
+
+
+def test_case(row, stage, tmp_path):
+    """Both tools do in this case what the page says, and their results are the same if it says so."""
+    results: list[Result] = []
+
+    def make() -> Shop:
+        """Make the groups of the case."""
+        made = Shop(world, stage.topics, row)
+        if row.group == "share":
+            group = made.groups[0]
+            stage.tool.make_share_group(group, stage.topics["orders"], exists=lambda: group in world.groups())
+        return made
+
+    def look() -> bool:
+        """Run both commands; those that only look may come while the members of a group rebalance."""
+        shop.poll()
+        results[:] = [run_kafkas(row, shop, stage.tool, tmp_path)]
+        results.append(run_ours(row, shop if row.reads else make(), CliHere(tmp_path, stage.servers)))
+        return not row.reads or [each.shown for each in results] == [row.kafkas_result, row.our_result]
+
+    with broker_world(stage.servers) as world:
+        shop = make()
+        with suppress(tenacity.RetryError):
+            until(look)
+    kafkas, ours = results
+    assert (kafkas.shown, ours.shown) == (row.kafkas_result, row.our_result), kafkas.printed + ours.printed
+    assert (kafkas.shown == ours.shown) == (row.verdict == "same")
+    if row.reads and row.verdict == "same":
+        assert kafkas.lines == ours.lines
+
+
+def test_each_case_has_a_name_of_its_own():
+    """No two rows of the page have the same case, and the cases that run without --long are on the page."""
+    cases = {row.case for row in ROWS}
+    assert len(cases) == len(ROWS) > 70
+    assert set(IN_SHORT) <= cases

@@ -1,0 +1,147 @@
+"""The tables of docs/evidence/conformance.md, and the groups and topics of their cases."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import confluent_kafka
+
+from migrate_groups.model.partitions import TopicPartition
+from tests.support.broker_world import BrokerWorld, until
+
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "conformance.md"
+_T = 1_700_000_000_000  # 2023-11-14T22:13:20Z
+_TEN_MINUTES = 600_000
+_PARTITIONS = {"orders": 2, "clicks": 1, "views": 2}
+_COMMITTED = {("orders", 0): 4, ("orders", 1): 5, ("clicks", 0): 6}
+_FILES = {
+    "one.csv": "orders,0,1\norders,1,2\nclicks,0,7\n",
+    "both.csv": "shop,orders,0,1\nshop,orders,1,2\nother,orders,0,3\n",
+    "outside.csv": "orders,0,99\norders,1,2\nclicks,0,1\n",
+    "cut.csv": "orders,0,1\norders,1\n",
+    "unended.csv": "orders,0,1\norders,1,2",
+    "twice.csv": "orders,0,1\norders,0,2\n",
+    "negative.csv": "orders,0,-1\norders,1,2\n",
+    "unknown.csv": "nowhere,0,1\norders,1,2\n",
+    "windows.csv": "orders,0,1\r\norders,1,2\r\n",
+    "spaces.csv": "orders, 0, 1\norders, 1, 2\n",
+    "header.csv": "topic,partition,offset\norders,0,1\norders,1,2\n",
+    "quoted.csv": '"orders","0","1"\n"orders","1","2"\n',
+    "empty.csv": "",
+}
+_SUBSCRIBED = {
+    "live": ("orders", "clicks"),
+    "uncommitted": ("orders", "clicks"),
+    "idle": ("clicks",),
+    "on clicks": ("clicks",),
+}
+
+
+class Row(NamedTuple):
+    """A case: the group, each tool's commands and result, and ``same`` or the reason why the results differ."""
+
+    case: str
+    group: str
+    kafkas: Sequence[str]
+    kafkas_result: str
+    ours: Sequence[str]
+    our_result: str
+    verdict: str
+
+    @property
+    def reads(self) -> bool:
+        """Whether both tools only look at groups."""
+        return re.search("--describe|--list", self.kafkas[0]) is not None
+
+
+def rows() -> list[Row]:
+    """Return the cases of all tables of the page."""
+    lines = [line.strip("|").split("|") for line in PAGE.read_text().splitlines() if line.count("|") == 8]
+    cells = [[cell.strip() for cell in line] for line in lines]
+    return [
+        Row(case, group, re.findall("`(.*?)`", kafkas), kafkas_result, re.findall("`(.*?)`", ours), our_result, verdict)
+        for case, group, kafkas, kafkas_result, ours, our_result, verdict in cells
+        if case != "case" and set(case) != {"-"}
+    ]
+
+
+def make_topics(world: BrokerWorld, *, second_of_orders: int = 1) -> dict[str, str]:
+    """Make the topics of the page, and return their real names by their names on the page.
+
+    second_of_orders: the id of the broker for ``orders-1``; all other partitions are on broker 1.
+    """
+    names = {name: world.name(name) for name in _PARTITIONS}
+    for name, partitions in _PARTITIONS.items():
+        brokers = [1, second_of_orders if name == "orders" else 1][:partitions]
+        world.create_topic(partitions, topic=names[name], brokers=brokers, **{"retention.ms": "-1"})
+    for name, partition in (("orders", 0), ("orders", 1), ("views", 0)):
+        world.produce_in_order(names[name], partition, [(f"{each}", _T + 1000 * each) for each in range(10)])
+    now = int(time.time() * 1000)
+    clicks = [(f"{each}", now - _TEN_MINUTES * (10 - each)) for each in range(10)]
+    world.produce_in_order(names["clicks"], 0, clicks)
+    world.delete_records(names["clicks"], 0, 3)
+    return names
+
+
+class Shop:
+    """The groups ``shop`` and ``other`` of a case, made for one tool or for both, and all real names."""
+
+    def __init__(self, world: BrokerWorld, topics: Mapping[str, str], row: Row) -> None:
+        self._world = world
+        self._names = {**topics, **{each: world.name(each) for each in ("shop", "other", "nobody", "nowhere")}}
+        self._members: list[confluent_kafka.Consumer] = []
+        names = ["shop", *(["other"] if "other" in row.kafkas[0] else [])]
+        self.groups = [self._names[group] for group in names]
+        *_, kind = row.group.removesuffix(", KIP-848").split(", ")
+        protocol = "consumer" if "KIP-848" in row.group else "classic"
+        if row.group in ("stopped, classic", "stopped, KIP-848"):
+            topics_read = [topics["orders"], topics["clicks"]]
+            world.leave(world.join(self.groups[0], *topics_read, **{"group.protocol": protocol}))
+        if kind not in ("missing", "uncommitted", "share"):
+            committed = {("orders", 0): 4} if kind == "partly committed" else _COMMITTED
+            world.commit_all(self.groups[0], self._partitions(committed))
+        if "other" in names:
+            world.commit_all(self.groups[1], self._partitions({("orders", 0): 1, ("orders", 1): 1}))
+        if kind in _SUBSCRIBED:
+            self._join(kind, protocol)
+
+    def _partitions(self, offsets: Mapping[tuple[str, int], int]) -> dict[TopicPartition, int]:
+        return {TopicPartition(self._names[topic], number): offset for (topic, number), offset in offsets.items()}
+
+    def _join(self, kind: str, protocol: str) -> None:
+        topics = [self._names[topic] for topic in _SUBSCRIBED[kind]]
+        self._members = [self._world.join(self.groups[0], *topics, **{"group.protocol": protocol})]
+        if kind == "idle":
+            self._members.append(self._world.consumer(self.groups[0], *topics, **{"group.protocol": protocol}))
+            until(lambda: sorted(map(len, self.poll())) == [0, 1])
+
+    def poll(self) -> list[list[confluent_kafka.TopicPartition]]:
+        """Let each member take part in a rebalance, and return the assignments."""
+        return [each.poll(0.05) or each.assignment() for each in self._members]
+
+    def named(self, text: str) -> str:
+        """Return a command or a file of the page with the real names of groups and topics."""
+        return re.sub(r"\w+", lambda word: self._names.get(word[0], word[0]), text)
+
+    def write_files(self, folder: Path) -> None:
+        """Write the files that commands of the page read."""
+        for file, text in _FILES.items():
+            (folder / file).write_text(self.named(text))
+
+    def committed(self) -> str:
+        """Return the committed offsets of the groups, as the page has them."""
+        return ", ".join(self._written(self._world.committed(group)) for group in self.groups)
+
+    def shown(self, offsets: Iterable[Sequence[str]]) -> str:
+        """Return the offsets that a tool shows, given as topic, partition and offset, as the page has them."""
+        found = {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in offsets}
+        return f"shows {self._written(found)}" if found else self.committed()
+
+    def _written(self, offsets: Mapping[TopicPartition, int]) -> str:
+        partitions = [(topic, number) for topic, total in _PARTITIONS.items() for number in range(total)]
+        cells = [str(offsets.get(TopicPartition(self._names[topic], number), "-")) for topic, number in partitions]
+        return re.sub(r"( ?-)+$", "", " ".join(cells)) or "none"

@@ -1,0 +1,293 @@
+"""The ways back after a move between two clusters in memory: what each command does, and what may follow it."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from migrate_groups.errors import MigrateGroupsError, PartlyApplied, Refused, UsageError
+from migrate_groups.files.runs import receipt_json
+from migrate_groups.files.runs.receipt_file import open_receipt
+from migrate_groups.migration.events import Silent
+from migrate_groups.migration.hand_over.migrate import migrate
+from migrate_groups.migration.ports import Clients
+from migrate_groups.migration.ways_back.go_back import go_back, plan_way_back
+from migrate_groups.model.groups import Member
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.planning.execution import Execution
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Plan, Verdict
+from migrate_groups.planning.run_states import State, Verb
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.split import SplitSpec, SplitTarget
+from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
+from tests.support.move import HERE, THERE, Move
+
+ORDERS_TOPIC = frozenset({"orders"})
+OTHER_THERE = TopicPartition("eu.orders", 1)
+
+
+class Moved(Move):
+    """A group that has moved from 30 and 10 to 30 and 10; its application has not started on the target yet."""
+
+    def hand_over(self, options: WriteOptions = WriteOptions(settle=0, guard=0)) -> None:  # noqa: B008  frozen
+        """Move the group."""
+        self.commit(30, 10)
+        self.copy(0, 50)
+        self.migrate(options)
+
+    def start(self, *offsets: int) -> None:
+        """Commit these offsets on the target, as the application does."""
+        for group in self.groups:
+            for number, offset in enumerate(offsets):
+                self.target.commit(group, TopicPartition("eu.orders", number), offset)
+
+    def go(self, verb: Verb, on: InMemoryCluster, elsewhere: InMemoryCluster | None = None) -> Execution | None:
+        """Carry out a way back on a cluster."""
+        with open_receipt(self.folder / "run" / "receipt.json", must_exist=True) as file:
+            return go_back(Clients(on, on, elsewhere), verb, file, self.clock, Silent())
+
+    def delete(self) -> Execution | None:
+        """Delete the offsets of the source group."""
+        return self.go(Verb.DELETE_OFFSETS, self.source, self.target)
+
+    def plan_of_deletion(self) -> Plan:
+        """Return the plan of `delete`."""
+        with open_receipt(self.folder / "run" / "receipt.json", read_only=True) as file:
+            return plan_way_back(self.source, Verb.DELETE_OFFSETS, file, self.clock, self.target)
+
+    def here(self) -> dict[int, int]:
+        """Return the committed offsets on the source by partition."""
+        found = self.source.all_committed("g")
+        return {partition.partition: offset.offset for partition, offset in found.items() if offset}
+
+    def states(self) -> set[State]:
+        """Return the states in the record of the run."""
+        receipt = receipt_json.load(self.folder / "run" / "receipt.json")
+        return {lane.state for lane in receipt.lanes.values()}
+
+
+@pytest.fixture
+def moved(tmp_path) -> Moved:
+    """A group that has moved, and has committed on the target since."""
+    made = Moved(tmp_path)
+    made.hand_over()
+    made.start(35, 10)
+    return made
+
+
+@pytest.mark.parametrize("groups", [["g"], ["a", "b"]])
+def test_the_offsets_on_the_source_are_deleted_once(tmp_path, groups):
+    """Only those that were handed over, on the source only; a second time there is nothing left to delete."""
+    moved = Moved(tmp_path)
+    moved.groups = groups
+    moved.source.create_topic("kept", 1)
+    moved.hand_over()
+    moved.start(35, 10)
+    moved.source.commit("g", TopicPartition("kept", 0), 0)
+    done = moved.delete()
+    assert done is not None
+    assert [(entry.change.order, entry.outcome) for entry in done.entries] == [
+        (("g", "orders", 0), "confirmed"),
+        (("g", "orders", 1), "confirmed"),
+    ]
+    assert (done.cluster_id, done.topic_ids) == ("source", {})
+    assert [*moved.source.all_committed("g")] == [TopicPartition("kept", 0)]
+    assert all(moved.there(group) == {0: 35, 1: 10} for group in groups)
+    assert moved.states() == {State.CLEANED}
+    assert moved.delete() is None
+
+
+def test_nothing_follows_a_deletion(moved):
+    """A second move, a rollback and a hand-back are refused, and the reason says how to set the offsets again."""
+    moved.delete()
+    with pytest.raises(Refused, match=r"run apply --restore before\.parquet on its cluster"):
+        moved.go(Verb.ROLLBACK, moved.target)
+    with pytest.raises(Refused, match=r"run apply --restore before\.parquet on its cluster"):
+        moved.migrate()
+    with pytest.raises(Refused, match="on another cluster, source, where the records have other offsets"):
+        moved.go(Verb.HAND_BACK, moved.source)
+
+
+def test_both_clusters_are_named_and_checked(moved):
+    """Without the cluster of the new groups, with both swapped, or with another one, nothing is deleted."""
+    with pytest.raises(UsageError, match=r"on another cluster, target: pass --to-bootstrap-server"):
+        moved.go(Verb.DELETE_OFFSETS, moved.source)
+    with pytest.raises(Refused) as refused:
+        moved.go(Verb.DELETE_OFFSETS, moved.target, moved.source)
+    assert "the old group is on cluster source, --bootstrap-server is target" in str(refused.value)
+    assert "the new groups are on cluster target, --to-bootstrap-server is source" in str(refused.value)
+    with pytest.raises(Refused) as refused:
+        moved.go(Verb.DELETE_OFFSETS, moved.source, moved.source)
+    assert str(refused.value) == (
+        "cluster: the new groups are on cluster target, --to-bootstrap-server is source; nothing was written"
+    )
+    assert moved.here() == {0: 30, 1: 10}
+
+
+def test_another_cluster_is_refused_for_a_run_on_one(moved, tmp_path):
+    """All groups of such a run are on one cluster, so another one was named by mistake."""
+    spec = SplitSpec(source="g", targets=(SplitTarget(group="new", topics=(TopicPattern("orders"),)),))
+    wanted = replace(moved.wanted(WriteOptions(settle=0, guard=0)), mirror=None)
+    wanted = replace(wanted, file=replace(wanted.file, spec=spec), run=type(wanted.run)(tmp_path / "other"))
+    migrate(Clients(moved.source, moved.source), wanted, moved.clock, Silent())
+    with open_receipt(tmp_path / "other" / "receipt.json", read_only=True) as file, pytest.raises(UsageError) as error:
+        plan_way_back(moved.source, Verb.DELETE_OFFSETS, file, moved.clock, moved.target)
+    assert "all groups of this run are on one cluster" in str(error.value)
+
+
+def test_a_new_group_that_lacks_an_offset_keeps_those_of_the_source(moved):
+    """A lower offset on the target, or none, refuses: then the source has the only one."""
+    moved.target.commit("g", THERE, 29)
+    with pytest.raises(Refused, match=r"taken over: g eu\.orders-0: no committed offset, or a lower one"):
+        moved.delete()
+    moved.target.delete_offsets("g", [THERE, OTHER_THERE])
+    with pytest.raises(Refused, match=r"g eu\.orders-0, g eu\.orders-1: no committed offset"):
+        moved.delete()
+    assert moved.here() == {0: 30, 1: 10}
+
+
+def test_a_new_group_that_was_not_seen_to_run_is_a_warning(tmp_path):
+    """The places on the target are those that were written, so they do not show a start."""
+    moved = Moved(tmp_path)
+    moved.hand_over()
+    (check,) = [each for each in moved.plan_of_deletion().checks if each.name == "taken over"]
+    assert (check.verdict, "not seen to run" in check.reason) == (Verdict.WARN, True)
+    moved.start(31, 10)
+    assert {check.verdict for check in moved.plan_of_deletion().checks} == {Verdict.PASS}
+
+
+def test_a_source_group_that_came_back_refuses(moved):
+    """A commit since the move refuses, and so does a member on the topics."""
+    member = Member(member_id="m", client_id="m", host="/h", assignment=frozenset({HERE}), subscription=ORDERS_TOPIC)
+    moved.source.join("g", member)
+    with pytest.raises(Refused, match=r"stopped: g has 1 member|stopped: g .*m at"):
+        moved.delete()
+    moved.source.leave("g", "m")
+    moved.commit(31, 10)
+    with pytest.raises(Refused, match="not moved: orders-0: the source group has committed since the hand-over"):
+        moved.delete()
+    assert moved.here() == {0: 31, 1: 10}
+
+
+def test_a_source_group_that_comes_back_after_the_deletion_is_named(tmp_path):
+    """Its commit on the source is found by the watch there."""
+    moved = Moved(tmp_path)
+    moved.hand_over(WriteOptions(settle=0, guard=5))
+    moved.start(35, 10)
+    moved.clock = FakeClock(lambda: moved.commit(31))
+    done = moved.delete()
+    assert done is not None
+    assert [each for each in done.moved if "orders-0 no offset → 31" in each]
+
+
+def test_a_deletion_that_was_interrupted_is_resumed(moved, monkeypatch):
+    """Every other command says which to run again first; the same command deletes what is left."""
+    real = moved.source.delete_offsets
+
+    def one_and_die(group, partitions):
+        real(group, [HERE])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(moved.source, "delete_offsets", one_and_die)
+    with pytest.raises(KeyboardInterrupt):
+        moved.delete()
+    monkeypatch.undo()
+    assert (moved.here(), moved.states()) == ({1: 10}, {State.CLEANING})
+    with pytest.raises(Refused, match="run delete-offsets again first"):
+        moved.migrate()
+    with pytest.raises(Refused, match="run delete-offsets again first"):
+        moved.go(Verb.ROLLBACK, moved.target)
+    moved.delete()
+    assert (moved.here(), moved.states()) == ({}, {State.CLEANED})
+    assert len(receipt_json.load(moved.folder / "run" / "receipt.json").executions) == 2
+
+
+def test_topics_that_were_deleted_on_the_source_have_no_offsets_left(moved):
+    """Brokers delete the offsets with the topic, so there is nothing to send, and the run is cleaned."""
+    moved.source.delete_topic("orders")
+    moved.delete()
+    assert (moved.here(), moved.states()) == ({}, {State.CLEANED})
+
+
+def test_permissions_on_both_clusters(moved):
+    """Delete on the source group; Describe on the new group on the target."""
+    group = Resource(ResourceType.GROUP, "g")
+    moved.target.deny(group, Operation.READ, Operation.DELETE)
+    moved.plan_of_deletion()
+    moved.source.deny(group, Operation.DELETE)
+    with pytest.raises(Refused, match=r"permission: User:ANONYMOUS lacks Delete on Group 'g'"):
+        moved.delete()
+    moved.target.deny(group, Operation.DESCRIBE)
+    with pytest.raises(MigrateGroupsError, match="lacks Describe on Group 'g'"):
+        moved.plan_of_deletion()
+
+
+def test_a_rollback_watches_the_new_groups(tmp_path):
+    """After a rollback the applications start on the source, so what the new groups still read is processed twice."""
+    moved = Moved(tmp_path)
+    moved.hand_over(WriteOptions(settle=0, guard=5))
+    moved.clock = FakeClock(lambda: moved.target.commit("g", THERE, 31) if moved.states() == {State.UNDONE} else None)
+    done = moved.go(Verb.ROLLBACK, moved.target)
+    assert done is not None
+    assert [each for each in done.moved if "eu.orders-0 no offset → 31" in each]
+
+
+def test_a_rollback_on_the_wrong_cluster_names_the_right_one(moved):
+    """It writes to the new groups, which are on the target."""
+    with pytest.raises(Refused, match="this is the old group's cluster, source: pass the new groups' cluster, target"):
+        moved.go(Verb.ROLLBACK, moved.source)
+
+
+STEPS = ("migrate", "rollback", "hand-back", "delete-offsets", "start", "come back")
+
+
+@pytest.mark.parametrize(
+    "orders",
+    [
+        random.Random(1).sample([*product(STEPS, repeat=4)], 20),
+        pytest.param([*product(STEPS, repeat=3)], marks=pytest.mark.long),
+    ],
+)
+def test_no_order_of_commands_loses_an_offset(tmp_path, orders):
+    """After any commands and starts, one of both clusters has the highest offset that was committed by then.
+
+    And what an application has committed on the target stays.
+    """
+    for number, order in enumerate(orders):
+        moved = Moved(tmp_path / str(number))
+        moved.folder.mkdir()
+        moved.hand_over()
+        highest, started = {0: 30, 1: 10}, False
+        for step in order:
+            with suppress(Refused, PartlyApplied):
+                _step(moved, step)
+            here, there = moved.here(), moved.there()
+            started |= step == "start" and there.get(0) == 40
+            highest = {each: max(at, here.get(each, 0), there.get(each, 0)) for each, at in highest.items()}
+            held = {each: max(here.get(each, 0), there.get(each, 0)) for each in highest}
+            assert held == highest, (order, step)
+            assert not started or there == {0: 40, 1: 20}, (order, step)
+
+
+def _step(moved: Moved, step: str) -> None:
+    match step:
+        case "migrate":
+            clients = Clients(moved.target, moved.target)
+            migrate(clients, moved.wanted(WriteOptions(settle=0, guard=0)), moved.clock, Silent())
+        case "rollback":
+            moved.go(Verb.ROLLBACK, moved.target)
+        case "hand-back":
+            moved.go(Verb.HAND_BACK, moved.source)
+        case "delete-offsets":
+            moved.delete()
+        case "start" if moved.there():
+            moved.start(40, 20)
+        case "come back" if moved.here():
+            moved.commit(33, 13)
