@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import time
@@ -48,8 +49,9 @@ class Moved:
 
     records: those from the group's first committed offset to the end. skipped: records that were processed on neither
     cluster. again: records that were processed on both. fault: what happened. halted: whether the command reached the
-    step at which it was to halt. runs: how often the command was run. seconds: from the stop of the last consumer on
-    the source cluster to the notice that the applications may start on the target cluster.
+    step at which it was to halt. runs: how often the command was run. lowered: partitions of which MirrorMaker 2 has
+    lowered the offset after the command had ended, and before the application started. seconds: from the stop of the
+    last consumer on the source cluster to the notice that the applications may start on the target cluster.
     """
 
     records: int
@@ -58,6 +60,7 @@ class Moved:
     fault: str
     halted: bool
     runs: int
+    lowered: int
     seconds: float
 
 
@@ -157,6 +160,7 @@ class Move:
             for number in range(produced)
             if number // self.pair.partitions >= self._first[number % self.pair.partitions]
         ]
+        lowered = self._lowered()
         new = Application(self.pair.target, self.group, self.pair.copy)
         last = wanted[-self.pair.partitions :]
 
@@ -173,8 +177,15 @@ class Move:
             fault=self.fault,
             halted=self.halted,
             runs=self.runs,
+            lowered=lowered,
             seconds=self.seconds,
         )
+
+    def _lowered(self) -> int:
+        receipt = json.loads((self.cli.folder / "move.toml.run" / "receipt.json").read_text())
+        places = {each["partition"]: each["place"] for each in receipt["translations"]}
+        with broker_world(self.pair.target) as there:
+            return sum(offset < places[at.partition] for at, offset in there.committed(self.group).items())
 
 
 @contextmanager

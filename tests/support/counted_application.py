@@ -60,7 +60,6 @@ class Application:
             "group.id": group,
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
-            "session.timeout.ms": 6000,
             "log_level": 0,
         }
         self._consumer = confluent_kafka.Consumer(settings)

@@ -12,6 +12,7 @@ from migrate_groups.migration.hand_over.migrate import MigrateRequest, migrate, 
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.mirrors.names import TopicNames
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan, Verdict
 from migrate_groups.snapshots.selection import TopicPattern
@@ -71,12 +72,13 @@ class Move:
         """Return the verdict and the reason of a check in the plan of a dry run."""
         return next((check.verdict, check.reason) for check in self.plan(options).checks if check.name == name)
 
-    def migrate(self, options: WriteOptions = OPTIONS, events: Silent | None = None, **more: object) -> None:
-        """Move the group."""
+    def migrate(self, options: WriteOptions = OPTIONS, events: Silent | None = None, **more: object) -> Execution:
+        """Move the group, and return what was done."""
         clients = Clients(self.target, self.target)
         done = migrate(clients, self.wanted(options, **more), self.clock, events or Silent())
         assert done is not None
         done.check()
+        return done.execution
 
     def there(self, group: str = "g") -> dict[int, int]:
         """Return the committed offsets on the target by partition."""

@@ -9,6 +9,7 @@ import pytest
 
 from migrate_groups.errors import InvalidInput, PartlyApplied, Refused, UsageError
 from migrate_groups.files.runs import receipt_json
+from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.events import Silent
 from migrate_groups.migration.hand_over.migrate import migrate, plan_migration
@@ -80,6 +81,20 @@ def test_a_source_group_that_goes_on_after_the_write_is_named(move):
         move.migrate(events=Written(lambda: move.commit(33, 10)))
     move.migrate()
     assert move.there() == {0: 33, 1: 10}
+
+
+def test_a_mirror_that_begins_again_after_the_write_is_named(move):
+    """No offset prevents that the target group reads these records twice; records that are new are none of them."""
+    move.commit(30, 10)
+    move.copy(0, 40)
+    guarded = WriteOptions(settle=0, guard=1)
+    done = move.migrate(guarded, events=Written(lambda: move.copy(40, 50)))
+    assert done.remarks == ()
+    move.groups = ["other"]
+    run = RunDir(move.folder / "other")
+    (remark,) = move.migrate(guarded, events=Written(lambda: move.copy(20, 50, 0)), run=run).remarks
+    assert "1 partition with records from before the place behind it (eu.orders-0)" in remark
+    assert receipt_json.load(run.receipt).executions[-1].remarks == (remark,)
 
 
 def test_the_end_of_the_copy_stands_for_a_place_that_is_to_come(move):

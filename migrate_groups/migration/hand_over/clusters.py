@@ -12,6 +12,7 @@ from migrate_groups.migration.prepare import plan_of
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import read_cluster_facts
 from migrate_groups.model.partitions import LogRange, TopicPartition
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.survey import ClusterFacts
 from migrate_groups.planning.wanted import Wanted
@@ -61,6 +62,10 @@ class Clusters(Protocol):
         """
         ...
 
+    def delivered_again(self, execution: Execution) -> str:
+        """Return a remark if a mirror has delivered records from before the places again since; otherwise empty."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class OneCluster:
@@ -92,3 +97,7 @@ class OneCluster:
         facts = earlier.facts if earlier and earlier.facts else read_cluster_facts(self.reader, partitions)
         plan = plan_of(self.reader, partitions, known.options, known.receipt, facts, wanted.reading)
         return Planned(plan=plan, written=partitions, bounds=wanted.reading.bounds, facts=facts)
+
+    def delivered_again(self, execution: Execution) -> str:
+        """See `Clusters.delivered_again`."""
+        return ""

@@ -99,7 +99,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     - Read the log end offsets of ``__consumer_offsets``, which `audit` needs.
     - Read the committed offsets, and make the final plan.
     - Write the offsets, read them back, and save the files of the run.
-    - Watch the source group.
+    - Watch the source group. If it is on another cluster, look whether the mirror has delivered records again.
 
     Raises the errors of `plan_migration` and `CutOver`, and `Refused` if the user does not agree; nothing is written
     then.
@@ -134,6 +134,9 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
             execution = write_plan(clients, final.plan, file, clock, events)
             keep(clusters, wanted, final, execution, file, clock, events)
             execution = watch_afterwards(writer, execution, file, clock, events, clusters.elsewhere)
+            if execution.options.guard and (remark := clusters.delivered_again(execution)):
+                execution = execution.remarked(remark)
+                file.record(execution)
         if held is not None:
             execution = _watched_after_hold(writer, held, shown.spec.source, execution, clock, events)
             file.record(execution)

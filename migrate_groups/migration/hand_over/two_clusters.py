@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
+from migrate_groups.migration.across.again import delivered_again
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.places import copies
 from migrate_groups.migration.across.translate import translate
@@ -20,6 +21,7 @@ from migrate_groups.mirrors.place import Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.checks.run_across import checks_of_mirror, checks_of_source, checks_of_target
 from migrate_groups.planning.decide import Decision, changes_of, decide
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.survey import Survey
@@ -82,6 +84,10 @@ class TwoClusters:
             translation=translation,
         )
         return Planned(plan=plan, written=written, bounds=there.bounds)
+
+    def delivered_again(self, execution: Execution) -> str:
+        """See `Clusters.delivered_again`."""
+        return delivered_again(self.mirror, execution.translation) if execution.translation else ""
 
     def _written(
         self,

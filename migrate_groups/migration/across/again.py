@@ -1,0 +1,38 @@
+"""Look whether a mirror has delivered records again after places were found: the target groups read them twice."""
+
+from __future__ import annotations
+
+from migrate_groups.errors import MigrateGroupsError
+from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.planning.translation import Translation
+from migrate_groups.text import counted, some
+
+
+def delivered_again(mirror: Mirror, translation: Translation) -> str:
+    """Return a remark that names the copies to which the mirror has delivered records again; empty if there are none.
+
+    Such a copy has the last record from before the committed offset once more, behind the end at which the copy was
+    read. A mirror delivers records again after a restart, and after a failure of a broker to which it wrote. A copy to
+    which more than `Mirror.most_records` offsets were written since is left out.
+    """
+    target = mirror.target
+    seen = {
+        each.target: (each.mirrored_to, each.place.before)
+        for each in translation.partitions
+        if each.target and each.mirrored_to is not None and each.place.before is not None
+    }
+    try:
+        ends = target.groups.last_stable_offsets(seen)
+        spans = {copy: range(seen[copy][0], end) for copy, end in ends.items()}
+        read = target.records.read(
+            {copy: span for copy, span in spans.items() if len(span) <= mirror.most_records}, committed_only=True
+        )
+    except MigrateGroupsError as error:
+        return f"whether the mirror has delivered records again is not known: {error}"
+    again = [copy for copy, records in read.items() if seen[copy][1] in records.prints]
+    if not again:
+        return ""
+    return (
+        f"the mirror has begun again since the places were read: {counted(len(again), 'partition')} with records from "
+        f"before the place behind it ({some(again)}). The new groups process them twice; no offset prevents it"
+    )
