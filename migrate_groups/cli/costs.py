@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,13 +17,13 @@ from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.errors import Undetermined, UsageError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from migrate_groups.migration.advise.costs import GroupCost
     from migrate_groups.migration.advise.proposals import Suggestion
     from migrate_groups.migration.ports import GroupReader
     from migrate_groups.show.costs_page import Drawn
-    from migrate_groups.spark.offsets_topic.advice_job import SharedCost
+    from migrate_groups.spark.offsets_topic.advice_result import SharedCost
     from migrate_groups.spark.reconciliation.result import Moment
 
 _MOST_GROUPS = 50
@@ -57,13 +57,16 @@ def measure(connection: Connection, asked: CostsRequest) -> None:
             landed = land_log(opened, asked.groups, asked.log)
             reader = opened[0]
             with spark_here(landed.landing.offsets) as spark:
-                from migrate_groups.spark.offsets_topic.advice_job import Span, run_advice
+                from migrate_groups.spark.offsets_topic.advice_job import Span, measure_costs, write_costs
 
                 span = Span(since=_begin(asked, landed))
-                costs = run_advice(spark, landed.files, groups=asked.groups, span=span, out=asked.out)
-                judged = judge_costs(costs.applications, landed.taken_at, reader.initial_rebalance_delay())
+                measured = measure_costs(spark, landed.files, groups=asked.groups, span=span)
+                delay = reader.initial_rebalance_delay()
+                judged = judge_costs(measured.applications, landed.taken_at, delay)
                 worst = [each for each in judged if len(each.applications) > 1][:_MOST_GROUPS]
-                lag = _lag(spark, reader, landed, worst)
+                with _lag(spark, reader, landed, worst) as (lag, timeline):
+                    costs = write_costs(measured, asked.out, timeline)
+                judged = judge_costs(costs.applications, landed.taken_at, delay)
             suggested = suggestions(reader, SystemClock(), [each.group for each in worst])
         from migrate_groups.show import costs as views
         from migrate_groups.show.costs_page import page
@@ -76,17 +79,25 @@ def measure(connection: Connection, asked: CostsRequest) -> None:
     talk(f"tables, advice.md and advice.html written to {asked.out}")
 
 
-def _lag(spark: SparkSession, reader: GroupReader, landed: Landed, worst: Sequence[GroupCost]) -> tuple[Moment, ...]:
-    """Return the lag of these groups over time, at about 48 moments; empty if the log has no commits of them."""
-    if not worst:
-        return ()
+@contextmanager
+def _lag(
+    spark: SparkSession, reader: GroupReader, landed: Landed, worst: Sequence[GroupCost]
+) -> Iterator[tuple[tuple[Moment, ...], DataFrame | None]]:
+    """Yield the lag of these groups over time, at about 48 moments, and the table with all of it by topic.
+
+    Without groups, or if the log has no commits of them, there are no moments and no table.
+    """
     groups = [each.group for each in worst]
-    since = min(row.since for each in worst for row in each.applications)
+    since = min((row.since for each in worst for row in each.applications), default=landed.taken_at)
     every = max((landed.taken_at - since) / _MOMENTS, timedelta(seconds=1))
-    with tempfile.TemporaryDirectory(prefix="migrate-groups-") as scratch, suppress(Undetermined):
-        out = Path(scratch) / "history.parquet"
-        return lag_over_time(spark, reader, landed, groups=groups, every=every, out=out).timeline
-    return ()
+    from migrate_groups.spark.reconciliation.snapshots import spark_path
+
+    with tempfile.TemporaryDirectory(prefix="migrate-groups-") as scratch:
+        out, moments = Path(scratch) / "history.parquet", None
+        with suppress(Undetermined):
+            if groups:
+                moments = lag_over_time(spark, reader, landed, groups=groups, every=every, out=out).timeline
+        yield (moments, spark.read.parquet(spark_path(str(out)))) if moments is not None else ((), None)
 
 
 def _drawn(of: Suggestion) -> Drawn:
@@ -140,11 +151,12 @@ def _applications(
 
     span: the part of the log. The result is empty if the log has no record of members of these groups.
     """
-    from migrate_groups.spark.offsets_topic.advice_job import Span, run_advice
+    from migrate_groups.spark.offsets_topic.advice_job import Span, measure_costs, write_costs
 
     out.mkdir()
     with suppress(Undetermined):
-        return run_advice(spark, landed.files, groups=sorted(groups), span=Span(*span), out=out).applications
+        measured = measure_costs(spark, landed.files, groups=sorted(groups), span=Span(*span))
+        return write_costs(measured, out).applications
     return ()
 
 

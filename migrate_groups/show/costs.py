@@ -13,8 +13,8 @@ from migrate_groups.show.after_split import PredictedSeconds
 from migrate_groups.show.comment import Size
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.rows import object_type, objects
-from migrate_groups.show.tables import Table, cell
-from migrate_groups.spark.offsets_topic.advice_job import Costs, SharedCost
+from migrate_groups.show.tables import UNKNOWN, Table, cell, number
+from migrate_groups.spark.offsets_topic.advice_result import Costs, SharedCost
 from migrate_groups.text import counted, some
 
 _MOST_ROWS = 200
@@ -100,7 +100,10 @@ def _blocks(groups: Sequence[GroupCost], size: Size) -> Iterator[str]:
     yield comment.prose(LIMITS[0], Size(characters=1000, rows=1))
 
 
-TITLES = ("rebalances caused", "stood still for others", "own outage", "restarted together", "compacted away")
+TITLES = (
+    *("rebalances caused", "stood still for others", "own outage", "restarted together"),
+    *("keeps up", "idle members", "busiest to mean", "compacted away"),
+)
 
 
 def figures(row: SharedCost) -> tuple[str, ...]:
@@ -110,6 +113,9 @@ def figures(row: SharedCost) -> tuple[str, ...]:
         seconds(row.stood_still),
         seconds(row.outage),
         f"{row.replaced:,}",
+        UNKNOWN if row.keeps_up is None else f"{row.keeps_up:.0%}",
+        number(row.idle),
+        UNKNOWN if row.spread is None else f"{row.spread:.1f}",
         f"{row.missing:,}",
     )
 

@@ -12,7 +12,7 @@ from migrate_groups.migration.advise.cures import Cure
 from migrate_groups.show.after_split import expected
 from migrate_groups.show.costs import LIMITS, TITLES, figures, seconds
 from migrate_groups.show.page import drawn, environment
-from migrate_groups.spark.offsets_topic.advice_job import Costs, Generation, Subscription
+from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, Subscription
 from migrate_groups.spark.reconciliation.result import Moment
 from migrate_groups.text import some
 

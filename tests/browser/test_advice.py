@@ -13,7 +13,7 @@ from migrate_groups.migration.advise.after import Split, compare
 from migrate_groups.migration.advise.costs import judge_costs
 from migrate_groups.migration.advise.cures import Cure
 from migrate_groups.show import after_split, costs_page
-from migrate_groups.spark.offsets_topic.advice_job import Costs, Generation, SharedCost, Subscription
+from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, SharedCost, Subscription
 from migrate_groups.spark.reconciliation.result import Moment
 from tests.browser.opened import CONTRASTS, DESK, PHONE, beyond, opened_page, width_of
 from tests.unit.test_after_split import DELAY, FLAPPING, HOUR, NOON, cost

@@ -29,6 +29,10 @@ def test_a_split_is_measured_as_the_clients_saw_it(spark, java, kafka_jars, tmp_
     assert near(found["shop"]["waited_before"], before["shop"])
     assert found["web"]["waited_before"] >= before["web"] - 0.5
     assert "billing" in costs["groups"][0]["predicted"]
+    figures = {each["application"]: each for each in costs["groups"][0]["applications"]}
+    assert {name: (each["keeps_up"] is None, each["idle"]) for name, each in figures.items()} == dict.fromkeys(
+        topics, (False, 0)
+    )
     whole = (tmp_path / "costs" / "advice.html").read_text()
     parts = ["Members and topics", "Seconds without an owner", "Lag over time", "[[target]]", "generation 1"]
     assert [part for part in parts if part not in whole] == []

@@ -7,11 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from pyspark.sql import Row
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, StringType, StructType
 
 from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic.advice_job import advice
 from migrate_groups.spark.offsets_topic.generations import commits, consumers, generations
+from migrate_groups.spark.offsets_topic.load import keeps_up
 from migrate_groups.spark.offsets_topic.offsets_log import RAW
 from migrate_groups.spark.offsets_topic.overload import Overload, overload
 from migrate_groups.spark.offsets_topic.ownership import owners
@@ -46,8 +47,12 @@ def log(spark, *records: tuple[float, bytes, bytes | None], partition: int = 0):
     return local_table(spark, rows, RAW)
 
 
-def commit(when: float, topic: str, group: str) -> tuple[float, bytes, bytes]:
-    return when, b"\0\1" + texts(group, topic) + bytes(4), b"\0\3"
+def commit(
+    when: float, topic: str, group: str, partition: int = 0, offset: int | None = None
+) -> tuple[float, bytes, bytes]:
+    """Return a commit. Without an offset its value is cut short."""
+    value = b"\0\3" + (b"" if offset is None else offset.to_bytes(8))
+    return when, b"\0\1" + texts(group, topic) + partition.to_bytes(4), value
 
 
 TOPIC_ID = bytes(15) + b"\1"
@@ -77,6 +82,29 @@ def classic_records(assignor: str) -> list[tuple[float, bytes, bytes | None]]:
     ]
 
 
+def uneven_records() -> list[tuple[float, bytes, bytes | None]]:
+    """Return the records of a group of one application, with two generations and members without a partition.
+
+    They consume 80, 10, 0 and 0 records; then 30, 30 and 0. The last commit of partition 2 is a rewind.
+    """
+    idle, key = [member("c-3", "x", partitions=()), member("c-4", "x", partitions=())], b"\0\2" + texts("uneven")
+    first = member("c-1", "x", partitions=(0, 1)), member("c-2", "x", partitions=(2,)), *idle
+    second = member("c-1", "x", partitions=(0,)), member("c-2", "x", partitions=(1, 2)), idle[0]
+    committed = [
+        [(0, 100), (1, 0), (2, 990), (0, 160), (1, 20), (2, 1000)],
+        [(0, 170), (1, 20), (2, 1000), (0, 200), (1, 50), (2, 0)],
+    ]
+    commits = [[commit(1, "x", "uneven", partition, offset) for partition, offset in of] for of in committed]
+    return [(0, key, generation(1, *first)), *commits[0], (60, key, generation(2, *second)), *commits[1]]
+
+
+def upgraded_records() -> list[tuple[float, bytes, bytes | None]]:
+    """Return the records of a group that was classic, with a member without a partition, and is a KIP-848 group now."""
+    subscribed = bytes(4) + b"\4a-1" + b"\3/h\2\2x" + b"\1\0"
+    classic = generation(1, member("a-1", "x", partitions=()))
+    return [(0, b"\0\2" + texts("upgraded"), classic), (5, b"\0\5" + texts("upgraded", "a"), subscribed)]
+
+
 def consumer_records() -> list[tuple[float, bytes, bytes | None]]:
     """Return the records of a KIP-848 group: a hands partitions to b, then c takes the place of both."""
     subscribed = bytes(4) + b"\4b-1" + b"\3/h\2\2x" + b"\1\0"
@@ -99,17 +127,20 @@ def consumer_records() -> list[tuple[float, bytes, bytes | None]]:
 
 @pytest.fixture(scope="module")
 def found(spark) -> dict[str, dict[str, list[Row]]]:
-    """The tables of one job over three groups, by group. All but the first are in a partition that lacks 7 offsets."""
+    """The tables of one job over five groups, by group. Two of them are in a partition that lacks 7 offsets."""
     raw = log(spark, *classic_records("range"))
     raw = raw.unionByName(log(spark, *classic_records("cooperative-sticky"), *consumer_records(), partition=1))
+    raw = raw.unionByName(log(spark, *uneven_records(), *upgraded_records(), partition=2))
     classic, new = generations(raw).localCheckpoint(), consumers(raw).localCheckpoint()
     made = Overload(*(each.localCheckpoint() for each in overload(classic, new, owners(raw), commits(raw))))
-    missing = local_table(spark, [(0, 0), (1, 7)], StructType().add("log_partition", "integer").add("missing", "long"))
+    missing = local_table(
+        spark, [(0, 0), (1, 7), (2, 0)], StructType().add("log_partition", "integer").add("missing", "long")
+    )
     tables = {**made._asdict(), "advice": advice(made, classic, new, missing)}
     rows = {name: table.collect() for name, table in tables.items()}
     return {
         group: {name: [row for row in of if row.group == group] for name, of in rows.items()}
-        for group in ("range", "cooperative-sticky", "new")
+        for group in ("range", "cooperative-sticky", "new", "uneven", "upgraded")
     }
 
 
@@ -145,6 +176,52 @@ def test_an_application_stands_still_from_its_last_commit_to_the_next_generation
 def test_what_never_happened_took_no_time(found, group, expected):
     """Who alone began all rebalances waited 0 s, who began none has no outage; null where the log lacks offsets."""
     assert {row.application: (row.stood_still, row.outage) for row in found[group]["advice"]} == expected
+
+
+def test_members_without_a_partition_and_the_busiest_member_are_found(found):
+    """A rewind consumes nothing, a member without a partition counts in the mean, the last generation has the idle."""
+    rows = sorted(found["uneven"]["spread"], key=lambda row: row.generation)
+    assert [(row.members, row.idle, row.consumed, row.busiest) for row in rows] == [(4, 2, 90, 80), (3, 1, 60, 30)]
+    (row,) = found["uneven"]["advice"]
+    assert (row.idle, row.spread) == (1, round((80 + 30) / (90 / 4 + 60 / 3), 2))
+
+
+def test_a_spread_that_the_log_does_not_tell_is_null(found):
+    """Commits without an offset tell no load; a KIP-848 group's records tell neither figure, also if it was classic."""
+    assert {(row.idle, row.spread, row.keeps_up) for row in found["range"]["advice"]} == {(0, None, None)}
+    for group in ("new", "upgraded"):
+        assert {(row.idle, row.spread) for row in found[group]["advice"]} == {(None, None)}
+
+
+def test_an_application_keeps_up_if_it_consumes_what_is_produced(spark):
+    """Moments up to the first and those with an unknown figure do not count; a third without records has no ratio."""
+    figures: dict[str, list[tuple[int | None, int | None]]] = {
+        "behind": [(10, 5), (10, 8), (20, 11)],
+        "late": [(10, 5), (10, 15), (10, 10)],
+        "quiet": [(10, 5), (0, 2), (10, 5)],
+        "stopped": [(10, 0), (10, 0), (10, 0)],
+        "unknown": [(None, 5), (10, None), (None, None)],
+        "silent": [(0, 0), (0, 0), (0, 0)],
+    }
+    moments = [
+        ("g", topic, NOON + timedelta(minutes=minute), *of)
+        for topic, known in figures.items()
+        for minute, of in enumerate([(99, 99), *known])
+    ]
+    columns = StructType().add("group", "string").add("topic", "string").add("taken_at", "timestamp")
+    columns = columns.add("produced", "long").add("consumed", "long")
+    timeline = local_table(spark, moments, columns)
+    columns = StructType().add("group", "string").add("application", "string")
+    columns = columns.add("topics", ArrayType(StringType())).add("since", "timestamp")
+    applications = local_table(spark, [("g", each, [each], NOON) for each in figures], columns)
+    found = keeps_up(applications, timeline).collect()
+    assert {row.application: (row.keeps_up, row.best_third) for row in found} == {
+        "behind": (0.6, 0.8),
+        "late": (1.0, 1.5),
+        "quiet": (0.6, None),
+        "stopped": (0.0, 0.0),
+        "silent": (None, None),
+    }
 
 
 def test_a_partition_has_no_owner_until_another_member_has_it(found):

@@ -11,7 +11,7 @@ from rich.console import Console
 from migrate_groups.migration.advise.after import AfterSplit, Split, compare
 from migrate_groups.migration.advise.costs import judge_costs
 from migrate_groups.show import after_split as views
-from migrate_groups.spark.offsets_topic.advice_job import SharedCost
+from migrate_groups.spark.offsets_topic.advice_result import SharedCost
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 HOUR, DELAY = timedelta(hours=1), timedelta(seconds=3)
@@ -41,6 +41,10 @@ def cost(application: str = "billing", group: str = "big", **of: Any) -> SharedC
         "restart_outage": None,
         "restart_gone": None,
         "single_most": None,
+        "keeps_up": None,
+        "best_third": None,
+        "idle": None,
+        "spread": None,
         "missing": 0,
     }
     return SharedCost(group=group, application=application, **{**values, **of})
@@ -142,3 +146,31 @@ def test_what_the_log_says_of_other_groups(rows, advice):
     """No split of Streams and Connect; what is unknown, or compacted away, is said; nothing to do is an answer."""
     (found,) = judge_costs(rows, NOON, DELAY)
     assert advice in found.advice
+
+
+@pytest.mark.parametrize(
+    ("figures", "clause"),
+    [
+        (
+            {"keeps_up": 0.7, "best_third": 0.9},
+            "not keeping up with what is produced: shop (70%): add members",
+        ),
+        ({"keeps_up": 0.0, "best_third": 0.0}, "not keeping up with what is produced: shop (0%): add members"),
+        ({"idle": 2, "spread": 3.0}, "members without a partition: shop (2): stop them, or add partitions"),
+        ({"idle": 0, "spread": 2.0}, "the busiest member consumed several times the mean: shop (2.0): spread the"),
+    ],
+)
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("applications", [1, 2])
+def test_the_advice_says_what_a_split_does_not_change(figures, clause, assignor, applications):
+    """Who does not keep up, has idle members or an uneven load is named, whether or not there is something to split."""
+    (found,) = judge_costs([cost("shop", assignor=assignor, applications=applications, **figures)], NOON, DELAY)
+    assert found.advice.startswith("nothing to split")
+    assert found.advice.count(clause) == 1
+    assert found.advice.count(";") == 1
+
+
+def test_a_load_not_worth_acting_on_is_not_said():
+    """One third in which it caught up, no idle member and a spread below 2: the advice stays as it was."""
+    row = cost("shop", applications=1, keeps_up=0.9, best_third=1.0, idle=0, spread=1.9)
+    assert judge_costs([row], NOON, DELAY)[0].advice == "nothing to do: one application"

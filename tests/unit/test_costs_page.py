@@ -6,8 +6,9 @@ from datetime import timedelta
 
 from migrate_groups.migration.advise.costs import judge_costs
 from migrate_groups.migration.advise.cures import Cure
+from migrate_groups.show import costs
 from migrate_groups.show.costs_page import Drawn, page
-from migrate_groups.spark.offsets_topic.advice_job import Costs, Generation, SharedCost, Subscription
+from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, SharedCost, Subscription
 from migrate_groups.spark.reconciliation.result import Moment
 from tests.unit.test_after_split import DELAY, FLAPPING, HOUR, NOON, cost
 
@@ -43,6 +44,17 @@ def test_the_page_has_each_part_of_a_shared_group():
         assert part in text, part
     assert text.count('<span class="hidden">reads</span>') == 4  # two client ids of each application, each reads one
     assert "http" not in text.replace("http-equiv", "")
+
+
+def test_the_load_of_an_application_is_shown():
+    """The page and the Markdown have its share of what was produced, its idle members and its spread; - if unknown."""
+    rows = cost("shop", keeps_up=0.714, idle=1, spread=2.25), cost()
+    titles = ("keeps up", "idle members", "busiest to mean")
+    text, markdown = shown(*rows), costs.markdown(judge_costs(rows, NOON, DELAY))
+    assert [title for title in titles if f">{title}</th>" not in text or title not in markdown] == []
+    for figures in (("71%", "1", "2.2"), ("-", "-", "-")):
+        assert "".join(f'<td class="n">{each}</td>' for each in figures) in text
+        assert f"| {' | '.join(figures)} |" in markdown
 
 
 def test_a_group_without_a_split_says_why():

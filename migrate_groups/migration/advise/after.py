@@ -14,7 +14,7 @@ from migrate_groups.migration.advise.costs import KIP_848, Predicted, alone
 from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
-    from migrate_groups.spark.offsets_topic.advice_job import SharedCost
+    from migrate_groups.spark.offsets_topic.advice_result import SharedCost
 
 _SHARE, _SECONDS = 0.2, 2.0
 """A prediction holds if it differs from the measured seconds by at most this share of them, or by at most these

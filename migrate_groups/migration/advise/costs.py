@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from migrate_groups.text import counted
+from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
-    from migrate_groups.spark.offsets_topic.advice_job import SharedCost
+    from migrate_groups.spark.offsets_topic.advice_result import SharedCost
 
 _EAGER = ("range", "roundrobin", "sticky")
 _HEARTBEAT = 5.0
@@ -25,6 +25,9 @@ KIP_848 = "consumer"
 
 _LOOK = 0.001
 """If applications stood still for others for less than this share of the time, no change of the group is suggested."""
+
+_UNEVEN = 2.0
+"""If the busiest member consumed at least this many times the mean of the members, the advice says so."""
 
 
 class Predicted(NamedTuple):
@@ -129,13 +132,16 @@ def _advice(found: GroupCost, now: datetime) -> str:
         return "nothing to split: it belongs to a Connect sink"
     if any(row.regex for row in found.applications):
         return "not known: a member subscribes by a regular expression, whose topics the log does not have"
+    load = "".join(f"; {each}" for each in _load(found.applications))
+    nothing = "nothing to split" if load else "nothing to do"
+    more = load + more
     if first.applications < 2:
-        return "nothing to do: one application"
+        return f"{nothing}: one application{load}"
     if first.assignor not in _EAGER:
-        return f"nothing to do as far as the log shows: {first.assignor} has no stop of all members{more}"
+        return f"{nothing} as far as the log shows: {first.assignor} has no stop of all members{more}"
     share = (seconds or 0) / max((now - first.since).total_seconds(), 1)
     if share < _LOOK:
-        return f"nothing to do: at most {seconds or 0:.1f} s stood still for others{more}"
+        return f"{nothing}: at most {seconds or 0:.1f} s stood still for others{more}"
     trigger = max(found.applications, key=lambda row: row.caused)
     parts = [
         f"look: at most {seconds:.1f} s ({share:.1%}) stood still for others",
@@ -149,6 +155,22 @@ def _advice(found: GroupCost, now: datetime) -> str:
         if row.replaced and (expected := found.predicted.get(row.application))
     ]
     return "; ".join([*parts, *worse]) + more
+
+
+def _load(rows: tuple[SharedCost, ...]) -> list[str]:
+    """Return what a split does not change: applications that do not keep up, or whose members are loaded unevenly."""
+    behind = [
+        f"{row.application} ({row.keeps_up:.0%})" for row in rows if row.best_third is not None and row.best_third < 1
+    ]
+    idle = [f"{row.application} ({row.idle})" for row in rows if row.idle]
+    uneven = [f"{row.application} ({row.spread:.1f})" for row in rows if not row.idle and (row.spread or 0) >= _UNEVEN]
+    found = {
+        "not keeping up with what is produced: {}: add members, at most one for each partition, or process records "
+        "faster (a split does not change this)": behind,
+        "members without a partition: {}: stop them, or add partitions": idle,
+        "the busiest member consumed several times the mean: {}: spread the records' keys, or the partitions": uneven,
+    }
+    return [text.format(some(names)) for text, names in found.items() if names]
 
 
 def _range(expected: Predicted) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -14,98 +13,17 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, Stru
 
 from migrate_groups.errors import Undetermined
 from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, SharedCost, Subscription
 from migrate_groups.spark.offsets_topic.audit_job import plain_rows
 from migrate_groups.spark.offsets_topic.audit_result import MAX_ROWS
 from migrate_groups.spark.offsets_topic.generations import commits, consumers, generations
 from migrate_groups.spark.offsets_topic.history_job import LandedFiles
+from migrate_groups.spark.offsets_topic.load import keeps_up, of_members
 from migrate_groups.spark.offsets_topic.offsets_log import landed_log
 from migrate_groups.spark.offsets_topic.overload import KIP_848, Overload, overload
 from migrate_groups.spark.offsets_topic.ownership import owners
 from migrate_groups.spark.reconciliation.csv_tables import write_csv
 from migrate_groups.spark.reconciliation.snapshots import written_path
-
-
-class SharedCost(NamedTuple):
-    """What sharing a group costs one of its applications. All times are seconds; None: not known.
-
-    - assignor: the last one in the log; ``consumer`` for a KIP-848 group.
-    - applications: the number of applications in the group.
-    - regex: whether a member subscribes by a regular expression. Its topics are not in the log.
-    - clients: the client ids of the application, at most 20.
-    - since: the time of the group's first record about members.
-    - rebalances: the number of generations of the group that have ended since.
-    - caused: how many of these generations ended because members of this application joined or left.
-    - stood_still: an upper bound of the time for which the application stood still because members of other
-      applications joined or left.
-    - outage: the same for generations that its own members ended. In a KIP-848 group, the time in which partitions had
-      no owner.
-    - replaced: how often all its members restarted together.
-    - restart_outage: the part of ``outage`` in these restarts.
-    - restart_gone: the part of ``restart_outage`` in which the application surely had no member.
-    - single_most: the longest outage that was not such a restart.
-    - missing: the number of offsets in the group's partition of the log whose records were compacted away or have
-      expired.
-    """
-
-    group: str
-    application: str
-    assignor: str
-    applications: int
-    regex: bool
-    topics: list[str]
-    clients: list[str]
-    since: datetime
-    rebalances: int
-    caused: int
-    stood_still: float | None
-    outage: float | None
-    replaced: int
-    restart_outage: float | None
-    restart_gone: float | None
-    single_most: float | None
-    missing: int
-
-
-class Generation(NamedTuple):
-    """A generation of a classic group.
-
-    until: when the next generation began; None for the last one. members: their number. joined, left: the client ids of
-    the members that joined or left at its end. caused_by: the applications of these members.
-    """
-
-    group: str
-    generation: int
-    assignor: str
-    since: datetime
-    until: datetime | None
-    members: int
-    joined: list[str] | None
-    left: list[str] | None
-    caused_by: list[str]
-
-
-class Subscription(NamedTuple):
-    """A client id in a group, its application, and the topics to which the members with this client id subscribed."""
-
-    group: str
-    application: str
-    client_id: str
-    topics: list[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Costs:
-    """The result of `run_advice`. Each list has at most `MAX_ROWS` rows.
-
-    applications: sorted by the number of applications in their group, then by ``stood_still``, the highest first.
-    found: the number of all applications. generations: the latest generations of the groups that several applications
-    share. subscriptions: the client ids of these groups, sorted by group.
-    """
-
-    applications: tuple[SharedCost, ...]
-    found: int
-    generations: tuple[Generation, ...]
-    subscriptions: tuple[Subscription, ...]
 
 
 class Span(NamedTuple):
@@ -115,11 +33,18 @@ class Span(NamedTuple):
     until: datetime | None = None
 
 
-def run_advice(spark: SparkSession, log: LandedFiles, *, groups: Collection[str], span: Span, out: Path) -> Costs:
-    """Write the tables ``generations``, ``subscriptions``, ``stood_still`` and ``advice``, as Parquet and as CSV.
+class Measured(NamedTuple):
+    """What `measure_costs` found: the tables, and the first rows of the table ``advice``."""
 
-    groups: the names of the groups; empty: all. span: only records of this time count. out: an existing folder.
-    `Overload` and `SharedCost` have the columns.
+    found: Overload
+    table: DataFrame
+    applications: tuple[SharedCost, ...]
+
+
+def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[str], span: Span) -> Measured:
+    """Measure in the log what sharing a group costs its applications.
+
+    groups: the names of the groups; empty: all. span: only records of this time count.
 
     Raises `Undetermined` if the log has no record of the members of these groups.
     """
@@ -140,15 +65,27 @@ def run_advice(spark: SparkSession, log: LandedFiles, *, groups: Collection[str]
     found = Overload(*(each.localCheckpoint() for each in found))
     missing = _missing(spark, raw, log)
     table = advice(found, classic, new, missing).localCheckpoint()
-    shown: tuple[SharedCost, ...] = plain_rows(
-        table.orderBy(F.col("applications").desc(), F.col("stood_still").desc_nulls_last(), "group", "application"),
-        SharedCost,
-    )
-    if not shown:
+    rows = _rows(table)
+    if not rows:
         raise Undetermined(
             "the log has no record of the members of these groups: they have had no rebalance since, or it is "
             "compacted away; name a longer --since, or run it again later with the same --log"
         )
+    return Measured(found, table, rows)
+
+
+def write_costs(measured: Measured, out: Path, timeline: DataFrame | None = None) -> Costs:
+    """Write the tables of `Overload` and the table ``advice``, as Parquet and as CSV, and return a summary.
+
+    out: an existing folder. timeline: the result of `history.history` for some of the groups. For all others it is not
+    known whether they keep up. `Overload` and `SharedCost` have the columns.
+    """
+    found, table, shown = measured
+    if timeline is not None:
+        place = ["group", "application"]
+        known = keeps_up(table, timeline)
+        table = table.drop("keeps_up", "best_third").join(known, place, "left").localCheckpoint()
+        shown = _rows(table)
     for name, each in {**found._asdict(), "advice": table}.items():
         _write(each, out, name)
     shared = sorted({row.group for row in shown if row.applications > 1})
@@ -162,8 +99,16 @@ def run_advice(spark: SparkSession, log: LandedFiles, *, groups: Collection[str]
     )
 
 
+def _rows(table: DataFrame) -> tuple[SharedCost, ...]:
+    worst = F.col("applications").desc(), F.col("stood_still").desc_nulls_last()
+    rows: tuple[SharedCost, ...] = plain_rows(table.orderBy(*worst, "group", "application"), SharedCost)
+    return rows
+
+
 def advice(found: Overload, classic: DataFrame, new: DataFrame, missing: DataFrame) -> DataFrame:
     """Return one row for each application of each group, with the columns of `SharedCost`.
+
+    Whether it keeps up is not known yet: null.
 
     found: the tables of `overload`. classic, new: the results of `generations.generations` and `generations.consumers`.
     missing: the columns log_partition and missing.
@@ -209,10 +154,13 @@ def advice(found: Overload, classic: DataFrame, new: DataFrame, missing: DataFra
         .join(rebalances, "group", "left")
         .join(caused.agg(F.count("*").cast("int").alias("caused")), place, "left")
         .join(stood, place)
+        .join(of_members(found.spread), place, "left")
         .join(missing, "log_partition")
         .drop("log_partition")
         .withColumns(counts)
         .withColumns({name: F.when(told | (F.col(name) > 0), F.col(name)) for name, told in zeros.items()})
+        .withColumns({name: F.when(F.col("assignor") != KIP_848, F.col(name)) for name in ("idle", "spread")})
+        .withColumns(dict.fromkeys(("keeps_up", "best_third"), F.lit(None).cast("double")))
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
-from migrate_groups.spark.offsets_topic.offsets_log import fold, of_kinds, text, unsigned
+from migrate_groups.spark.offsets_topic.offsets_log import fold, of_kinds, signed, text, unsigned
 
 _CLASSIC, _KIP_848 = 2, 5
 _VERSIONS = (0, 1, 2, 3)
@@ -92,20 +92,22 @@ def consumers(raw: DataFrame) -> DataFrame:
 def commits(raw: DataFrame) -> DataFrame:
     """Return one row for each commit in a copied log. raw: columns of `offsets_log.RAW`.
 
-    Columns: group, topic, partition, log_partition, log_offset, log_time. The committed offset is not decoded, because
-    the caller only needs the time of the commit.
+    Columns: group, topic, partition, log_partition, log_offset, log_time, offset (the committed offset; null: the
+    value is cut short). No other field is decoded, because the caller needs none.
     """
     said = of_kinds(raw, (0, 1)).where(F.col("kind") == "record")
     group_size = fold(unsigned("key", 3, 2), 16)
     sized = said.where(F.col("value").isNotNull()).select(
-        *("log_partition", "log_offset", "log_time", "key"), group_size.alias("_size")
+        *("log_partition", "log_offset", "log_time", "key"),
+        group_size.alias("_size"),
+        F.when(F.octet_length("value") >= 10, signed("value", 3)).alias("offset"),
     )
     sized = sized.withColumn("_topic_size", fold(unsigned("key", 5 + F.col("_size"), 2), 16))
     return sized.where(F.octet_length("key") == 10 + F.col("_size") + F.col("_topic_size")).select(
         text("key", F.lit(5), F.col("_size")).alias("group"),
         text("key", 7 + F.col("_size"), F.col("_topic_size")).alias("topic"),
         fold(unsigned("key", -4, 4), 32).cast("int").alias("partition"),
-        *("log_partition", "log_offset", "log_time"),
+        *("log_partition", "log_offset", "log_time", "offset"),
     )
 
 

@@ -124,8 +124,8 @@ def decode(raw: DataFrame) -> DataFrame:
         F.octet_length("value").alias("_value_size"),
         F.when(F.octet_length("key") >= 4, unsigned("key", 1, 4)).alias("_head"),
         # The first 16 bytes of a value, as two numbers. They hold the version, the offset and the fields after it.
-        _signed("value", 1).alias("_first"),
-        _signed("value", 9).alias("_next"),
+        signed("value", 1).alias("_first"),
+        signed("value", 9).alias("_next"),
     )
     rows = rows.withColumns(
         {
@@ -154,8 +154,8 @@ def decode(raw: DataFrame) -> DataFrame:
     rows = rows.withColumns(
         {
             "metadata": text("value", F.col("_metadata_at"), F.col("_metadata_size")),
-            "_committed": _signed("value", F.col("_committed_at")),
-            "_expires": F.when(F.col("_version") == 1, _signed("value", after)),
+            "_committed": signed("value", F.col("_committed_at")),
+            "_expires": F.when(F.col("_version") == 1, signed("value", after)),
             "_tagged": F.when(F.col("_version") == 4, F.hex(F.substring("value", after, _TOPIC_ID_BYTES))),
         }
     )
@@ -264,7 +264,7 @@ def unsigned(column: str, start: Column | int, size: int) -> Column:
     return F.conv(F.hex(F.substring(column, start, size)), 16, 10).cast("bigint")
 
 
-def _signed(column: str, start: Column | int) -> Column:
+def signed(column: str, start: Column | int) -> Column:
     """Return the signed number in 8 bytes of a binary column from position ``start`` on; 1 is the first byte."""
     return F.conv(F.hex(F.substring(column, start, 8)), 16, -10).cast("bigint")
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
+from migrate_groups.spark.offsets_topic.load import committed, spread
 from migrate_groups.spark.offsets_topic.ownership import without_owner
 
 KIP_848 = "consumer"
@@ -39,11 +40,15 @@ class Overload(NamedTuple):
       back.
     - seconds: for how long the application stood still, at most; null: not known.
     - gone: the part of these seconds in which the application surely had no member.
+
+    spread: one row for each generation of a classic group and each application in it, with the columns of
+    `load.spread`.
     """
 
     subscriptions: DataFrame
     generations: DataFrame
     stood_still: DataFrame
+    spread: DataFrame
 
 
 def applications(members: DataFrame) -> DataFrame:
@@ -94,8 +99,8 @@ def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, com
     """Return the tables of `Overload`.
 
     generations, consumers, owned: the results of `generations.generations`, `generations.consumers` and
-    `ownership.owners`. commits: columns group, topic, partition, log_offset, log_time. The caller may restrict all four
-    to records of one time.
+    `ownership.owners`. commits: the result of `generations.commits`. The caller may restrict all four to records of one
+    time.
     """
     in_order = Window.partitionBy("group").orderBy("log_offset")
     ids = F.transform("members", lambda each: each["member_id"])
@@ -133,7 +138,7 @@ def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, com
     none = F.array().cast("array<string>")
     ended = spans.join(caused, [*_PLACE], "left").withColumn("caused_by", F.coalesce("caused_by", none))
     ended = ended.localCheckpoint()
-    classic_rows = _stood_still(ended, of_member, _last_commits(generations, commits).localCheckpoint())
+    found = _members(ended, of_member, committed(generations, commits)).localCheckpoint()
     return Overload(
         subscriptions=subscriptions,
         generations=ended.select(
@@ -143,7 +148,8 @@ def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, com
             _clients(F.array_except("_ids", "_next"), "members").alias("left"),
             "caused_by",
         ),
-        stood_still=classic_rows.unionByName(_ownerless(owned, of_member)),
+        stood_still=_stood_still(found).unionByName(_ownerless(owned, of_member)),
+        spread=spread(found),
     )
 
 
@@ -179,26 +185,6 @@ def _causes(spans: DataFrame, of_member: DataFrame) -> DataFrame:
     )
 
 
-def _last_commits(generations: DataFrame, commits: DataFrame) -> DataFrame:
-    """Return the last commit of each partition within each generation.
-
-    Columns: group, log_offset (of the generation's record), topic, partition, at (the time of the commit).
-    """
-    marks = generations.select(
-        "group", "log_offset", F.lit(None).cast("timestamp").alias("log_time"), F.col("log_offset").alias("_begun")
-    )
-    both = commits.select("group", "log_offset", "log_time", "topic", "partition").unionByName(
-        marks, allowMissingColumns=True
-    )
-    begun = F.last("_begun", ignorenulls=True).over(Window.partitionBy("group").orderBy("log_offset"))
-    return (
-        both.select("group", "topic", "partition", "log_time", begun.alias("log_offset"))
-        .where(F.col("topic").isNotNull() & F.col("log_offset").isNotNull())
-        .groupBy("group", "log_offset", "topic", "partition")
-        .agg(F.max("log_time").alias("at"))
-    )
-
-
 def _ownerless(owned: DataFrame, of_member: DataFrame) -> DataFrame:
     """Return the times in which partitions of KIP-848 groups had no owner, in the columns of ``stood_still``.
 
@@ -219,35 +205,42 @@ def _ownerless(owned: DataFrame, of_member: DataFrame) -> DataFrame:
     )
 
 
-def _stood_still(spans: DataFrame, of_member: DataFrame, last: DataFrame) -> DataFrame:
-    """Return the table ``stood_still`` of `Overload` for classic groups.
+def _members(spans: DataFrame, of_member: DataFrame, own: DataFrame) -> DataFrame:
+    """Return one row for each member of each generation.
+
+    own: the result of `load.committed`. Columns: those of ``spans``, member_id, application, partitions, at (the time
+    of the member's last commit in the generation; null: none) and consumed (the records that it consumed in it).
+    """
+    of_spans = spans.select(
+        *_PLACE, "generation", "assignor", "log_time", "until", "_next", "caused_by", F.explode("members").alias("_m")
+    ).select("*", F.col("_m.member_id").alias("member_id"), F.col("_m.partitions").alias("partitions"))
+    commits = (
+        of_spans.select(*_PLACE, "member_id", F.explode("partitions").alias("_p"))
+        .select(*_PLACE, "member_id", F.col("_p.topic").alias("topic"), F.col("_p.partition").alias("partition"))
+        .join(own, [*_PLACE, "topic", "partition"])
+        .groupBy(*_PLACE, "member_id")
+        .agg(F.max("at").alias("at"), F.try_sum("consumed").alias("consumed"))
+    )
+    rows = of_spans.drop("_m").join(of_member, ["group", "member_id"])
+    return rows.join(commits, [*_PLACE, "member_id"], "left")
+
+
+def _stood_still(members: DataFrame) -> DataFrame:
+    """Return the table ``stood_still`` of `Overload` for classic groups. members: the result of `_members`.
 
     An application stands still from the last commit of one of its members in a generation to the record of the next
     generation in which it has a member. In a cooperative group only the partitions of members that left stand still,
     because all other members keep theirs.
     """
-    of_spans = spans.select(
-        *_PLACE, "generation", "assignor", "log_time", "until", "_next", "caused_by", F.explode("members").alias("_m")
-    ).select("*", F.col("_m.member_id").alias("member_id"), F.col("_m.partitions").alias("partitions"))
-    of_spans = of_spans.join(of_member, ["group", "member_id"]).withColumn(
-        "_left", ~F.array_contains("_next", F.col("member_id"))
-    )
+    members = members.withColumn("_left", ~F.array_contains("_next", F.col("member_id")))
     back = Window.partitionBy("group", "application").orderBy("log_offset")
     there = (
-        of_spans.groupBy("group", "application", *_PLACE[1:])
+        members.groupBy("group", "application", *_PLACE[1:])
         .agg(F.min("log_time").alias("_since"), F.min("_left").alias("replaced"))
         .select("*", F.lead("_since").over(back).alias("back_at"))
         .drop("_since")
     )
-    commits = (
-        of_spans.select(*_PLACE, "member_id", F.explode("partitions").alias("_p"))
-        .select(*_PLACE, "member_id", F.col("_p.topic").alias("topic"), F.col("_p.partition").alias("partition"))
-        .join(last, [*_PLACE, "topic", "partition"])
-        .groupBy(*_PLACE, "member_id")
-        .agg(F.max("at").alias("at"))
-    )
-    rows = of_spans.where(F.col("until").isNotNull()).join(there, ["group", "application", "log_offset"])
-    rows = rows.join(commits, [*_PLACE, "member_id"], "left")
+    rows = members.where(F.col("until").isNotNull()).join(there, ["group", "application", "log_offset"])
     stood = F.col("assignor").isin(*_EAGER) | F.col("_left")
     begun = F.unix_micros(F.greatest("at", "log_time"))
     micros = F.unix_micros("back_at") - begun

@@ -1,0 +1,101 @@
+"""The result of the job behind ``advise --log``: plain values of bounded size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+
+class SharedCost(NamedTuple):
+    """What sharing a group costs one of its applications. All times are seconds; None: not known.
+
+    - assignor: the last one in the log; ``consumer`` for a KIP-848 group.
+    - applications: the number of applications in the group.
+    - regex: whether a member subscribes by a regular expression. Its topics are not in the log.
+    - clients: the client ids of the application, at most 20.
+    - since: the time of the group's first record about members.
+    - rebalances: the number of generations of the group that have ended since.
+    - caused: how many of these generations ended because members of this application joined or left.
+    - stood_still: an upper bound of the time for which the application stood still because members of other
+      applications joined or left.
+    - outage: the same for generations that its own members ended. In a KIP-848 group, the time in which partitions had
+      no owner.
+    - replaced: how often all its members restarted together.
+    - restart_outage: the part of ``outage`` in these restarts.
+    - restart_gone: the part of ``restart_outage`` in which the application surely had no member.
+    - single_most: the longest outage that was not such a restart.
+    - keeps_up: the number of records consumed divided by the number produced, since ``since``. None: nothing was
+      produced, or the history of the group was not computed.
+    - best_third: the highest of the three ratios, one for each third of that time. None: one of them is not known.
+    - idle: the number of members without a partition in the last generation in which the application had members. None:
+      not known, as in a KIP-848 group.
+    - spread: the number of records that the busiest member consumed, divided by the mean of all members of the
+      application. Each generation counts by its records. None: no member consumed anything, or it is not known.
+    - missing: the number of offsets in the group's partition of the log whose records were compacted away or have
+      expired.
+    """
+
+    group: str
+    application: str
+    assignor: str
+    applications: int
+    regex: bool
+    topics: list[str]
+    clients: list[str]
+    since: datetime
+    rebalances: int
+    caused: int
+    stood_still: float | None
+    outage: float | None
+    replaced: int
+    restart_outage: float | None
+    restart_gone: float | None
+    single_most: float | None
+    keeps_up: float | None
+    best_third: float | None
+    idle: int | None
+    spread: float | None
+    missing: int
+
+
+class Generation(NamedTuple):
+    """A generation of a classic group.
+
+    until: when the next generation began; None for the last one. members: their number. joined, left: the client ids of
+    the members that joined or left at its end. caused_by: the applications of these members.
+    """
+
+    group: str
+    generation: int
+    assignor: str
+    since: datetime
+    until: datetime | None
+    members: int
+    joined: list[str] | None
+    left: list[str] | None
+    caused_by: list[str]
+
+
+class Subscription(NamedTuple):
+    """A client id in a group, its application, and the topics to which the members with this client id subscribed."""
+
+    group: str
+    application: str
+    client_id: str
+    topics: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """The result of `advice_job.write_costs`. Each list has at most `audit_result.MAX_ROWS` rows.
+
+    applications: sorted by the number of applications in their group, then by ``stood_still``, the highest first.
+    found: the number of all applications. generations: the latest generations of the groups that several applications
+    share. subscriptions: the client ids of these groups, sorted by group.
+    """
+
+    applications: tuple[SharedCost, ...]
+    found: int
+    generations: tuple[Generation, ...]
+    subscriptions: tuple[Subscription, ...]
