@@ -25,6 +25,7 @@ from migrate_groups.show import (  # noqa: F401  each declares a document
     file_documents,
     group_documents,
     history,
+    moves,
     reconciliation,
 )
 from migrate_groups.show.documents import Document, ErrorDocument

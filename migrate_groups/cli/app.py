@@ -13,7 +13,7 @@ import sys
 from types import FrameType
 
 from migrate_groups.cli import documents, environment, streams, written
-from migrate_groups.errors import EXIT_CHANGES, MigrateGroupsError, PartlyApplied
+from migrate_groups.errors import EXIT_CHANGES, MigrateGroupsError
 from migrate_groups.text import brief
 
 # Garbage is collected less often, because collecting it took a fifth of a cut-over of 10,000 partitions
@@ -62,24 +62,12 @@ def _run() -> int:
         message = brief(str(error))
         documents.print_error(documents.kind_of(error), error.exit_code, message)
         sys.stderr.write(f"error: {message}\n")
-        if meaning := _meaning(error):
+        if meaning := written.meaning(error):
             sys.stderr.write(f"exit {error.exit_code}: {meaning}\n")
         return error.exit_code
     except SystemExit as end:  # because Typer ends every command with it
         return int(end.code or 0)
     return 0
-
-
-def _meaning(error: MigrateGroupsError) -> str:
-    """Return a text to print after an error: what was written to the cluster, and what the applications may do now.
-
-    If the message of the error says that nothing was written, the text does not repeat this. The text is empty if the
-    user has not agreed to a write, and for `PartlyApplied`, whose message says what to do.
-    """
-    if isinstance(error, PartlyApplied):
-        return ""
-    so_far = written.so_far.get()
-    return so_far.removeprefix(written.NOTHING).removeprefix("; ") if "nothing was written" in str(error) else so_far
 
 
 def _after_output(code: int) -> int:

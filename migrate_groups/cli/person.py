@@ -41,7 +41,8 @@ class Person:
     Implements the callbacks of `migration.events`. yes: agree to every plan without a question. output_format: how a
     plan and the outcome of a write are shown. plan_out: the file in which the plan is saved; None: it is not saved.
     force: replace this file if it exists. on_start: the command that starts the new applications; None: the user starts
-    them. write: the verb with which the question begins, such as ``Write`` or ``Restore``.
+    them. write: the verb with which the question begins, such as ``Write`` or ``Restore``. is_part: whether the command
+    does several writes, and prints one JSON document for all of them.
     """
 
     yes: bool = False
@@ -50,6 +51,7 @@ class Person:
     force: bool = False
     on_start: OnStart | None = None
     write: str = "Write"
+    is_part: bool = False
     _stop: PlannedStop | None = field(default=None, init=False)
     _told: tuple[Mapping[str, list[str]], float] | None = field(default=None, init=False)
 
@@ -79,8 +81,12 @@ class Person:
     def dry_run(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
         """Show the plan of a dry run on stdout, and save it if ``plan_out`` is set.
 
-        rows: returns the snapshot rows that the plan was made from.
+        rows: returns the snapshot rows that the plan was made from. If the command prints one JSON document for several
+        plans, the plan is shown as a table on stderr.
         """
+        if self.is_part:
+            self.planned(plan, rows)
+            return
         save_plan(plan, rows, self.plan_out, force=self.force)
         show_plan(plan, rows, self.output_format, self.plan_out, stop=self._stop)
 
@@ -205,8 +211,11 @@ class Person:
         outcome.check()
 
     def show_receipt(self, receipt: Receipt) -> None:
-        """Print the receipt as JSON on stdout if ``output_format`` is ``json``; otherwise print nothing."""
-        if self.output_format == "json":
+        """Print the receipt as JSON on stdout if ``output_format`` is ``json``; otherwise print nothing.
+
+        A command that does several writes prints none.
+        """
+        if self.output_format == "json" and not self.is_part:
             from migrate_groups.files.runs import receipt_json
 
             print_document(receipt_json.to_bytes(receipt))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
+from migrate_groups.errors import MigrateGroupsError, PartlyApplied
+
 NOTHING = "nothing was written to the cluster"
 
 NOTHING_TO_UNDO = (
@@ -16,3 +18,15 @@ so_far: ContextVar[str] = ContextVar("so_far", default="")
 
 It is empty until the user has agreed to a write. From then until the write begins, it is `NOTHING` and what the user
 may do with the applications. After that, it says where to see what was written. `main` empties it at its start."""
+
+
+def meaning(error: MigrateGroupsError) -> str:
+    """Return a text to print after an error: what was written to the cluster, and what the applications may do now.
+
+    If the message of the error says that nothing was written, the text does not repeat this. The text is empty if the
+    user has not agreed to a write, and for `PartlyApplied`, whose message says what to do.
+    """
+    if isinstance(error, PartlyApplied):
+        return ""
+    told = so_far.get()
+    return told.removeprefix(NOTHING).removeprefix("; ") if "nothing was written" in str(error) else told

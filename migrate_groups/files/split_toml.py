@@ -1,4 +1,4 @@
-"""Load and write a split spec: a TOML file that is kept in Git and reviewed."""
+"""Load and write a spec: a TOML file that is kept in Git and reviewed. It splits a group, or names whole groups."""
 
 from __future__ import annotations
 
@@ -34,8 +34,37 @@ class SplitFile:
     options: WriteOptions
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsFile:
+    """The content of a spec file that names whole groups, which go to another cluster, and the options of the write.
+
+    content: the bytes of the file. groups: names of groups, and globs.
+    """
+
+    content: bytes
+    groups: tuple[str, ...]
+    options: WriteOptions
+
+    def of_group(self, group: str) -> SplitFile:
+        """Return the split that hands over all topics of a group to a group of the same name."""
+        spec = SplitSpec(source=group, targets=(SplitTarget(group=group, topics=(TopicPattern("*"),)),))
+        return SplitFile(content=to_toml(spec, (), {}).encode(), spec=spec, options=self.options)
+
+
 def load(path: Path) -> SplitFile:
     """Return the split and the write options in a TOML file.
+
+    Raises `InvalidInput` if the file can't be read, is not a valid spec, or names whole groups. The message names the
+    wrong key.
+    """
+    file = load_any(path)
+    if isinstance(file, GroupsFile):
+        raise InvalidInput(f"{path} names whole groups, which go to another cluster: pass it to migrate")
+    return file
+
+
+def load_any(path: Path) -> SplitFile | GroupsFile:
+    """Return the write options in a TOML file, and the split or the whole groups that it names.
 
     Raises `InvalidInput` if the file can't be read or is not a valid spec. The message names the wrong key.
     """
@@ -51,6 +80,8 @@ def load(path: Path) -> SplitFile:
         raise mistaken(content, str(path), SPEC) or not_toml from error
     try:
         options = _options(_table(document.get("options", {}), "options"))
+        if "groups" in document:
+            return GroupsFile(content=content, groups=_groups(document), options=options)
         return SplitFile(content=content, spec=_spec(document), options=options)
     except (InvalidInput, UsageError) as error:
         raise InvalidInput(f"{path}: {error}") from error
@@ -107,6 +138,16 @@ def _spec(document: dict[str, Any]) -> SplitSpec:
         stay=_patterns(stay, "[stay]"),
         fan_out=fan_out,
     )
+
+
+def _groups(document: dict[str, Any]) -> tuple[str, ...]:
+    if also := sorted(document.keys() & {"source", "target", "stay", "fan_out"}):
+        raise InvalidInput(f"groups names whole groups, and {also[0]} is for the split of one: write two files")
+    _only(document, {"groups", "options"}, "the file")
+    groups = _strings(document["groups"], "groups")
+    if not groups or not all(groups):
+        raise InvalidInput('groups has no name, or an empty one; expected, for instance, ["billing", "search-*"]')
+    return tuple(groups)
 
 
 def _options(table: dict[str, Any]) -> WriteOptions:

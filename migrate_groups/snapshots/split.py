@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from migrate_groups.errors import InvalidInput
+from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.snapshots.selection import TopicPattern, advice_for
 from migrate_groups.snapshots.snapshot import SnapshotTable, concatenate_by_group
 from migrate_groups.text import did_you_mean, is_unicode, named, some
@@ -101,9 +101,14 @@ def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
 
     topics: the topics of the source group. Raises `InvalidInput` if a topic neither goes to a target group nor stays,
     if it does both, if it goes to several target groups without ``fan_out``, or if a pattern matches no topic. The
-    message names these topics or patterns.
+    message names these topics or patterns. Raises `Refused` if the source group has no topic.
     """
     present = {*topics}
+    if not present:
+        raise Refused(
+            f"group {spec.source!r} has no committed offset, assignment or subscription that this client may see, so "
+            "there is nothing to hand over: leave the group out"
+        )
     claims: list[tuple[str | None, tuple[TopicPattern, ...]]] = [
         *((target.group, target.topics) for target in spec.targets),
         (None, spec.stay),

@@ -125,35 +125,3 @@ def test_apply_reads_a_file_that_kafkas_tool_exported(cli, world, kafka_tool, ex
     (cli.folder / "kafkas.csv").write_text(done.stdout)
     cli("apply", "kafkas.csv", "--to-group", f"{exported}-z", *NOW)
     assert world.committed(f"{exported}-z") == world.committed(exported)
-
-
-@pytest.mark.long
-def test_odd_names_go_to_kafkas_tool_and_back(cli, world, kafka_tool):
-    """Topics and groups with odd names go through a file of ours to Kafka's tool, and through a file of its to ours."""
-    topics = ["null", "NaN", "123", "00", "1e5", "0x10", "-dash", "__x", "topic", "partition", "a.b-c_d", "A" * 249]
-    groups = [
-        f"{odd}{world.name('')}" for odd in ('one, "two"', "größe 群", "-o", "=1+1", "null", "two  blanks", "a\tb")
-    ]
-    groups += ["partition", "offset"]
-    offsets = {TopicPartition(topic, 0): number for number, topic in enumerate(topics)}
-    for topic in topics:
-        world.create_topic(topic=topic)
-        world.produce(topic, 0, len(topics))
-    for group in groups:
-        world.commit_all(group, offsets)
-    named = [argument for group in groups for argument in ("--group", group)]
-    cli("snapshot", *named, "-o", "before.csv")
-    cli("export", "before.csv", "-o", "ours.csv")
-
-    def cleared() -> None:
-        for group in groups:
-            world.delete_group(group)
-
-    cleared()
-    kafka_tool("--reset-offsets", "--from-file", str(cli.folder / "ours.csv"), "--execute", *named)
-    assert {group: world.committed(group) for group in groups} == dict.fromkeys(groups, offsets)
-    exported = kafka_tool("--reset-offsets", "--to-current", "--all-topics", "--export", *named).stdout
-    (cli.folder / "kafkas.csv").write_text(exported, encoding="utf-8")
-    cleared()
-    cli("apply", "kafkas.csv", *NOW)
-    assert {group: world.committed(group) for group in groups} == dict.fromkeys(groups, offsets)

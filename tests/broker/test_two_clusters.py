@@ -232,6 +232,28 @@ def test_an_approved_plan_holds_for_both_clusters(move):
     assert "--approved" in line
 
 
+def test_whole_groups_move_one_after_the_other(move):
+    """A group that does not stop is refused, while another one moves; the same command moves it once it has stopped."""
+    running = f"{move.group}-running"
+    move.commit(10, 20, 30)
+    move.source.commit(running, TopicPartition(move.topic, 0), 5)
+    member = move.source.join(running, move.topic)
+    move.mirror(0, 20)
+    move.mirror(10)
+    options = '[options]\nsettle = "0s"\nguard = "0s"\nuncommitted = "earliest"\n'
+    (move.cli.folder / "move.toml").write_text(f'groups = ["{running}", "{move.group}*"]\n{options}')
+    done = move.migrate("--wait", "1s", code=3)
+    assert f"1 of 2 groups not done: {running} (refused)" in done.stderr
+    assert move.there() == {0: 10, 1: 30, 2: 40}
+    assert move.there(running) == {}
+    move.source.leave(member)
+    assert [line.split()[:2] for line in move.migrate().stdout.splitlines()[-2:]] == [
+        [running, "moved"],
+        [move.group, "moved"],
+    ]
+    assert move.there(running) == {0: 5, 1: 0, 2: 0}
+
+
 def test_the_example_of_the_python_api(move, tmp_path, monkeypatch, capsys):
     """The example of docs/python.md compares a group, moves it under its name, and takes the offsets back."""
     move.commit(10, 20, 30)

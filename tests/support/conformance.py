@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,11 +12,12 @@ from typing import NamedTuple
 import confluent_kafka
 
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.text import counted
 from tests.support.broker_world import BrokerWorld, until
 
 PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "conformance.md"
 _T = 1_700_000_000_000  # 2023-11-14T22:13:20Z
-_TEN_MINUTES = 600_000
+_HOUR = 3_600_000
 _PARTITIONS = {"orders": 2, "clicks": 1, "views": 2}
 _COMMITTED = {("orders", 0): 4, ("orders", 1): 5, ("clicks", 0): 6}
 _FILES = {
@@ -81,7 +83,7 @@ def make_topics(world: BrokerWorld, *, second_of_orders: int = 1) -> dict[str, s
     for name, partition in (("orders", 0), ("orders", 1), ("views", 0)):
         world.produce_in_order(names[name], partition, [(f"{each}", _T + 1000 * each) for each in range(10)])
     now = int(time.time() * 1000)
-    clicks = [(f"{each}", now - _TEN_MINUTES * (10 - each)) for each in range(10)]
+    clicks = [(f"{each}", now - _HOUR * (10 - each)) for each in range(10)]
     world.produce_in_order(names["clicks"], 0, clicks)
     world.delete_records(names["clicks"], 0, 3)
     return names
@@ -106,6 +108,7 @@ class Shop:
             world.commit_all(self.groups[0], self._partitions(committed))
         if "other" in names:
             world.commit_all(self.groups[1], self._partitions({("orders", 0): 1, ("orders", 1): 1}))
+        self._before = self.committed()
         if kind in _SUBSCRIBED:
             self._join(kind, protocol)
 
@@ -137,7 +140,8 @@ class Shop:
         return ", ".join(self._written(self._world.committed(group)) for group in self.groups)
 
     def shown(self, offsets: Iterable[Sequence[str]]) -> str:
-        """Return the offsets that a tool shows, given as topic, partition and offset, as the page has them."""
+        """Return the offsets that a tool shows, given as topic, partition and offset; it must have written nothing."""
+        assert self.committed() == self._before
         found = {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in offsets}
         return f"shows {self._written(found)}" if found else self.committed()
 
@@ -145,3 +149,35 @@ class Shop:
         partitions = [(topic, number) for topic, total in _PARTITIONS.items() for number in range(total)]
         cells = [str(offsets.get(TopicPartition(self._names[topic], number), "-")) for topic, number in partitions]
         return re.sub(r"( ?-)+$", "", " ".join(cells)) or "none"
+
+
+def lines_of(groups: Sequence[str], printed: str) -> list[list[str]]:
+    """Return the cells of the lines that begin with one of the groups, sorted."""
+    return sorted(cells for line in printed.splitlines() if (cells := line.split()) and cells[0] in groups)
+
+
+def summary(row: Row, lines: Sequence[Sequence[str]]) -> str:
+    """Return what Kafka's lines of a group say, as the page has it."""
+    if lines and re.search("--list --(state|type)", row.kafkas[0]):
+        return lines[0][1]
+    if lines and "--state" in row.kafkas[0]:
+        _, state, members = lines[0]
+        return f"{state}, {counted(int(members), 'member')}"
+    return counted(len(lines), "line") if lines else "nothing"
+
+
+def as_kafkas(row: Row, groups: Sequence[str], printed: str) -> list[list[str]]:
+    """Return Kafka's lines that say the same as what our describe or list printed."""
+    lines = lines_of(groups, printed)
+    if match := re.search("--list --(state|type)", row.kafkas[0]):
+        return [[line[0], line[1] if match[1] == "state" else line[2].capitalize()] for line in lines]
+    if "--list" in row.kafkas[0]:
+        return [line[:1] for line in lines]
+    if "--state" in row.kafkas[0]:
+        return [list(found) for found in re.findall(r"^group (\S+)  (\w+), \w+, (\d+) member", printed, re.M)]
+    if "--members" in row.kafkas[0]:
+        partitions: Counter[tuple[str, ...]] = Counter()
+        for group, topic, *_, member, host, client in lines:
+            partitions[group, member, host, client] += topic != "-"
+        return sorted([*key, str(number)] for key, number in partitions.items() if key[1] != "-")
+    return lines

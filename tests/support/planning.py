@@ -9,8 +9,9 @@ from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.events import Silent
 from migrate_groups.migration.hand_over.clusters import OneCluster
-from migrate_groups.migration.hand_over.cut_over import CutOver, Prepared
-from migrate_groups.migration.hand_over.cut_over import prepare as prepare_for
+from migrate_groups.migration.hand_over.cut_over import CutOver
+from migrate_groups.migration.hand_over.prepared import Prepared
+from migrate_groups.migration.hand_over.prepared import prepare as prepare_for
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.stop import StopProgress

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from migrate_groups.errors import Refused
-from migrate_groups.migration.hand_over.cut_over import Prepared
+from migrate_groups.migration.hand_over.prepared import Prepared
 from migrate_groups.migration.reading.survey import survey
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import LogRange, TopicPartition

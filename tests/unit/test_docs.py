@@ -22,7 +22,9 @@ PAGES = [*sorted(ROOT.glob("*.md")), *DOCS]
 COMMANDS = typer.main.get_group(command_line()).commands
 # Options of other programs and of our scripts, which pages name by themselves.
 OTHERS = {"--conf", "--export", "--from-file", "--include", "--json", "--kafka", "--long", "--partitions", "--user"}
+# Those of kafka-consumer-groups, on the page that compares it with ours.
 OTHERS |= {"--delete", "--delete-offsets", "--describe", "--execute", "--list", "--new-consumer", "--reset-offsets"}
+OTHERS |= {"--validate-regex"}
 
 
 def named(page: Path) -> str:

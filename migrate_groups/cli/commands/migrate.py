@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,21 +12,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from migrate_groups.api.system_clock import SystemClock
-from migrate_groups.cli import options, plans
+from migrate_groups.cli import options, plans, whole_groups
 from migrate_groups.cli.connect import Connection
-from migrate_groups.cli.console import talk
+from migrate_groups.cli.hand_over import HandOver
 from migrate_groups.cli.on_start import SECONDS_AFTER_GUARD, OnStart
 from migrate_groups.cli.person import Person
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
+from migrate_groups.cli.whole_groups import WholeGroups
 from migrate_groups.cli.write_options import GivenOptions
-from migrate_groups.cli.written import NOTHING_TO_UNDO
-from migrate_groups.errors import MigrateGroupsError, PartlyApplied, UsageError
+from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_duration
 
 if TYPE_CHECKING:
+    from migrate_groups.files.runs.run_dir import RunDir
     from migrate_groups.files.split_toml import SplitFile
-    from migrate_groups.migration.hand_over.migrate import MigrateRequest
-    from migrate_groups.migration.result import WriteResult
+    from migrate_groups.migration.across.mirror import Mirror
     from migrate_groups.planning.plan import Plan
 
 Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="A TOML file that says which topics go to which group.")]
@@ -112,92 +113,77 @@ def migrate(
       topics = ["legacy.*"]
 
     With --to-bootstrap-server or --to-command-config, the new groups are on another cluster, to which a mirror copies
-    the topics. Each offset becomes its exact place in the copy, which is found by the content of the records.
+    the topics. Each offset becomes its exact place in the copy, which is found by the content of the records. SPEC may
+    name whole groups then, which keep their names: groups = ["billing", "search-*"]. They move one after the other,
+    and --plan-out and --approved name a folder.
 
     Example: migrate-groups migrate split.toml --dry-run --bootstrap-server localhost:9092
     """  # noqa: D301  (\b keeps the lines of the sample apart)
     # Arrow's own memory pool takes 25 MB more for small tables (docs/kafka-behaviour.md#other-libraries). The variable
     # is set here, because pyarrow reads it when it is imported.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    plans.check_dry_run_options(plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode)
     from migrate_groups.files import split_toml
-    from migrate_groups.files.runs import receipt_json
     from migrate_groups.files.runs.run_dir import RunDir
-    from migrate_groups.migration.hand_over.migrate import MigrateRequest, plan_migration
-    from migrate_groups.migration.hand_over.migrate import migrate as hand_over
+    from migrate_groups.migration.hand_over.migrate import MigrateRequest
 
     copies.check(target)
-    file = _renamed(split_toml.load(spec), rename)
-    if not target.is_named:
-        file.spec.check_other_groups()
-    wanted = MigrateRequest(
-        file=file,
-        options=replace(file.options, **write_options.given(), accept_reread=copies.accept_reread),
-        run=RunDir(run_dir) if run_dir else RunDir.beside(spec),
-        wait=parse_duration(wait, "--wait"),
-        hold=hold,
-        approved=_approved(approved),
+    run, names = RunDir(run_dir) if run_dir else RunDir.beside(spec), _names(rename)
+    file = split_toml.load_any(spec)
+    is_whole = isinstance(file, split_toml.GroupsFile)
+    plans.check_dry_run_options(
+        None if is_whole else plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode
     )
+    given = write_options.given() | {"accept_reread": copies.accept_reread}
+    seconds = parse_duration(wait, "--wait")
+
+    def hand_over(file: SplitFile, run: RunDir, plan_out: Path | None, approved: Path | None) -> HandOver:
+        launch = None if on_start is None else OnStart(on_start, run.folder)
+        reviewed = _approved(approved)
+        wanted = MigrateRequest(
+            file=file, options=replace(file.options, **given), run=run, wait=seconds, hold=hold, approved=reviewed
+        )
+        person = Person(
+            yes=yes, output_format=output_format, plan_out=plan_out, force=force, on_start=launch, is_part=is_whole
+        )
+        return HandOver(wanted=wanted, person=person, clock=SystemClock())
+
+    mirror = copies.mirror_if_named(connection, target)
     written_to = target.connection(connection) if target.is_named else connection
-    launch = None if on_start is None else OnStart(on_start, wanted.run.folder)
-    person = Person(yes=yes, output_format=output_format, plan_out=plan_out, force=force, on_start=launch)
-    if dry_run:
-        with copies.mirror_if_named(connection, target) as mirror, written_to.open_reader() as reader:
-            prepared = plan_migration(reader, replace(wanted, mirror=mirror), SystemClock(), person)
-        if prepared is None:
-            person.show_receipt(receipt_json.load(wanted.run.receipt))
-            return
-        person.dry_run(prepared.plan, prepared.rows)
-        _say_of_dry_run(prepared.plan, launch)
-        approved_by = f"with --approved {shlex.quote(str(plan_out))}, and " if plan_out else ""
-        plans.conclude_dry_run(
-            prepared.plan, f"the same command {approved_by}without --dry-run", detailed=detailed_exitcode
-        )
+    if isinstance(file, split_toml.SplitFile):
+        one = hand_over(replace(file, spec=file.spec.renamed(names)), run, plan_out, approved)
+        if not target.is_named:
+            one.wanted.file.spec.check_other_groups()
+        if dry_run:
+            _dry_run(one, mirror, written_to, detailed=detailed_exitcode)
+        else:
+            _write(one, mirror, written_to)
         return
-    person.check_can_be_asked()
-    try:
-        with copies.mirror_if_named(connection, target) as mirror, written_to.open_writer() as clients:
-            outcome = hand_over(clients, replace(wanted, mirror=mirror), SystemClock(), person)
-    except MigrateGroupsError:
-        if launch and (failure := launch.wait()):
-            talk(failure)
-        raise
-    if outcome is None:
-        person.show_receipt(receipt_json.load(wanted.run.receipt))
-        return
-    failure = launch.wait() if launch else ""
-    try:
-        person.show_result(outcome)
-    except PartlyApplied as error:
-        raise PartlyApplied(f"{error}; {failure}" if failure else str(error)) from None
-    _say_what_is_next(wanted, outcome)
-    if failure:
-        raise PartlyApplied(
-            f"{failure}; the offsets are written and confirmed: see which new applications run, and start the others "
-            "by hand"
-        )
+    whole = WholeGroups(file=file, run=run, names=names, plans=plan_out, reviewed=approved, hand_over=hand_over)
+    whole.check(output_format, has_target=target.is_named, force=force)
+    if not dry_run:
+        Person(yes=yes).check_can_be_asked()
+    with mirror as opened:
+        assert opened is not None  # noqa: S101  a target cluster is named
+        found = (whole.plan if dry_run else whole.move)(opened, written_to)
+    whole_groups.conclude(found, output_format, detailed=detailed_exitcode)
 
 
-def _say_of_dry_run(plan: Plan, launch: OnStart | None) -> None:
-    if plan.verdict == "pending":
-        talk("the offsets are provisional: the old group still moves")
-    if launch is not None:
-        talk(f"not run in a dry run: --on-start {launch.program}")
+def _dry_run(
+    one: HandOver, mirror: AbstractContextManager[Mirror | None], written_to: Connection, *, detailed: bool
+) -> None:
+    with mirror as opened, written_to.open_reader() as reader:
+        plan = one.dry_run(reader, opened)
+    if plan is not None:
+        saved = one.person.plan_out
+        approved_by = f"with --approved {shlex.quote(str(saved))}, and " if saved else ""
+        plans.conclude_dry_run(plan, f"the same command {approved_by}without --dry-run", detailed=detailed)
 
 
-def _say_what_is_next(wanted: MigrateRequest, outcome: WriteResult) -> None:
-    spec, folder = wanted.file.spec, shlex.quote(str(wanted.run.folder))
-    groups = shlex.join(target.group for target in spec.targets)
-    also = f": all of {spec.source} must stop for it" if spec.stay else ""
-    talk(
-        f"next: migrate-groups reconcile {folder}",
-        f"later: migrate-groups snapshot {groups} -o later.parquet, reconcile {folder} later.parquet",
-        NOTHING_TO_UNDO
-        if outcome.execution.wrote_nothing
-        else f"back: migrate-groups rollback {folder} (on the target cluster, before the new groups commit)"
-        if outcome.execution.translation
-        else f"back: migrate-groups rollback {folder} (before the new groups commit), hand-back {folder} (after{also})",
-    )
+def _write(one: HandOver, mirror: AbstractContextManager[Mirror | None], written_to: Connection) -> None:
+    one.person.check_can_be_asked()
+    with mirror as opened, written_to.open_writer() as clients:
+        outcome = one.write(clients, opened)
+    one.conclude(outcome)
 
 
 def _approved(path: Path | None) -> tuple[str, Plan] | None:
@@ -208,9 +194,9 @@ def _approved(path: Path | None) -> tuple[str, Plan] | None:
     return str(path), plan_json.load(path).plan
 
 
-def _renamed(file: SplitFile, renames: list[str] | None) -> SplitFile:
+def _names(renames: list[str] | None) -> dict[str, str]:
     pairs = [each.partition("=") for each in renames or []]
     wrong = ["".join(pair) for pair in pairs if not all(pair)]
     if wrong:
         raise UsageError(f"--rename {wrong[0]!r}; expected GROUP=NAME")
-    return replace(file, spec=file.spec.renamed({old: new for old, _, new in pairs}))
+    return {old: new for old, _, new in pairs}

@@ -150,8 +150,8 @@ def delete_offsets(
     Do this a day after a hand-over, so that the old group shows no lag for topics that it no longer consumes. It is
     refused if a new group has a lower committed offset than was handed over. It warns about a new group that was never
     seen to run, because its offsets are those that this tool wrote. With RECEIPT, --settle and --guard are those of the
-    hand-over, and only hand-back can undo it. If the new groups are on another cluster, pass it with
-    --to-bootstrap-server or --to-command-config: it is only read. --bootstrap-server is that of the old group.
+    hand-over, and only hand-back can undo it. If the new groups are on another cluster, pass that one with
+    --to-bootstrap-server or --to-command-config; it is only read, and there is no hand-back.
 
     With --group and --topic there need not be a hand-over. No member of the group may be assigned or subscribed to the
     topics. Rollback of the new receipt restores the offsets, if the group has no members and has not committed again.

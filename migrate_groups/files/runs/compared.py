@@ -66,6 +66,8 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
     if run is not None and (run.receipt.exists() or run.baseline.exists()):
         receipt = receipt_json.load(run.receipt) if run.receipt.exists() else NOTHING_WRITTEN
         receipt.to_judge()
+    if run is not None:
+        run.refuse_several()
     if run is None or not run.plan.exists():
         if not before or not after:
             raise UsageError("BEFORE or AFTER is missing: name both, or only a run directory of migrate")

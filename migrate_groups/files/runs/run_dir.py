@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.read import is_folder, status
@@ -16,7 +18,9 @@ from migrate_groups.files.snapshots import reset_csv
 from migrate_groups.model.fence import Fence
 from migrate_groups.planning.plan import Plan
 from migrate_groups.snapshots.snapshot import Row, SnapshotTable
-from migrate_groups.text import some
+from migrate_groups.text import counted, some
+
+_LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,18 @@ class RunDir:
     def beside(spec: Path) -> RunDir:
         """Return the run directory of a split spec: ``<SPEC>.run`` beside it."""
         return RunDir(spec.with_name(f"{spec.name}.run"))
+
+    def of_group(self, group: str) -> RunDir:
+        """Return the run directory of one of several groups, below this folder. Its name is `file_name`."""
+        return RunDir(self.folder / file_name(group))
+
+    def refuse_several(self) -> None:
+        """Raise `InvalidInput` if the folder has the run directories of several groups, and is none itself."""
+        runs = sorted(each.parent for each in self.folder.glob("*/receipt.json"))
+        if runs and not self.receipt.exists():
+            raise InvalidInput(
+                f"{self.folder} has the runs of {counted(len(runs), 'group')}: name one, such as {runs[0]}"
+            )
 
     @property
     def receipt(self) -> Path:
@@ -199,6 +215,25 @@ def _for_kafkas_tool(rows: SnapshotTable) -> bytes | None:
 def receipt_in(path: Path) -> Path:
     """Return the path of a receipt. path: the receipt, or the run directory that contains it.
 
-    The receipt need not exist. Raises `InvalidInput` if the path can't be used, for instance if its name is too long.
+    The receipt need not exist. Raises `InvalidInput` if the path can't be used, for instance because its name is too
+    long, or if it has the runs of several groups.
     """
-    return RunDir(path).receipt if is_folder(path) else path
+    if not is_folder(path):
+        return path
+    run = RunDir(path)
+    run.refuse_several()
+    return run.receipt
+
+
+def file_name(group: str) -> str:
+    """Return the name of a group as the name of a file. Two groups never get the same.
+
+    Characters other than letters and digits of ASCII, ``_``, ``-``, ``.`` and ``~`` become ``%`` and their bytes in
+    UTF-8, and so does a dot at the start. A long name is cut, and ends with ``=`` and a hash, because file systems
+    allow 255 bytes, and a group's name may have 32,767.
+    """
+    name = quote(group, safe="")
+    name = f"%2E{name[1:]}" if name.startswith(".") else name
+    if len(name) <= _LONGEST:
+        return name
+    return f"{name[:_LONGEST]}={hashlib.sha256(group.encode()).hexdigest()[:16]}"

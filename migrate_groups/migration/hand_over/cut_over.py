@@ -1,10 +1,10 @@
-"""The steps before the write: provisional plan, wait for the source group to stop, final offsets, final plan."""
+"""The steps before the write: wait for the source group to stop, read its final offsets, make the final plan."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -12,140 +12,20 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, InvalidInput, PendingCommits, Refused
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
-from migrate_groups.migration.hand_over.knowledge import AllWanted, Knowledge, ends_of_live
-from migrate_groups.migration.hand_over.last_seen import EndsWhileConsumed, LastCommitted
+from migrate_groups.migration.hand_over.knowledge import AllWanted
+from migrate_groups.migration.hand_over.last_seen import EndsWhileConsumed
+from migrate_groups.migration.hand_over.prepared import Prepared
 from migrate_groups.migration.prepare import refuse_forbidden
-from migrate_groups.migration.reading.survey import permissions_unless_hidden
-from migrate_groups.migration.reading.take import ObservedGroup, Reading, TopicsToRead, check_visible, read_group
+from migrate_groups.migration.reading.take import ObservedGroup, Reading, TopicsToRead, read_group
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.mirrors.place import Status
-from migrate_groups.model.permissions import Resource, ResourceType
-from migrate_groups.planning.checks.hold import can_be_held
-from migrate_groups.planning.checks.permission import of_hand_over
-from migrate_groups.planning.checks.source import way_back
-from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.translation import Translated
-from migrate_groups.snapshots.snapshot import Row, SnapshotTable
-from migrate_groups.snapshots.split import SplitSpec
+from migrate_groups.snapshots.snapshot import Row
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted, named, some
 
 _MIRROR_POLL_SECONDS = 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A plan with what it was made from."""
-
-    wanted: AllWanted
-    planned: Planned
-
-    @property
-    def plan(self) -> Plan:
-        """What would be written, with the verdict of every check."""
-        return self.planned.plan
-
-    @property
-    def spec(self) -> SplitSpec:
-        """The split: which target group gets which topics."""
-        return self.wanted.knowledge.spec
-
-    @property
-    def receipt(self) -> Receipt:
-        """The record of the run so far."""
-        return self.wanted.knowledge.receipt
-
-    @property
-    def reading(self) -> Reading:
-        """The source group's description, committed offsets and log ranges."""
-        return self.wanted.reading
-
-    def rows(self) -> Iterator[Row]:
-        """Yield a snapshot row for each partition of a target group, with the offset that the group is to get.
-
-        The offset is None if the option ``uncommitted`` decides.
-        """
-        look, bounds = self.reading.observed, self.planned.bounds
-        for each in self.planned.written:
-            log = bounds.get(each.topic_partition)
-            yield Row(
-                cluster_id=each.cluster_id,
-                taken_at=self.reading.taken_at,
-                group=each.group,
-                source_group=each.source_group,
-                group_state=look.description.state,
-                group_type=look.description.group_type,
-                topic=each.topic,
-                topic_id=each.topic_id,
-                partition=each.partition,
-                offset=each.offset,
-                leader_epoch=each.committed.leader_epoch if each.committed else None,
-                metadata=each.committed.metadata if each.committed else "",
-                log_start_offset=log.start if log else None,
-                log_end_offset=log.end if log else None,
-            )
-
-
-def prepare(
-    clusters: Clusters,
-    spec: SplitSpec,
-    options: WriteOptions,
-    clock: Clock,
-    receipt: Receipt = NOTHING_WRITTEN,
-    baseline: SnapshotTable | None = None,
-    *,
-    hold: bool = False,
-) -> Prepared:
-    """Return the provisional plan, from the source group's current committed offsets. Reads only.
-
-    The source group may still run; the plan is made again once it has stopped (`CutOver`).
-
-    spec: the split: which topics of the source group each target group gets.
-    receipt: the record of the run so far.
-    baseline: the source group's snapshot from an interrupted run; None if there is none. It is used if the group no
-    longer exists because all its offsets have expired.
-    hold: also check whether this tool can join the stopped source group to keep consumers out.
-
-    Raises `InvalidInput` if the spec does not cover the group's topics; `GroupNotFound`; `Refused` if the group no
-    longer exists and the baseline can't replace it; and the errors of `GroupReader`.
-    """
-    patterns = [pattern for target in spec.targets for pattern in target.topics]
-    named_topics = {pattern.name for pattern in patterns if pattern.name is not None}
-    targets = [] if clusters.elsewhere else [target.group for target in spec.targets]
-    written = [*targets, *([spec.source] if hold else [])]
-    clusters = clusters.for_one_phase()
-    reader = clusters.source
-    reader.describe_topics(None)  # one request for all topics, so that none is requested again below
-    permissions_unless_hidden(reader, of_hand_over([spec.source], written, named_topics))
-    check_visible(reader, spec.stay)
-    known = receipt.hand_over.source_topics if receipt.hand_over else frozenset()
-    # If all commits for a topic have expired since an interrupted run, only its receipt or baseline names the topic.
-    expired = frozenset(topic for each in patterns for topic in each.matching(known))
-    topics = TopicsToRead(also=expired, stay=spec.stay)
-    if baseline is not None and not reader.describe_group(spec.source).exists:
-        last = LastCommitted.of_baseline(baseline)
-        last.refuse_unless_restorable(spec.source, options)
-        topics = replace(topics, also=expired | {partition.topic for partition in last.committed})
-        reading = read_group(reader, spec.source, clock, topics=topics, may_be_gone=True)
-    else:
-        reading = read_group(reader, spec.source, clock, topics=topics)
-        last = LastCommitted.of_observation(reading.observed)
-    knowledge = Knowledge(spec=spec, options=options, receipt=receipt, last=last, ends=ends_of_live(reading))
-    wanted = knowledge.wanted(reading)
-    planned = clusters.plan(wanted)
-    checks = planned.plan.checks
-    if hold:
-        group = Resource(ResourceType.GROUP, spec.source)
-        check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
-        checks = (*checks, check)
-    if spec.stay and not clusters.elsewhere:
-        checks = (*checks, way_back(spec.source, wanted.partitions, reading.observed.topics, options))
-    plan = replace(planned.plan, checks=checks)
-    # While places are looked for, a running group commits, or stops; the final plan reads it anew.
-    planned = replace(planned, plan=plan.provisional(("not moved", "vanished")) if clusters.elsewhere else plan)
-    return Prepared(wanted=wanted, planned=planned)
 
 
 class CutOver:

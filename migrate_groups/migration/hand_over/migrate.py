@@ -16,7 +16,8 @@ from migrate_groups.migration.carry_out import agree, is_over, refuse_other_run,
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard
 from migrate_groups.migration.hand_over.clusters import Clusters, OneCluster
-from migrate_groups.migration.hand_over.cut_over import CutOver, Prepared, prepare
+from migrate_groups.migration.hand_over.cut_over import CutOver
+from migrate_groups.migration.hand_over.prepared import Prepared, prepare
 from migrate_groups.migration.hand_over.two_clusters import TwoClusters
 from migrate_groups.migration.ports import Clients, GroupReader, HeldGroup
 from migrate_groups.migration.progress import not_known

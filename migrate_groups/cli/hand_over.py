@@ -1,0 +1,107 @@
+"""Carry out one hand-over of the command migrate: its dry run, or its write, and what is said afterwards."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from migrate_groups.cli.console import talk
+from migrate_groups.cli.written import NOTHING_TO_UNDO
+from migrate_groups.errors import MigrateGroupsError, PartlyApplied
+
+if TYPE_CHECKING:
+    from migrate_groups.cli.person import Person
+    from migrate_groups.clock import Clock
+    from migrate_groups.migration.across.mirror import Mirror
+    from migrate_groups.migration.hand_over.migrate import MigrateRequest
+    from migrate_groups.migration.ports import Clients, GroupReader
+    from migrate_groups.migration.result import WriteResult
+    from migrate_groups.planning.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandOver:
+    """A hand-over, and the user at the command line.
+
+    wanted: the request; its mirror is passed to the methods, because it is opened later.
+    """
+
+    wanted: MigrateRequest
+    person: Person
+    clock: Clock
+
+    def dry_run(self, reader: GroupReader, mirror: Mirror | None) -> Plan | None:
+        """Show the plan, and return it. If the groups have started already, show the receipt and return None.
+
+        Raises the errors of `plan_migration`.
+        """
+        from migrate_groups.migration.hand_over.migrate import plan_migration
+
+        prepared = plan_migration(reader, replace(self.wanted, mirror=mirror), self.clock, self.person)
+        if prepared is None:
+            self._show_receipt()
+            return None
+        self.person.dry_run(prepared.plan, prepared.rows)
+        if prepared.plan.verdict == "pending":
+            talk("the offsets are provisional: the old group still moves")
+        if self.person.on_start is not None:
+            talk(f"not run in a dry run: --on-start {self.person.on_start.program}")
+        return prepared.plan
+
+    def write(self, clients: Clients, mirror: Mirror | None) -> WriteResult | None:
+        """Hand over, and return the result; None if the groups have started already.
+
+        Raises the errors of `migrate`.
+        """
+        from migrate_groups.migration.hand_over.migrate import migrate
+
+        launch = self.person.on_start
+        try:
+            return migrate(clients, replace(self.wanted, mirror=mirror), self.clock, self.person)
+        except MigrateGroupsError:
+            if launch and (failure := launch.wait()):
+                talk(failure)
+            raise
+
+    def conclude(self, outcome: WriteResult | None) -> None:
+        """Show the result of `write`, wait for the command of ``--on-start``, and say what is next.
+
+        Raises `PartlyApplied` if a partition is not confirmed, if the source group still consumes, if a file could not
+        be written, or if the command of ``--on-start`` failed.
+        """
+        if outcome is None:
+            self._show_receipt()
+            return
+        launch = self.person.on_start
+        failure = launch.wait() if launch else ""
+        try:
+            self.person.show_result(outcome)
+        except PartlyApplied as error:
+            raise PartlyApplied(f"{error}; {failure}" if failure else str(error)) from None
+        self._say_what_is_next(outcome)
+        if failure:
+            raise PartlyApplied(
+                f"{failure}; the offsets are written and confirmed: see which new applications run, and start the "
+                "others by hand"
+            )
+
+    def _show_receipt(self) -> None:
+        from migrate_groups.files.runs import receipt_json
+
+        self.person.show_receipt(receipt_json.load(self.wanted.run.receipt))
+
+    def _say_what_is_next(self, outcome: WriteResult) -> None:
+        spec, folder = self.wanted.file.spec, shlex.quote(str(self.wanted.run.folder))
+        groups = shlex.join(target.group for target in spec.targets)
+        also = f": all of {spec.source} must stop for it" if spec.stay else ""
+        talk(
+            f"next: migrate-groups reconcile {folder}",
+            f"later: migrate-groups snapshot {groups} -o later.parquet, reconcile {folder} later.parquet",
+            NOTHING_TO_UNDO
+            if outcome.execution.wrote_nothing
+            else f"back: migrate-groups rollback {folder} (on the target cluster, before the new groups commit)"
+            if outcome.execution.translation
+            else f"back: migrate-groups rollback {folder} (before the new groups commit), hand-back {folder} "
+            f"(after{also})",
+        )

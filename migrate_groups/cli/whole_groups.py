@@ -1,0 +1,181 @@
+"""Move several whole groups to another cluster: one hand-over after the other, and a table of the verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from migrate_groups.cli import written
+from migrate_groups.cli.console import show_as, talk
+from migrate_groups.cli.landing import new_folder
+from migrate_groups.errors import (
+    EXIT_CHANGES,
+    ClusterUnavailable,
+    InvalidInput,
+    MigrateGroupsError,
+    PartlyApplied,
+    Refused,
+    UsageError,
+)
+from migrate_groups.text import brief, named, some
+
+if TYPE_CHECKING:
+    from migrate_groups.cli.connect import Connection
+    from migrate_groups.cli.hand_over import HandOver
+    from migrate_groups.files.runs.run_dir import RunDir
+    from migrate_groups.files.split_toml import GroupsFile, SplitFile
+    from migrate_groups.migration.across.mirror import Mirror
+    from migrate_groups.show.moves import GroupMove, MovesDocument
+
+_ERRORS = {
+    each.exit_code: each for each in (MigrateGroupsError, InvalidInput, Refused, PartlyApplied, ClusterUnavailable)
+}
+Done = tuple[str, int]
+"""The verdict of a hand-over that ended well, and how many offsets it has written, or would write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeGroups:
+    """The groups of a spec, which move to another cluster under their names.
+
+    run: the folder of the run; each group has its run directory in it. names: other names on the target cluster, by
+    group, for a rehearsal. plans: a new folder for the plan of each group; None: no plan is saved. reviewed: the folder
+    with the reviewed plans; None: no plan was reviewed. hand_over: returns the hand-over of a split with its run
+    directory, the file for its plan, and the file of its reviewed plan.
+    """
+
+    file: GroupsFile
+    run: RunDir
+    names: Mapping[str, str]
+    plans: Path | None
+    reviewed: Path | None
+    hand_over: Callable[[SplitFile, RunDir, Path | None, Path | None], HandOver]
+
+    def check(self, output_format: str, *, has_target: bool, force: bool) -> None:
+        """Raise `UsageError` if an option does not go with whole groups, before any work."""
+        from migrate_groups.files.read import is_folder
+
+        if not has_target:
+            raise UsageError(
+                "the spec names whole groups, which go to another cluster: pass --to-bootstrap-server or "
+                "--to-command-config"
+            )
+        if output_format == "markdown":
+            raise UsageError("--format markdown shows one plan, and each group has its own: pass table or json")
+        if force:
+            raise UsageError("--force replaces a file: for whole groups name a new folder with --plan-out")
+        if self.reviewed is not None and not is_folder(self.reviewed):
+            raise UsageError(f"--approved {self.reviewed}: for whole groups name the folder of --plan-out")
+        if self.run.receipt.is_file():
+            raise UsageError(f"{self.run.folder} is the run directory of one split: name another folder with --run-dir")
+
+    def move(self, mirror: Mirror, target: Connection) -> MovesDocument:
+        """Move the groups one after the other, and return their verdicts. Raises the errors of `find_groups`."""
+        from migrate_groups.show.moves import STARTED
+
+        groups = self._found(mirror)
+        with self.run.made(), target.open_writer() as clients:
+
+            def write(one: HandOver) -> Done:
+                outcome = one.write(clients, mirror)
+                one.conclude(outcome)
+                return (STARTED, 0) if outcome is None else ("moved", len(outcome.execution.entries))
+
+            return self._each(groups, write, dry_run=False)
+
+    def plan(self, mirror: Mirror, target: Connection) -> MovesDocument:
+        """Show the plan of each group, and return their verdicts. Raises the errors of `find_groups`."""
+        from migrate_groups.migration.prepare import refuse_forbidden
+        from migrate_groups.show.moves import STARTED
+
+        groups = self._found(mirror)
+        with new_folder(self.plans) if self.plans else nullcontext(), target.open_reader() as reader:
+
+            def look(one: HandOver) -> Done:
+                plan = one.dry_run(reader, mirror)
+                if plan is None:
+                    return STARTED, 0
+                refuse_forbidden(plan.refusals(at_the_write=False))
+                return plan.verdict, len(plan.to_write())
+
+            return self._each(groups, look, dry_run=True)
+
+    def _found(self, mirror: Mirror) -> list[str]:
+        from migrate_groups.files.runs import plan_json
+        from migrate_groups.migration.hand_over.whole_groups import find_groups
+
+        plans = [plan_json.load(path).plan for path in sorted(self.reviewed.glob("*.json"))] if self.reviewed else []
+        reviewed = {each.translation.group for each in plans if each.translation is not None}
+        found = find_groups(mirror.source.groups, self.file.groups, reviewed)
+        if unknown := self.names.keys() - {*found}:
+            raise UsageError(f"--rename: {named('group', unknown)} not among the groups of the spec: {some(found)}")
+        return found
+
+    def _each(self, groups: Collection[str], do: Callable[[HandOver], Done], *, dry_run: bool) -> MovesDocument:
+        """Call ``do`` for the hand-over of each group. One that fails does not stop the others."""
+        from migrate_groups.show.moves import GroupMove, MovesDocument
+
+        done: list[GroupMove] = []
+        for number, group in enumerate(groups, 1):
+            talk("", f"group {group}, {number} of {len(groups)}")
+            written.so_far.set("")
+            folder = self.run.of_group(group).folder
+            try:
+                verdict, offsets = do(self._of(group))
+                move = GroupMove(
+                    group=group, verdict=verdict, exit_code=0, offsets=offsets, reason=None, run_dir=folder
+                )
+            except MigrateGroupsError as error:
+                reason = brief(str(error))
+                talk(f"error: {reason}", *filter(None, [written.meaning(error)]))
+                move = GroupMove.failed(group, error.exit_code, reason, folder)
+            except KeyboardInterrupt:
+                _tell_interrupted(group, done)
+                raise
+            done.append(move)
+        written.so_far.set("")
+        return MovesDocument(dry_run=dry_run, groups=tuple(done))
+
+    def _of(self, group: str) -> HandOver:
+        from migrate_groups.files.runs.run_dir import file_name
+
+        file = self.file.of_group(group)
+        if group in self.names:
+            file = replace(file, spec=file.spec.renamed({group: self.names[group]}))
+        name = f"{file_name(group)}.json"
+        reviewed = self.reviewed / name if self.reviewed else None
+        if reviewed is not None and not reviewed.exists():
+            raise Refused(
+                f"{reviewed} does not exist, so the move of group {group!r} was not reviewed: have new plans reviewed"
+            )
+        return self.hand_over(file, self.run.of_group(group), self.plans / name if self.plans else None, reviewed)
+
+
+def conclude(found: MovesDocument, output_format: str, *, detailed: bool) -> None:
+    """Show the verdicts of all groups.
+
+    detailed: end with exit code 10 if no group has an error, and there are offsets to write. Raises an error with the
+    most serious exit code of the groups, if there is one.
+    """
+    talk("")
+    show_as(output_format, lambda: found, found.terminal)
+    if code := found.exit_code:
+        goes_on = "" if found.dry_run else "; the same command goes on with them"
+        raise _ERRORS[code](f"{found.conclusion()}: see the reasons in the table{goes_on}")
+    if found.dry_run:
+        talk("next: the same command without --dry-run; with --approved and the folder of --plan-out, if you gave one")
+    if detailed and any(each.offsets for each in found.groups):
+        talk(f"exit {EXIT_CHANGES}: there are offsets to write")
+        raise typer.Exit(EXIT_CHANGES)
+
+
+def _tell_interrupted(group: str, done: Collection[GroupMove]) -> None:
+    """Add to the last line of an interrupted command which group it is about, and which groups are moved."""
+    moved = [each.group for each in done if not each.exit_code]
+    told = f"group {group}: {written.so_far.get() or written.NOTHING}"
+    written.so_far.set(f"{told}; done before: {some(moved)}" if moved else told)

@@ -1,0 +1,42 @@
+"""Find the groups that a spec of whole groups names, on the cluster from which they move."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Collection, Sequence
+
+from migrate_groups.errors import InvalidInput
+from migrate_groups.migration.ports import GroupReader
+from migrate_groups.text import did_you_mean, named
+
+
+def find_groups(reader: GroupReader, patterns: Sequence[str], reviewed: Collection[str] = ()) -> list[str]:
+    """Return the names of the groups, each once, in the order of the patterns.
+
+    patterns: names of groups, and globs. A name is returned also if there is no such group, so that its hand-over
+    refuses. reviewed: names that a glob may match although there is no such group now.
+
+    Raises `InvalidInput` if a glob matches no group that the client's principal may describe; and the errors of
+    `GroupReader`.
+    """
+    listed = sorted({each.group for each in reader.list_groups()})
+    found: dict[str, None] = {}
+    useless = []
+    for pattern in patterns:
+        if pattern in listed or not is_glob(pattern):
+            matches = [pattern]
+        else:
+            matches = fnmatch.filter(sorted({*listed, *reviewed}), pattern)
+        found |= dict.fromkeys(matches)
+        useless += [] if matches else [pattern]
+    if useless:
+        advice = did_you_mean(useless, listed) or "correct or remove it"
+        raise InvalidInput(
+            f"no group that {reader.principal} may describe matches {named('the glob', useless)}: {advice}"
+        )
+    return list(found)
+
+
+def is_glob(pattern: str) -> bool:
+    """Return whether a pattern may match other names than itself."""
+    return any(each in pattern for each in "*?[")

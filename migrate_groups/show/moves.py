@@ -1,0 +1,69 @@
+"""The verdicts of several groups that move to another cluster, as a table and as the document of ``--format json``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from migrate_groups.show.documents import Document, Part
+from migrate_groups.show.tables import Table, cell, number, table
+from migrate_groups.text import counted, some
+
+_OF_EXIT_CODE = {2: "invalid", 3: "refused", 4: "incomplete", 5: "no answer"}
+# The most serious first: 4 has been written in part, 1 is a bug.
+_SERIOUS = (4, 1, 5, 2, 3, 0)
+STARTED = "started"
+"""The verdict of a group that an earlier run has moved, and that has started on the target cluster since."""
+
+
+class GroupMove(Part, frozen=True, kw_only=True):
+    """A group that moves to another cluster, or would move in a dry run.
+
+    verdict: ``moved``, or ``started`` if an earlier run has moved it and it has started since; in a dry run the verdict
+    of its plan; ``invalid``, ``refused``, ``incomplete``, ``no answer`` or ``failed`` after an error. exit_code: with
+    which ``migrate`` would end for this group alone. offsets: the number of offsets that were handed over, or that a
+    dry run would write; null after an error. reason: the error; null if there is none. run_dir: the run directory of
+    the group.
+    """
+
+    group: str
+    verdict: str
+    exit_code: int
+    offsets: int | None
+    reason: str | None
+    run_dir: Path
+
+    @staticmethod
+    def failed(group: str, exit_code: int, reason: str, run_dir: Path) -> GroupMove:
+        """Return the verdict of a group whose hand-over ended with an error."""
+        verdict = _OF_EXIT_CODE.get(exit_code, "failed")
+        return GroupMove(
+            group=group, verdict=verdict, exit_code=exit_code, offsets=None, reason=reason, run_dir=run_dir
+        )
+
+
+class MovesDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/moves"):
+    """The groups of a spec of whole groups, in the order in which they were moved.
+
+    dry_run: whether nothing was to be written.
+    """
+
+    dry_run: bool
+    groups: tuple[GroupMove, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """The most serious exit code of all groups."""
+        return min((each.exit_code for each in self.groups), key=_SERIOUS.index, default=0)
+
+    def terminal(self) -> Table:
+        """Return a table with one line for each group."""
+        shown = table("group", "verdict", offsets=">", reason="<")
+        for each in self.groups:
+            shown.add_row(cell(each.group), each.verdict, number(each.offsets), cell(each.reason or ""))
+        return shown
+
+    def conclusion(self) -> str:
+        """Return how many groups are not done, and which."""
+        left = [f"{each.group} ({each.verdict})" for each in self.groups if each.exit_code]
+        undone = "would not move" if self.dry_run else "not done"
+        return f"{len(left)} of {counted(len(self.groups), 'group')} {undone}: {some(left)}"

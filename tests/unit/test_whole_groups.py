@@ -1,0 +1,290 @@
+"""A spec that names whole groups: each moves to another cluster with a hand-over of its own, one after the other."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import pytest
+
+from migrate_groups.cli.connect import Connection
+from migrate_groups.cli.target_cluster import Copies
+from migrate_groups.files.runs.run_dir import RunDir, file_name
+from migrate_groups.migration.across.mirror import Mirror
+from migrate_groups.migration.hand_over import cut_over
+from migrate_groups.migration.ports import Clients, Side
+from migrate_groups.mirrors.names import TopicNames
+from migrate_groups.model.groups import Member
+from migrate_groups.model.partitions import TopicPartition
+from tests.support.cli import CliHere
+from tests.support.documents import parsed
+from tests.support.in_memory import InMemoryCluster, InMemoryRecords
+
+OPTIONS = '[options]\nsettle = "0s"\nguard = "0s"\n'
+TO = ("--to-bootstrap-server", "b:9092")
+MOVE = ("migrate", "groups.toml", *TO, "--yes")
+DRY = ("migrate", "groups.toml", *TO, "--dry-run")
+ORDERS = TopicPartition("orders", 0)
+
+
+class Groups(CliHere):
+    """The command line between two clusters in memory: topic ``orders`` is mirrored, and groups have offsets on it."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(folder)
+        self.source, self.target = InMemoryCluster("source"), InMemoryCluster("target")
+        for cluster in (self.source, self.target):
+            cluster.create_topic("orders", 1)
+        for timestamp in range(50):
+            self.source.produce("orders", 0, 1, timestamp=timestamp)
+        copied = self.source.records(ORDERS, range(5, 50), committed_only=False)
+        self.target.append_copies("orders", 0, copied)
+        here, there = (Side(each, InMemoryRecords(each)) for each in (self.source, self.target))
+
+        @contextmanager
+        def open_writer(_):
+            yield Clients(self.target, self.target)
+
+        monkeypatch.setattr(Copies, "open_mirror", lambda *_: nullcontext(Mirror(here, there, TopicNames())))
+        monkeypatch.setattr(Connection, "open_reader", lambda _: nullcontext(self.target))
+        monkeypatch.setattr(Connection, "open_writer", open_writer)
+
+    def spec(self, *patterns: str, options: str = OPTIONS) -> None:
+        listed = ", ".join(f"'{each}'" for each in patterns)
+        (self.folder / "groups.toml").write_text(f"groups = [{listed}]\n{options}", encoding="utf-8")
+
+    def commit(self, **offsets: int) -> None:
+        for group, offset in offsets.items():
+            self.source.commit(group, ORDERS, offset)
+
+    def there(self, group: str) -> int | None:
+        found = self.target.committed(group, [ORDERS])[ORDERS]
+        return None if found is None else found.offset
+
+    def rows(self, out: str) -> dict[str, list[str]]:
+        """Return the rows of the table of verdicts by group: verdict, offsets, and the words of the reason."""
+        lines = out[out.rindex("group  ") :].splitlines()[1:]
+        return {line.split()[0]: line.split()[1:] for line in lines}
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch) -> Groups:
+    return Groups(tmp_path, monkeypatch)
+
+
+def test_each_group_moves_under_its_name(cli):
+    """Names come in the order of the spec, globs sorted; each group has a run directory, a plan and a receipt."""
+    cli.commit(stock=20, **{"search-us": 30, "search-eu": 40, "other": 45})
+    cli.spec("stock", "search-*", "search-eu")
+    done = cli(*MOVE)
+    assert cli.rows(done.stdout) == {"stock": ["moved", "1"], "search-eu": ["moved", "1"], "search-us": ["moved", "1"]}
+    assert [line for line in done.stderr.splitlines() if line.startswith("group ")] == [
+        "group stock, 1 of 3",
+        "group search-eu, 2 of 3",
+        "group search-us, 3 of 3",
+    ]
+    assert [cli.there(group) for group in ("stock", "search-us", "search-eu", "other")] == [15, 25, 35, None]
+    runs = [RunDir(cli.folder / "groups.toml.run").of_group(group) for group in ("stock", "search-us")]
+    assert all(run.receipt.exists() and run.plan.exists() and run.spec.exists() for run in runs)
+
+
+def test_a_group_that_is_refused_does_not_stop_the_others(cli):
+    """The exit code is that of the refusal; the same command goes on, and finds which groups have started."""
+    cli.commit(billing=3, stock=20, search=30)
+    cli.spec("billing", "none", "stock", "search")
+    status, out, err = cli.outcome(*MOVE)
+    assert status == 3
+    rows = cli.rows(out)
+    assert [rows[group][0] for group in ("billing", "none", "stock", "search")] == [
+        *("refused", "refused"),
+        *("moved", "moved"),
+    ]
+    assert "error: group 'none' does not exist on this cluster" in err
+    last = "error: 2 of 4 groups not done: billing (refused), none (refused): see the reasons in the table"
+    assert err.splitlines()[-1].startswith(last)
+    assert cli.there("billing") is None
+    cli.commit(billing=25)
+    cli.target.commit("stock", ORDERS, 16)
+    cli.spec("billing", "stock", "search")
+    rows = cli.rows(cli(*MOVE).stdout)
+    assert rows == {"billing": ["moved", "1"], "stock": ["started", "0"], "search": ["moved", "1"]}
+    assert [cli.there(group) for group in ("billing", "stock", "search")] == [20, 16, 25]
+
+
+def test_the_most_serious_exit_code_wins(cli):
+    """A group whose source goes on is exit 4, also if another group is refused and a third one is moved after it."""
+    cli.commit(billing=20, stock=3, search=30)
+    cli.spec("billing", "stock", "search")
+    cli(*MOVE, code=3)
+    cli.target.commit("billing", ORDERS, 16)
+    cli.commit(billing=21)
+    status, out, err = cli.outcome(*MOVE)
+    assert status == 4
+    rows = cli.rows(out)
+    assert [rows[group][0] for group in ("billing", "stock", "search")] == ["incomplete", "refused", "moved"]
+    assert "not done: billing (incomplete), stock (refused)" in err.splitlines()[-1]
+
+
+def test_a_dry_run_shows_every_plan_and_writes_nothing(cli):
+    """The table has the verdict of each plan; with ``--detailed-exitcode`` it is exit 10 if no group is refused."""
+    cli.commit(billing=20, stock=30)
+    cli.spec("billing", "stock")
+    done = cli(*DRY, "--detailed-exitcode", code=10)
+    assert cli.rows(done.stdout) == {"billing": ["pass", "1"], "stock": ["pass", "1"]}
+    assert "orders-0 at 20" in done.stdout
+    assert "orders-0 at 30" in done.stdout
+    assert (cli.there("billing"), (cli.folder / "groups.toml.run").exists()) == (None, False)
+    cli.commit(stock=3)
+    assert "1 of 2 groups would not move: stock (refused)" in cli(*DRY, code=3).stderr
+
+
+def test_only_what_was_reviewed_is_moved(cli):
+    """A group without a plan, one that is gone, and one with other topics are refused; the others move."""
+    cli.commit(**{"a-1": 20, "a-2": 30, "a-3": 40})
+    cli.spec("a-*")
+    cli(*DRY, "--plan-out", "plans")
+    assert sorted(path.name for path in (cli.folder / "plans").iterdir()) == ["a-1.json", "a-2.json", "a-3.json"]
+    assert "exists already" in cli(*DRY, "--plan-out", "plans", code=2).stderr
+    cli.commit(**{"a-1": 22, "a-4": 10})
+    cli.source.create_topic("more", 1)
+    cli.target.create_topic("more", 1)
+    cli.source.commit("a-2", TopicPartition("more", 0), 0)
+    cli.source.delete_group("a-3")
+    status, out, err = cli.outcome(*MOVE, "--approved", "plans")
+    assert status == 3
+    rows = cli.rows(out)
+    assert [rows[f"a-{number}"][0] for number in range(1, 5)] == ["moved", "refused", "refused", "refused"]
+    assert "a-4.json does not exist, so the move of group 'a-4' was not reviewed" in err
+    assert "group 'a-3' does not exist" in err
+    assert "the plan differs from plans/a-2.json" in err
+    assert [cli.there(f"a-{number}") for number in range(1, 5)] == [17, None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "options", "reason"),
+    [
+        (("bill*", "search-*"), (), "matches the glob search-*: correct or remove it"),
+        (("billin?x",), (), "did you mean billing?"),
+        (("billing",), ("--format", "markdown"), "--format markdown shows one plan"),
+        (("billing",), ("--approved", "plan.json"), "name the folder of --plan-out"),
+        (("billing",), ("--rename", "stock=other"), "group stock not among the groups of the spec: billing"),
+        ((), (), "groups has no name, or an empty one"),
+        (("billing", ""), (), "groups has no name, or an empty one"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_any_group(cli, patterns, options, reason):
+    """It is one line and exit 2; no group is moved."""
+    cli.commit(billing=20)
+    cli.spec(*patterns)
+    assert reason in cli.fails(*MOVE, *options, code=2)
+    assert cli.there("billing") is None
+
+
+def test_whole_groups_need_another_cluster(cli):
+    """On one cluster a group can't be handed over to itself; a spec does not split and name whole groups at once."""
+    cli.commit(billing=20)
+    cli.spec("billing")
+    assert "pass --to-bootstrap-server" in cli.fails("migrate", "groups.toml", "--yes", code=2)
+    cli.target.commit("billing", ORDERS, 20)
+    cli("snapshot", "billing", "-o", "s.csv")
+    line = cli.fails("split", "s.csv", "--spec", "groups.toml", "-o", "t.csv", code=2)
+    assert "names whole groups, which go to another cluster: pass it to migrate" in line
+    cli.spec("billing", options='source = "billing"\n')
+    assert "write two files" in cli.fails(*MOVE, code=2)
+
+
+def test_the_run_directory_of_a_split_is_not_used(cli):
+    """A folder with the receipt of one split is refused; an empty one is removed again if nothing is written."""
+    cli.commit(billing=3)
+    cli.spec("billing")
+    cli(*MOVE, code=3)
+    assert not (cli.folder / "groups.toml.run").exists()
+    (cli.folder / "other.run").mkdir()
+    (cli.folder / "other.run" / "receipt.json").touch()
+    assert "is the run directory of one split" in cli.fails(*MOVE, "--run-dir", "other.run", code=2)
+
+
+def test_the_ways_back_take_the_run_directory_of_one_group(cli):
+    """The folder of all groups is refused, with the name of one of theirs; that one is rolled back."""
+    cli.commit(billing=20, stock=30)
+    cli.spec("billing", "stock")
+    cli(*MOVE)
+    for command in (("rollback", "--yes"), ("reconcile",)):
+        line = cli.fails(*command, "groups.toml.run", code=2)
+        assert line.endswith("has the runs of 2 groups: name one, such as groups.toml.run/billing")
+    cli("rollback", "groups.toml.run/billing", "--yes")
+    assert (cli.there("billing"), cli.there("stock")) == (None, 25)
+
+
+def test_a_rehearsal_under_other_names(cli):
+    """``--rename`` names a group on the target cluster; the group on the source cluster is the same."""
+    cli.commit(billing=20, stock=30)
+    cli.spec("billing", "stock")
+    cli(*MOVE, "--rename", "billing=rehearsal")
+    assert [cli.there(group) for group in ("billing", "rehearsal", "stock")] == [None, 15, 25]
+
+
+def test_a_group_without_offsets_is_refused(cli):
+    """A group that has neither offsets nor members has nothing to hand over, and is named."""
+    cli.commit(billing=20)
+    member = Member(member_id="m", client_id="app", host="/h", subscription=frozenset())
+    cli.source.join("empty", member)
+    cli.source.leave("empty", "m")
+    cli.spec("*")
+    status, out, err = cli.outcome(*MOVE)
+    assert status == 3
+    assert cli.rows(out)["billing"] == ["moved", "1"]
+    assert "error: group 'empty' has no committed offset, assignment or subscription" in err
+
+
+NAMES = ("a/b", "..", ".", "a b", "é", "a\nb", "receipt.json", "a%2Fb", "x" * 300, "x" * 301, "A*?[", "-rf", "~")
+
+
+def test_odd_names_are_folders_below_the_run(cli):
+    """Each group has a folder of its own, directly below that of the run, whatever its name."""
+    run = RunDir(Path("run"))
+    folders = [run.of_group(name).folder for name in NAMES]
+    assert len({str(each).lower() for each in folders}) == len(NAMES)
+    assert all(each.parent == run.folder and len(each.name) < 240 for each in folders)
+    assert file_name("billing_2.eu-1") == "billing_2.eu-1"
+    for name in NAMES:
+        cli.source.commit(name, ORDERS, 20)
+    cli.spec("*")
+    cli(*MOVE)
+    assert {cli.there(name) for name in NAMES} == {15}
+    assert len(list((cli.folder / "groups.toml.run").iterdir())) == len(NAMES)
+
+
+def test_one_document_for_all_groups(cli):
+    """``--format json`` prints the verdicts, also if a group is refused; plans and messages go to stderr."""
+    cli.commit(billing=20, stock=3)
+    cli.spec("billing", "stock")
+    for command in (DRY, MOVE):
+        document = parsed(cli(*command, "--format", "json", code=3).stdout)
+        first, second = document["groups"]
+        assert document["dry_run"] is (command is DRY)
+        assert (first["group"], first["exit_code"], first["offsets"], first["reason"]) == ("billing", 0, 1, None)
+        assert (second["verdict"], second["exit_code"], second["offsets"]) == ("refused", 3, None)
+        assert "orders-0" in second["reason"]
+        assert first["run_dir"] == "groups.toml.run/billing"
+
+
+def test_an_interrupt_says_what_is_done(cli, monkeypatch):
+    """Ctrl-C ends the command: the last line names the group that it was about, and those that are moved."""
+    cli.commit(billing=20, stock=30)
+    cli.spec("billing", "stock")
+    wait = cut_over.CutOver.wait_for_stop
+
+    def interrupted(self):
+        if self._source == "stock":
+            raise KeyboardInterrupt
+        wait(self)
+
+    monkeypatch.setattr(cut_over.CutOver, "wait_for_stop", interrupted)
+    status, _, err = cli.outcome(*MOVE)
+    assert status == 130
+    assert err.splitlines()[-1] == (
+        "interrupted; group stock: nothing was written to the cluster; the old applications may go on, or start again; "
+        "done before: billing"
+    )
+    assert (cli.there("billing"), cli.there("stock")) == (15, None)
