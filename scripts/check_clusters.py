@@ -54,13 +54,14 @@ def main() -> int:
     options = parser.parse_args()
     done = [*_moves(options)]
     skipped, again = sum(each.skipped for each in done), sum(each.again for each in done)
-    seconds = [each.seconds for each in done if each.seconds]
-    repeated, lowered = (sum(map(bool, numbers)) for numbers in ([m.runs > 1 for m in done], [m.lowered for m in done]))
+    repeated, lowered = sum(each.runs > 1 for each in done), sum(each.lowered > 0 for each in done)
     print(
         f"{len(done)} runs, {sum(each.records for each in done):,} records: {skipped} skipped, {again} twice; "
         f"{repeated} needed the same command again; in {lowered} MirrorMaker 2 lowered offsets before the application "
-        f"started; from stop to start {statistics.median(seconds):.1f} s (most {max(seconds):.1f})"
+        "started"
     )
+    if seconds := [each.seconds for each in done if each.seconds and each.runs == 1]:
+        print(f"from stop to start {statistics.median(seconds):.1f} s (most {max(seconds):.1f})")
     return int(bool(skipped or again))
 
 

@@ -31,7 +31,8 @@ class WriteResult:
 
     path: the file of the receipt. failure: why the receipt or another file of the run could not be written; empty if
     all were written. again: the command that repeats the write; the error that `check` raises
-    names it.
+    names it. delivered_again: to which partitions a mirror has delivered records again since the places were found, or
+    why that is not known; empty if to none.
     """
 
     execution: Execution
@@ -39,12 +40,13 @@ class WriteResult:
     path: Path
     failure: str = ""
     again: str = "the same command"
+    delivered_again: str = ""
 
     def check(self) -> None:
         """Raise `PartlyApplied`, with what to do next, if something went wrong after the first request.
 
         Something went wrong if a file could not be written, if a partition is not confirmed, or if a group that must no
-        longer consume still did or could not be watched.
+        longer consume still did or could not be watched, or if a mirror has delivered records again.
         """
         execution = self.execution
         if self.failure:
@@ -60,6 +62,11 @@ class WriteResult:
                 f"{execution.moved[0]}; stop its consumers. If the new groups have not started, run {self.again} "
                 f"again, or {rollback}, which {_what_rollback_does(execution)}; if they have started, these records "
                 "are processed twice, and the same command names them"
+            )
+        if self.delivered_again:
+            raise PartlyApplied(
+                f"{self.delivered_again}. If the new groups have not started, run {self.again} again: it finds the "
+                "places behind these records; if they have started, they process them twice"
             )
         if execution.moved:
             raise PartlyApplied(

@@ -84,7 +84,7 @@ def test_a_source_group_that_goes_on_after_the_write_is_named(move):
 
 
 def test_a_mirror_that_begins_again_after_the_write_is_named(move):
-    """No offset prevents that the target group reads these records twice; records that are new are none of them."""
+    """Until the target group starts, the same command finds the place behind them; new records are none of them."""
     move.commit(30, 10)
     move.copy(0, 40)
     guarded = WriteOptions(settle=0, guard=1)
@@ -92,9 +92,13 @@ def test_a_mirror_that_begins_again_after_the_write_is_named(move):
     assert done.remarks == ()
     move.groups = ["other"]
     run = RunDir(move.folder / "other")
-    (remark,) = move.migrate(guarded, events=Written(lambda: move.copy(20, 50, 0)), run=run).remarks
+    with pytest.raises(PartlyApplied, match=r"behind it \(eu.orders-0\). If the new groups have not started, run"):
+        move.migrate(guarded, events=Written(lambda: move.copy(20, 50, 0)), run=run)
+    (remark,) = receipt_json.load(run.receipt).executions[-1].remarks
     assert "1 partition with records from before the place behind it (eu.orders-0)" in remark
-    assert receipt_json.load(run.receipt).executions[-1].remarks == (remark,)
+    assert move.there("other") == {0: 30, 1: 10}
+    move.migrate(guarded, run=run)
+    assert move.there("other") == {0: move.target.log_ranges([THERE])[THERE].end - 20, 1: 10}
 
 
 def test_the_end_of_the_copy_stands_for_a_place_that_is_to_come(move):

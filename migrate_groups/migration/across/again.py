@@ -34,5 +34,5 @@ def delivered_again(mirror: Mirror, translation: Translation) -> str:
         return ""
     return (
         f"the mirror has begun again since the places were read: {counted(len(again), 'partition')} with records from "
-        f"before the place behind it ({some(again)}). The new groups process them twice; no offset prevents it"
+        f"before the place behind it ({some(again)})"
     )

@@ -135,13 +135,14 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
             execution = write_plan(clients, final.plan, file, clock, events)
             keep(clusters, wanted, final, execution, file, clock, events)
             execution = watch_afterwards(writer, execution, file, clock, events, clusters.elsewhere)
-            if execution.options.guard and (remark := clusters.delivered_again(execution)):
-                execution = execution.remarked(remark)
+            repeated = clusters.delivered_again(execution) if execution.options.guard else ""
+            if repeated:
+                execution = execution.remarked(repeated)
                 file.record(execution)
         if held is not None:
             execution = _watched_after_hold(writer, held, shown.spec.source, execution, clock, events)
             file.record(execution)
-        return result_of(execution, file)
+        return replace(result_of(execution, file), delivered_again=repeated)
 
 
 def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
