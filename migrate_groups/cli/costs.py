@@ -96,7 +96,8 @@ def _lag(
         out, moments = Path(scratch) / "history.parquet", None
         with suppress(Undetermined):
             if groups:
-                moments = lag_over_time(spark, reader, landed, groups=groups, every=every, out=out).timeline
+                found = lag_over_time(spark, reader, landed, groups=groups, every=every, out=out, since=since)
+                moments = found.timeline
         yield (moments, spark.read.parquet(spark_path(str(out)))) if moments is not None else ((), None)
 
 

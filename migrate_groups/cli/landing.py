@@ -110,12 +110,19 @@ def _warn_of_missing(reader: GroupReader, groups: Collection[str]) -> None:
 
 
 def lag_over_time(
-    spark: SparkSession, reader: GroupReader, landed: Landed, *, groups: list[str], every: timedelta, out: Path
+    spark: SparkSession,
+    reader: GroupReader,
+    landed: Landed,
+    *,
+    groups: list[str],
+    every: timedelta,
+    out: Path,
+    since: datetime | None = None,
 ) -> History:
     """Return the lag and the commits of groups over time, and write them to ``out``, as Parquet.
 
-    groups: empty: all groups. every: the time between two points of the history. Raises the errors of `run_history` and
-    of `GroupReader`.
+    groups: empty: all groups. every: the time between two points of the history. since: the time of the first one;
+    None: that of the first commit in the log. Raises the errors of `run_history` and of `GroupReader`.
     """
     from migrate_groups.files.runs import log_ends_parquet
     from migrate_groups.migration.reading.log_ends import log_ends
@@ -131,4 +138,5 @@ def lag_over_time(
                 log_ends_parquet.save(log_ends(reader, asked, [*moments], landed.log_ends, progress), path)
             return str(path)
 
-        return run_history(spark, landed.files, saved, groups=groups, every=every, now=landed.taken_at, out=out)
+        now = landed.taken_at
+        return run_history(spark, landed.files, saved, groups=groups, every=every, now=now, out=out, since=since)

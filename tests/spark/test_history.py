@@ -200,7 +200,7 @@ def test_job_requests_log_ends_once_and_writes_one_table(spark: SparkSession, tm
         log_ends_parquet.save(((*each, when, 50) for each in partitions for when in moments), tmp_path / "ends.parquet")
         return str(tmp_path / "ends.parquet")
 
-    def run(*groups: str, now: float = 3.5, out: str = "table") -> History:
+    def run(*groups: str, now: float = 3.5, out: str = "table", since: float | None = None) -> History:
         folder, ranges = landed(tmp_path / out / "log", EVENTS), [(7, 0, len(EVENTS), 0)]
         return run_history(
             spark,
@@ -210,9 +210,10 @@ def test_job_requests_log_ends_once_and_writes_one_table(spark: SparkSession, tm
             every=HOUR,
             now=at(now),
             out=tmp_path / out / "t",
+            since=None if since is None else at(since),
         )
 
-    for name in ("table", "none", "long"):
+    for name in ("table", "none", "long", "late"):
         (tmp_path / name).mkdir()
     found = run()
     assert asked == [([("t", 0), ("t", 1), ("u", 0)], [at(1), at(2), at(3), at(3.5)])]
@@ -234,3 +235,6 @@ def test_job_requests_log_ends_once_and_writes_one_table(spark: SparkSession, tm
         run("no-such-group", out="none")
     with pytest.raises(UsageError, match=r"2,001 moments.*longer --every"):
         run(now=2001, out="long")
+    late = run(now=2001, out="late", since=1999)
+    assert (late.first, late.last) == (at(2000), at(2001))
+    assert [(each.group, each.last_lag) for each in late.groups] == [("g", 99), ("h", 49)]

@@ -95,6 +95,7 @@ def run_history(
     every: timedelta,
     now: datetime,
     out: Path,
+    since: datetime | None = None,
 ) -> History:
     """Write the table of `history.history` as Parquet to a new folder, and return a summary of bounded size.
 
@@ -106,6 +107,8 @@ def run_history(
         every: the time between two moments.
         now: the last moment.
         out: the new folder.
+        since: there is no moment before this time, and what was committed before it is in force at the first moment;
+            None: the history begins with the first commit in the log.
 
     Raises:
         Undetermined: the log has no commit of these groups.
@@ -128,8 +131,8 @@ def run_history(
             "the log has no commit of these groups: they have not committed, or their commits are "
             "compacted away; check --group"
         )
-    earliest = timedelta(microseconds=min(row.earliest for row in committed))
-    asked = _moments(datetime(1970, 1, 1, tzinfo=UTC) + earliest, every, now)
+    earliest = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=min(row.earliest for row in committed))
+    asked = _moments(max(earliest, since or earliest), every, now)
     partitions = {(row.topic, row.partition) for row in committed}
     ends = spark.read.options(**CHECKED).schema(LOG_ENDS).parquet(spark_path(log_ends(partitions, asked.all())))
     who = members(decode(of_kinds(raw, MEMBERS)).where(of_groups))
