@@ -17,7 +17,7 @@ from tests.support.mirror import records, write
 from tests.support.secured import Secured, properties_text, start_secured
 from tests.support.versions import NEEDS_SCRAM
 
-pytestmark = NEEDS_SCRAM
+pytestmark = [NEEDS_SCRAM, pytest.mark.long]
 
 MIGRATE = ("migrate", "split.toml", "--settle", "0s", "--guard", "0s", "--yes", "--timeout", "20s")
 SIDES = ("source", "target")
@@ -130,7 +130,6 @@ def test_a_cluster_that_is_not_reached_is_named(scene, secured, bootstrap_server
     assert re.fullmatch(said, err), err
 
 
-@pytest.mark.long
 def test_a_move_with_the_least_permissions_on_both_clusters(scene, secured, java, kafka_jars, tmp_path_factory):
     """Both clusters deny everything that no ACL allows, and both are reached over TLS."""
     spec = (scene.here.folder / "split.toml").read_text()

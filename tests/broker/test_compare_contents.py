@@ -115,6 +115,7 @@ def test_records_of_every_kind_have_their_place(copied):
         assert copied.read_again(found) == 0
 
 
+@pytest.mark.long
 def test_logs_that_are_compacted_differently(copied):
     """A place that is told skips nothing, and reads as much again as is said; a full source tells each place."""
     servers = copied.source.bootstrap_servers, copied.target.bootstrap_servers

@@ -14,9 +14,12 @@ from tests.support.documents import parsed
 
 
 @pytest.fixture(scope="module")
-def stories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Path, Process]]]:
-    """The stories "migration" and "clusters", which run at the same time, because both wait most of it."""
-    folders = {story: tmp_path_factory.mktemp(story) for story in ("migration", "clusters")}
+def stories(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, tuple[Path, Process]]]:
+    """The story "migration", and with ``--long`` "clusters" at the same time, because both wait most of it."""
+    names = ("migration", "clusters") if request.config.getoption("--long") else ("migration",)
+    folders = {story: tmp_path_factory.mktemp(story) for story in names}
     started = {story: (folder, Cli(folder).start("demo", "--story", story)) for story, folder in folders.items()}
     yield started
     for _, process in started.values():
@@ -48,6 +51,7 @@ def test_demo_counts_every_record(stories):
     assert {entry["outcome"] for entry in receipt["entries"]} == {"confirmed"}
 
 
+@pytest.mark.long
 def test_the_story_of_two_clusters(stories):
     """At the places of ``migrate`` every record is processed once; at MirrorMaker 2's offsets some are read again.
 
