@@ -175,7 +175,7 @@ def test_more_records_than_wanted_are_not_read(two):
 
 
 def test_mistakes_are_told_in_one_line(two):
-    """A group that does not exist, the same cluster twice, and an option without its file."""
+    """A group that does not exist, a cluster that can't be reached, the same one twice, an option without its file."""
     two.create()
     line = two.cli.fails("compare", two.group, code=3)
     assert line.startswith(f"error: group {two.group!r} does not exist on this cluster: ")
@@ -184,6 +184,9 @@ def test_mistakes_are_told_in_one_line(two):
     servers = two.source.bootstrap_servers
     line = two.cli.fails("compare", two.group, "--to-bootstrap-server", servers, code=2)
     assert line == "error: both clusters are the same: check --to-bootstrap-server and --to-command-config"
+    line = two.cli.fails("compare", two.group, "--to-bootstrap-server", "127.0.0.1:1", code=5)
+    assert line.startswith("error: no bootstrap server of the target cluster can be reached")
+    assert line.endswith("; check --to-bootstrap-server")
     line = two.cli.fails("compare", two.group, "--accept-reread", "3", code=2)
     assert line == "error: --accept-reread says what -o writes: pass -o, too"
 
