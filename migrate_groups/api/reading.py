@@ -144,8 +144,8 @@ class ReadingCluster:
         Raises `Refused` after ``timeout`` seconds, or if a topic is deleted; `GroupNotFound`; `InvalidInput` if the
         snapshot has no such row, if one of these rows has no log end offset, or if none of them has a committed offset.
         """
-        noted = (self.snapshot(group) if until is None else until).table
-        spans = watch.goals(noted, group).spans
+        goal = self.snapshot(group) if until is None else until
+        spans = watch.goals(goal.table, group).spans
         return watch.watch(self._reading_client(), group, spans, self._clock, progress, timeout=timeout)
 
     def compare(self, *groups: str, to: ReadingCluster | Copies) -> compare.Comparison:

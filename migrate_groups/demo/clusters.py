@@ -116,9 +116,7 @@ class Clusters(Scene):
             looks.append(seen)
             return len(looks) == _UNCHANGED_LOOKS and len({*looks}) == 1
 
-        self._await_translated(
-            "sum of the offsets that MirrorMaker 2 writes on B", lambda offsets: sum(offsets), unchanged
-        )
+        self._await_translated("sum of the offsets that MirrorMaker 2 writes on B", sum, unchanged)
         self._run("compare", _GROUP, *self._across, codes=(0, 6))
 
     def _migrate(self) -> None:

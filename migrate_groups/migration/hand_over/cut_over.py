@@ -96,14 +96,16 @@ class CutOver:
     def _planned(self, wanted: AllWanted) -> Planned:
         """Return the plan; wait first until the mirror has delivered all records up to the committed offsets."""
         plan = partial(self._clusters.plan, wanted, self._shown.planned)
-        began = self._clock.monotonic()
+        deadline = self._clock.monotonic() + self._wait
         planned = plan()
-        if self._wait and (late := _late(planned.plan)):
+        late = _late(planned.plan)
+        if late and self._wait:
             most = span_in_words(timedelta(seconds=self._wait))
             self._events.said(f"waiting up to {most} for the mirror: {_behind(late)}")
-        while _late(planned.plan) and (left := began + self._wait - self._clock.monotonic()) > 0:
+        while late and (left := deadline - self._clock.monotonic()) > 0:
             self._clock.sleep(min(_MIRROR_POLL_SECONDS, left))
             planned = plan()
+            late = _late(planned.plan)
         return planned
 
     @contextmanager

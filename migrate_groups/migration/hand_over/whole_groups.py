@@ -23,7 +23,7 @@ def find_groups(reader: GroupReader, patterns: Sequence[str], reviewed: Collecti
     found: dict[str, None] = {}
     useless = []
     for pattern in patterns:
-        if pattern in listed or not is_glob(pattern):
+        if pattern in listed or not _is_glob(pattern):
             matches = [pattern]
         else:
             matches = fnmatch.filter(sorted({*listed, *reviewed}), pattern)
@@ -37,6 +37,5 @@ def find_groups(reader: GroupReader, patterns: Sequence[str], reviewed: Collecti
     return list(found)
 
 
-def is_glob(pattern: str) -> bool:
-    """Return whether a pattern may match other names than itself."""
+def _is_glob(pattern: str) -> bool:
     return any(each in pattern for each in "*?[")
