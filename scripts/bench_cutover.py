@@ -8,7 +8,7 @@
 - ``kafka``: ``kafka-consumer-groups``, as its own script starts it, four times: state, export, execute, describe
 - ``warm``: a ``migrate`` that waits, from the time the last member begins to leave to the confirmed read-back
 - ``csv``, ``parquet``: ``snapshot`` to a file; ``export``: ``kafka-consumer-groups --export``
-- ``kcl``, if it is on the PATH: describe, seek, describe
+- ``kcl``, if ``--kcl`` names the program: describe, seek, describe
 
 With ``--targets N`` the group has at least N topics, and ``cold-split`` and ``warm-split`` measure ``cold`` and
 ``warm`` with N target groups.
@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -74,10 +73,14 @@ class Measured(NamedTuple):
 
 
 class Bench:
-    """A Kafka with group ``bench-old``, a folder for files, and the names of the target groups."""
+    """A Kafka with group ``bench-old``, a folder for files, and the names of the target groups.
 
-    def __init__(self, sandbox: Sandbox, partitions: int, targets: int, folder: Path) -> None:
+    kcl: the path of the program kcl; None: it does not take part.
+    """
+
+    def __init__(self, sandbox: Sandbox, partitions: int, targets: int, folder: Path, kcl: Path | None = None) -> None:
         self.sandbox, self.partitions, self.targets, self.folder = sandbox, partitions, targets, folder
+        self.kcl = kcl
         self._admin = KafkaAdminClient(bootstrap_servers=sandbox.bootstrap_servers, request_timeout_ms=120_000)
         self._runs = 0
         self._a_topic = min(_A_TOPIC, max(1, partitions // targets))
@@ -302,7 +305,8 @@ def kcl(bench: Bench) -> Measured:
     """Measure describe, seek and describe by kcl. The group is made first: kcl seeks in existing groups only."""
     with bench.new_groups() as [group]:
         bench.make(group)
-        base = ["kcl", "--no-config-file", "--bootstrap-servers", bench.sandbox.bootstrap_servers, "group"]
+        server = ("--bootstrap-servers", bench.sandbox.bootstrap_servers)
+        base = [str(bench.kcl), "--no-config-file", *server, "group"]
         seek = ["seek", group, "--to-group", _OLD, "--allow-new-topics", "--yes"]
         steps = (["describe", _OLD], seek, ["describe", group])
         each = [run([*base, *step]) for step in steps]
@@ -325,35 +329,40 @@ RATIOS = (
     ("cold-split", "cold"),
     ("warm-split", "warm"),
     ("warm", "kcl"),
+    ("cold", "kcl"),
     ("warm", "kafka"),
     ("cold", "kafka"),
     ("cold", "bare"),
+    ("warm", "bare"),
     ("csv", "export"),
     ("parquet", "export"),
 )
 
 
 @contextmanager
-def bench(partitions: int, targets: int) -> Iterator[Bench]:
+def bench(partitions: int, targets: int, kcl: Path | None = None) -> Iterator[Bench]:
     """Start a Kafka with the source group, and yield the bench on it."""
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
     several: dict[str, Any] = {"brokers": 3, "settings": _BUSY} if partitions > _MOST_OF_ONE_BROKER else {}
     with tempfile.TemporaryDirectory() as folder, start_sandbox(jars, java=java, **several) as sandbox:
-        made = Bench(sandbox, partitions, targets, Path(folder))
+        made = Bench(sandbox, partitions, targets, Path(folder), kcl)
         try:
             yield made
         finally:
             made.close()
 
 
-def measure(partitions: int, targets: int, names: list[str], runs: int) -> dict[str, list[Measured]]:
+def measure(
+    partitions: int, targets: int, names: list[str], runs: int, kcl: Path | None = None
+) -> dict[str, list[Measured]]:
     """Measure each contender ``runs`` times, and return its results by its name.
 
-    The contenders take turns. The first turn warms up, and does not count.
+    The contenders take turns. The first turn warms up, and does not count. kcl: the path of the program kcl, if it is
+    one of the contenders.
     """
     found: dict[str, list[Measured]] = {name: [] for name in names}
-    with bench(partitions, targets) as made:
+    with bench(partitions, targets, kcl) as made:
         for turn in range(runs + 1):
             for name in names:
                 each = CONTENDERS[name](made)
@@ -379,14 +388,14 @@ def main() -> None:
     parser.add_argument("--targets", type=int, default=1, help="how many new groups the -split contenders have")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--only", nargs="+", choices=sorted(CONTENDERS), help="measure only these contenders")
+    parser.add_argument("--kcl", type=Path, metavar="PATH", help="the program kcl; without it, kcl is left out")
     parser.add_argument("--json", type=Path, help="write every run to this file")
     options = parser.parse_args()
-    names = options.only or [
-        name
-        for name in CONTENDERS
-        if (name != "kcl" or shutil.which("kcl")) and (options.targets > 1 or not name.endswith("-split"))
-    ]
-    found = measure(options.partitions, options.targets, names, options.runs)
+    names = options.only or [name for name in CONTENDERS if options.targets > 1 or not name.endswith("-split")]
+    if "kcl" in names and options.kcl is None:
+        names = [name for name in names if name != "kcl"]
+        print("kcl is left out: name the program with --kcl", file=sys.stderr)
+    found = measure(options.partitions, options.targets, names, options.runs, options.kcl)
     middle = medians(found)
     print(
         f"{options.partitions:,} partitions, {options.targets} targets, {options.runs} runs each, "
