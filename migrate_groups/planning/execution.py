@@ -98,6 +98,11 @@ class Source(PartitionValue, frozen=True, kw_only=True):
         return self.group, *self.partition
 
 
+def _source(change: Change, group: str) -> Source:
+    """Return the partition of a change as one that ``group`` has handed over."""
+    return Source(group=group, partition=change.topic_partition, stopped_at=change.handed_over_at)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Execution:
     """One write to the cluster, with one entry for each change of its plan, in the plan's order.
@@ -188,15 +193,10 @@ class Execution:
         # Only a partition that was added during the run has no source group of its own.
         origins = self.origins() if any(change.source_group is None for change in changes) else {}
 
-        def source_groups(change: Change) -> Iterable[str]:
-            own = change.source_group
-            return sorted(origins[change.group, change.topic]) if own is None else (own,)
-
         return {
-            change.order: tuple(
-                Source(group=group, partition=change.topic_partition, stopped_at=change.handed_over_at)
-                for group in source_groups(change)
-            )
+            change.order: (_source(change, change.source_group),)
+            if change.source_group is not None
+            else tuple(_source(change, group) for group in sorted(origins[change.group, change.topic]))
             for change in changes
         }
 
