@@ -36,7 +36,10 @@ _COLOURS = {
 
 
 class _Topic(NamedTuple):
-    """The bars of a topic of a group. again, skipped: None if they are not known for any partition."""
+    """The bars of a group's topic: how many records the group would read again, and how many it would skip.
+
+    again, skipped: None if the number is not known for any partition.
+    """
 
     group: str
     topic: str

@@ -19,10 +19,10 @@ class GroupMove(Part, frozen=True, kw_only=True):
     """A group that moves to another cluster, or would move in a dry run.
 
     verdict: ``moved``, or ``started`` if an earlier run has moved it and it has started since; in a dry run the verdict
-    of its plan; ``invalid``, ``refused``, ``incomplete``, ``no answer`` or ``failed`` after an error. exit_code: with
-    which ``migrate`` would end for this group alone. offsets: the number of offsets that were handed over, or that a
-    dry run would write; null after an error. reason: the error; null if there is none. run_dir: the run directory of
-    the group.
+    of its plan; ``invalid``, ``refused``, ``incomplete``, ``no answer`` or ``failed`` after an error. exit_code: the
+    exit code of ``migrate`` for this group alone. offsets: the number of offsets that were handed over, or that a dry
+    run would write; null after an error. reason: the error; null if there is none. run_dir: the run directory of the
+    group.
     """
 
     group: str
