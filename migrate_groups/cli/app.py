@@ -73,9 +73,9 @@ def _run() -> int:
 def _after_output(code: int) -> int:
     """Return the exit code of the process, and print a message on stderr if stdout was not written completely.
 
-    code: the exit code of the command. It becomes 1 if a successful command could not write all of its output. If the
-    command has written to the cluster, it stays, because the outcome of the write is more important. There is no
-    message for a closed pipe, because its reader has closed it on purpose.
+    code: the exit code of the command. If a successful command could not write all of its output, the result is 1, but
+    not if it has written to the cluster, because the outcome of the write is more important. There is no message for a
+    closed pipe, because its reader has closed it on purpose.
     """
     lost = streams.stdout_lost()
     if lost is None:
