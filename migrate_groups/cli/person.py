@@ -97,7 +97,7 @@ class Person:
         """
         if not (self.yes or self._confirms(plan)):
             return False
-        # After an earlier run that wrote, a target group may have been started: the old applications must stay stopped.
+        # If an earlier run has written, a target group may have started, so the old applications must stay stopped.
         first = self._stop is not None and not self._stop.resumed
         written.so_far.set(written.NOTHING + ("; the old applications may go on, or start again" if first else ""))
         return True

@@ -252,7 +252,8 @@ def _seen_by_second(seen: Seen | None, execution: Execution) -> Execution:
                 difference = (
                     f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka reads {_offset(seen_there)}"
                 )
-                # ``sent``, because the first client found the offset in place; the group may have committed since.
+                # ``sent`` is True, because the first client found the offset in place. The group may have committed
+                # since.
                 entries.append(entry.refused(difference, sent=True))
     for reason, of_groups in unseen.items():
         groups = {repr(entry.change.group) for entry in of_groups}

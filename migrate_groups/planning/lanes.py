@@ -87,7 +87,8 @@ def _fold_deletion(lanes: dict[Order, Lane], execution: Execution) -> None:
 
 
 def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
-    # The changes of a rollback name partitions of the target group; those of delete-offsets, of the source group.
+    # A change of a rollback names a partition of the target group. A change of delete-offsets names a partition of the
+    # source group.
     orders: dict[Order, list[Order]] = defaultdict(list)
     for order, lane in lanes.items():
         of_source = [source.order for source in lane.handed_over_by]

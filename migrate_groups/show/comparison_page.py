@@ -23,7 +23,7 @@ MEANINGS = {
     Status.EXACT: "there is one place, and everything that was read fits it",
 }
 """The meaning of each status, the worst first."""
-# The classes of report.css, whose colours the statuses of a reconciliation have.
+# The class in report.css that gives each status its colour. The classes are named after statuses of a reconciliation.
 _COLOURS = {
     Status.DIFFERENT: "missing",
     Status.GONE: "below-log-start",

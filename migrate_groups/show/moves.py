@@ -9,7 +9,7 @@ from migrate_groups.show.tables import Table, cell, number, table
 from migrate_groups.text import counted, some
 
 _OF_EXIT_CODE = {2: "invalid", 3: "refused", 4: "incomplete", 5: "no answer"}
-# The most serious first: 4 has been written in part, 1 is a bug.
+# The exit codes, the most serious first: with 4, some offsets may be written; 1 is a bug.
 _SERIOUS = (4, 1, 5, 2, 3, 0)
 STARTED = "started"
 """The verdict of a group that an earlier run has moved, and that has started on the target cluster since."""

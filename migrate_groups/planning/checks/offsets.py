@@ -93,7 +93,8 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
     left_out = _left_out(decisions, survey)
     if not (missing or left_out):
         return Check.passed(name, "every partition of the moved topics has an offset")
-    partitions = {each.topic_partition for each in missing}  # a set: several target groups may get the same one
+    # A set, because several target groups may get the same partition.
+    partitions = {each.topic_partition for each in missing}
     is_only_warned = options.uncommitted == "refuse" and all(each.source_group is None for each in missing)
     if not missing or options.uncommitted == "leave" or is_only_warned:
         without = partitions | left_out
