@@ -34,7 +34,7 @@ def cli(bootstrap_servers: str, tmp_path: Path) -> Cli:
 
 @pytest.fixture
 def steps(request: pytest.FixtureRequest) -> range:
-    """The steps at which a command is killed: every third, or with ``--long`` each one. There are more than commands have."""
+    """The steps at which a command is killed: every third, or each one with ``--long``. No command has as many."""
     return range(1, 41, 1 if request.config.getoption("--long") else 3)
 
 
