@@ -41,8 +41,8 @@ from migrate_groups.kafka.private import Client
 from migrate_groups.kafka.wire import PartitionError
 from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE, GroupDescription
 
-# Session timeouts in seconds, to be tried in turn if the brokers refuse the first one. Kafka allows 6 s to 30 min by
-# default; a cluster may allow only longer or only shorter ones.
+# Session timeouts in seconds that are tried in turn if the brokers refuse the requested one. By default Kafka allows
+# 6 s to 30 min; a cluster may allow only longer or only shorter timeouts.
 _OTHER_SESSION_TIMEOUTS = (30.0, 60.0, 300.0, 6.0)
 _HEARTBEATS_PER_SESSION = 5
 _TRIES_PER_SESSION = 3
@@ -51,12 +51,12 @@ _TRIES_PER_SESSION = 3
 class Hold:
     """A group that this process has joined as its only member, so that no consumer can join it.
 
-    The group is Stable, and its protocol type is `HOLD_PROTOCOL_TYPE`. group: its name. member_id: the id of the member
-    that holds the group. lost: why the group may no longer be held; None while it is held.
+    The group is Stable, and its protocol type is `HOLD_PROTOCOL_TYPE`. group: the group's name. member_id: this
+    process's member id. lost: the reason why the group may no longer be held; None while it is held.
 
     ``lost`` is set when the coordinator refuses a heartbeat, or has not answered for about the session timeout. If the
     coordinator answers again and accepts a heartbeat, ``lost`` is reset to None, because no other member has joined.
-    After the ``with`` block of `hold`, ``lost`` no longer changes. It is then None if the group was held for the whole
+    ``lost`` no longer changes after the ``with`` block of `hold`. If it is None then, the group was held for the whole
     block.
     """
 
@@ -92,7 +92,7 @@ class Hold:
         )
         try:
             error = tries(self._session.run, self._member.heartbeat, doing="sending a heartbeat")
-        except Exception as silence:  # noqa: BLE001  else the thread would end with `lost` unset
+        except Exception as silence:  # noqa: BLE001  otherwise the thread would end with `lost` unset
             self.lost = f"it is not known whether group {self.group!r} is still held: {silence}"
             return False
         if error is kafka_errors.NoError:
@@ -108,10 +108,9 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
 
     When the block ends, also by an error, this member leaves, so that the group is Empty again.
 
-    The group must exist, because joining creates a missing group. Entering and leaving the block each take the broker's
-    group.initial.rebalance.delay.ms (3 s by default). Other members are kept out from the beginning of that delay.
-    A thread sends the heartbeats. If the coordinator changes, the new coordinator is looked up, and the membership
-    continues.
+    The group must exist, because joining would create it. Entering and leaving the block each take the broker's
+    group.initial.rebalance.delay.ms (3 s by default). Other members are kept out from the beginning of that delay on. A
+    thread sends heartbeats. If the coordinator changes, the membership continues at the new coordinator.
 
     session_timeout: seconds until the brokers remove this member if this process is killed. If the brokers do not allow
     the value (group.min.session.timeout.ms, group.max.session.timeout.ms), 30, 60, 300 and 6 seconds are tried.
@@ -119,7 +118,7 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
     Raises `Refused` if the group has members, if another run holds it, or if the brokers allow none of these session
     timeouts; `NotAuthorized` without Read on the group; `ClusterUnavailable`.
     """
-    # The time-out is short, so that if the coordinator hangs, a heartbeat reaches a new one before the session timeout.
+    # The time-out is short. So if the coordinator hangs, a heartbeat reaches its successor before the session timeout.
     impatient = replace(config, timeout=min(config.timeout, session_timeout / _TRIES_PER_SESSION))
     with closing(KafkaConnection(impatient)) as session:
         holder = _Member(group, HOLD_PROTOCOL_TYPE)
@@ -133,7 +132,7 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
                 held._end()
         finally:
             if holder.member_id:
-                # If this fails, the session timeout frees the group, and the next member sets its protocol type.
+                # After an error the session timeout removes the member, and the next member sets the protocol type.
                 with suppress(MigrateGroupsError):
                     holder.leave(session)
                     _restore_protocol_type(session, group, holder.session_timeout)
@@ -235,7 +234,7 @@ class _Member:
 
     async def _join(self, client: Client) -> Any:
         milliseconds = int(self.session_timeout * 1000)
-        # No subscription, because a KIP-848 group with members then refuses this member.
+        # Without a subscription, because a KIP-848 group with members then refuses this member.
         protocol = JoinGroupRequest.JoinGroupRequestProtocol(name=self._protocol, metadata=b"")
         request = JoinGroupRequest(
             group_id=self.group,
@@ -267,7 +266,7 @@ class _Member:
 def _final(error_code: int) -> PartitionError:
     """Return kafka-python's error class for an error code of a response; ``NoError`` for 0.
 
-    Raises the error instead if it is retriable, or about a permission, because `KafkaConnection.run` handles these two.
+    A retriable error, and an error about a permission, is raised, because `KafkaConnection.run` handles these two.
     """
     error: PartitionError = kafka_errors.for_code(error_code)
     if issubclass(error, kafka_errors.RetriableError | kafka_errors.AuthorizationError):

@@ -1,8 +1,8 @@
-"""Read PKCS #12 stores with ``cryptography``, which returns the first private key and all certificates (RFC 7292).
+"""Read PKCS #12 stores (RFC 7292) with ``cryptography``, which returns the first private key and all certificates.
 
-Two facts are read here from the unencrypted parts of the store. ``cryptography`` does not return the number of private
-keys. And it runs as many iterations of key derivation as the store names, which can take minutes if the store is
-damaged.
+This module itself reads two numbers from the unencrypted parts of a store: the number of private keys, which
+``cryptography`` does not return, and the number of iterations of key derivation. In a damaged store the latter can be
+so high that ``cryptography`` would compute for minutes.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _is_key(bag: bytes) -> bool:
 
 
 def _octets(part: bytes) -> bytes:
-    """Return the elements of the sequence in an unencrypted PKCS #12 content (type ``data``). Raises `Damaged`."""
+    """Return the DER content of the sequence in an unencrypted part (type ``data``) of a store. Raises `Damaged`."""
     kind, value = fields(part, _OID, _EXPLICIT)
     if kind != _DATA:
         raise Damaged
