@@ -54,8 +54,8 @@ class Partition(NamedTuple):
 class LateCommit(NamedTuple):
     """A commit of a source group after the hand-over.
 
-    beyond: the committed offset minus the source group's offset at the hand-over. This is the number of records that
-    both groups process. If it is negative, the source group committed a lower offset.
+    beyond: the committed offset minus the source group's offset at the hand-over, which is the number of records that
+    both groups process. It is negative if the source group has committed a lower offset.
     """
 
     group: str
