@@ -45,7 +45,7 @@ def test_a_stopped_group_hands_over_all_its_committed_offsets(cli):
 
 
 def test_a_dry_run_writes_nothing_and_its_saved_plan_can_be_applied(cli):
-    """The dry run leaves the cluster and the folder as they are; the plan that it saves is one for apply."""
+    """The dry run leaves the cluster and the folder as they are; ``apply`` takes the plan that it saves."""
     before = set(cli.folder.iterdir())
     assert "create" in cli(*DRY).stdout
     assert (cli.offset("new"), set(cli.folder.iterdir())) == (None, before)
@@ -87,7 +87,7 @@ def test_a_dry_run_for_a_live_group_is_pending(cli):
 
 
 def test_a_commit_during_the_settle_time_is_refused(cli, monkeypatch):
-    """The settle time passes between the snapshot and the write; a commit in it, without a member, is exit 3."""
+    """A commit without membership between the snapshot and the write, in the settle time, is exit 3."""
     clock = FakeClock(lambda: cli.cluster.commit("old", PARTITION, 6))
     monkeypatch.setattr(apply, "SystemClock", lambda: clock)
     error = cli(*APPLY[:5], "--settle", "7s", "--yes", code=3).stderr
@@ -165,7 +165,7 @@ def test_a_group_without_committed_offsets_is_refused(cli):
 
 @pytest.mark.parametrize("group", ["../up", "-x", "a b/ü\n", "x" * 300, "."])
 def test_any_group_name_makes_a_receipt_in_the_current_directory(cli, group):
-    """Whatever the group is called, the receipt is a file of this folder, and rollback takes its name as it is."""
+    """Whatever the group's name, the receipt is a file in the current folder, and rollback finds it by this name."""
     cli.cluster.commit(group, PARTITION, 3)
     before = set(cli.folder.iterdir())
     cli("apply", f"--group={group}", f"--to-group={group}2", *NOW, "--yes")

@@ -99,7 +99,7 @@ def shell(monkeypatch, capfd, tmp_path):
 
 
 def test_a_dry_run_gets_a_reader_without_write_methods(shell):
-    """A dry run needs only the reading methods; kafka-python's reader, which it gets, has no method that writes."""
+    """A dry run needs only methods that read. It gets kafka-python's reader, which has no method that writes."""
     assert {"alter_offsets", "delete_offsets"} <= WRITES
     assert not WRITES & methods(KafkaPythonReader)
     shell.monkeypatch.setattr(Connection, "open_writer", None)
@@ -164,7 +164,7 @@ def test_a_partly_written_plan_is_not_stale(shell):
     ],
 )
 def test_a_stale_plan_is_refused_and_names_each_changed_partition(shell, what, drifted):
-    """A target or source that changed, or deleted records: exit 3 with count and partitions, in dry run and write."""
+    """If source or target changed, or records were deleted: exit 3, with the partitions, in dry run and write."""
     shell(*SAVE)
     what(shell.cluster)
     before = shell.committed_offsets("new")
@@ -174,7 +174,7 @@ def test_a_stale_plan_is_refused_and_names_each_changed_partition(shell, what, d
 
 
 def test_a_recreated_topic_makes_a_plan_stale(shell):
-    """A log that ends before the planned offset belongs to another topic: it is refused, and the log end is named."""
+    """A log that ends before the planned offset belongs to another topic: the plan is refused with the log end."""
     shell(*SAVE)
     shell.cluster.delete_topic("t")
     shell.cluster.create_topic("t", 1)
@@ -184,7 +184,7 @@ def test_a_recreated_topic_makes_a_plan_stale(shell):
 
 
 def test_an_added_partition_makes_a_plan_stale(shell):
-    """A partition added since the review would get an offset that was not reviewed: it is refused."""
+    """A partition added since the review would get an offset that nobody reviewed: the plan is refused."""
     shell(*SAVE, "--uncommitted", "earliest")
     shell.cluster.delete_topic("t")
     shell.cluster.create_topic("t", 3)

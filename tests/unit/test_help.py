@@ -47,7 +47,7 @@ def test_short_options_of_help_and_version(tmp_path):
 
 
 def completed(words: str, shell: str) -> list[str]:
-    """Return what a shell gets from the program for a line of words, the last of which is incomplete."""
+    """Return the completions that a shell gets from the program for a line whose last word is incomplete."""
     asked = {"_MIGRATE_GROUPS_COMPLETE": f"complete_{shell}"}
     if shell == "bash":
         asked |= {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}

@@ -1,4 +1,4 @@
-"""Where a replay begins, against logs in memory: each target, the edges of the log, and refusals."""
+"""The offsets at which a replay begins, in logs in memory: each kind of target, the ends of the log, and refusals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BOUNDS = LogRange(start=10, end=20)
     ],
 )
 def test_targets_without_a_timestamp_stay_within_the_log(target: RewindTo, offset, note):
-    """Every target lands within the log; an offset that was clamped has a note."""
+    """Every target lies within the log. An offset that was limited to the log has a note."""
     decision = decide(row(offset=15), BOUNDS, target)
     assert (decision.offset, decision.note) == (offset, note)
     assert decision.to_replay == 20 - offset
@@ -46,7 +46,7 @@ def test_targets_without_a_timestamp_stay_within_the_log(target: RewindTo, offse
 
 @pytest.mark.parametrize("target", [ToCurrent(), ShiftBy(-1)])
 def test_a_partition_without_a_committed_offset_gets_none(target):
-    """A partition without a committed offset gets none: auto.offset.reset decides, and the note says so."""
+    """A partition without a committed offset gets none, and the note says that auto.offset.reset decides."""
     decision = decide(row(offset=None), BOUNDS, target)
     assert (decision.offset, decision.note, decision.to_replay) == (None, Note.NO_COMMIT, 0)
 
@@ -76,7 +76,7 @@ def test_an_empty_partition_goes_to_its_log_end(past_end):
 
 
 def test_a_time_before_the_log_start_has_a_note_about_deleted_records():
-    """If the log has lost its beginning, and only then, the note says how much of the time span is deleted."""
+    """If records since the time were deleted, and only then, the note says for how much of the time span."""
     decision = at_time(OffsetAndTimestamp(offset=10, timestamp=5_401_000))
     assert (decision.offset, decision.note) == (10, Note.GONE)
     assert "up to 1 h 30 min of records deleted" in decision.detail
@@ -86,7 +86,7 @@ def test_a_time_before_the_log_start_has_a_note_about_deleted_records():
 
 
 def test_a_record_beyond_the_log_end_that_was_read_is_not_skipped():
-    """A record found by time beyond the log end, which was read first, leaves the offset at that end."""
+    """If the record found by time is beyond the log end, which was read before, the log end is used."""
     assert at_time(OffsetAndTimestamp(offset=23, timestamp=1000)).offset == 20
 
 
@@ -133,7 +133,7 @@ def test_rewinding_a_group_or_its_topics_gives_the_same_offsets():
 
 
 def test_topic_patterns_omit_internal_topics():
-    """``*`` omits Kafka's internal topics; a pattern without a match is an error."""
+    """``*`` leaves out Kafka's internal topics. A pattern without a match is an error."""
     made = cluster()
     made.create_topic("__consumer_offsets", 1)
     assert rows_of_topics(made, [TopicPattern("*")], FakeClock()).topics() == ["orders"]
