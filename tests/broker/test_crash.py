@@ -24,7 +24,7 @@ def entries(path, verb: str = "hand-over") -> list[tuple[Any, ...]]:
 
 
 def test_rerun_after_a_kill_at_any_step(cli, world):
-    """After a kill at any step, a re-run gives the offsets and receipt of an uninterrupted run, and rollback works."""
+    """After a kill at any step, a re-run gives the same offsets and receipt as an uninterrupted run; rollback works."""
     topic = world.create_topic(2)
     partitions = [TopicPartition(topic, number) for number in (0, 1)]
     source = world.name("old")

@@ -1,4 +1,4 @@
-"""Kafka's kafka-consumer-groups reads files that this tool exports, and offsets that this tool writes."""
+"""Kafka's kafka-consumer-groups reads the files that this tool exports, and the offsets that this tool writes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_kafkas_tool_describes_a_group_that_apply_wrote(cli, world, kafka_tool, 
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_a_live_group_is_described_as_kafkas_tool_does(cli, world, kafka_tool, protocol):
-    """The shared columns are the same, also for partitions without a commit; only members without partitions differ.
+    """The common columns are the same, also for partitions without a commit. Only members without partitions differ.
 
     Kafka's tool leaves these members out, and describe shows them.
     """
@@ -103,7 +103,7 @@ def test_a_live_group_is_described_as_kafkas_tool_does(cli, world, kafka_tool, p
     until(balanced)
 
     def same() -> bool:
-        """Return whether both show the same; a rebalance may go on between them."""
+        """Return whether both tools show the same. A rebalance may be going on meanwhile."""
         kafkas = described(group, kafka_tool("--describe", "--group", group).stdout)
         ours = described(group, cli("describe", group).stdout)
         idle = [line for line in ours if line[1] == "-"]

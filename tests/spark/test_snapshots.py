@@ -142,7 +142,7 @@ WRONG_IN_PARQUET += [("partition", None, "a partition")]
 
 
 def csv_with(path: Path, **changes: str) -> str:
-    """Write a good row of two lines, and the same row with ``changes``, which begins on line 4."""
+    """Write a valid row that takes two lines, and the same row with ``changes``, which begins on line 4."""
     good = FULL_ROW.asDict() | {"taken_at": "2026-11-20T23:27:08Z"}
     path.parent.mkdir(exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -161,7 +161,7 @@ def parquet_with(path: Path, column: str, value: object) -> str:
 def test_every_bad_row_is_quarantined_with_its_place_and_expectation(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
-    """Each file's one bad row is quarantined alone, with its place and expectation.
+    """The one bad row of each file is quarantined, with its place and what was expected.
 
     The files have wrong cells and row lengths in CSV, wrong cells in Parquet, bytes that are not UTF-8, a missing
     offset in a file without a header, and names with special characters.
@@ -224,7 +224,7 @@ def test_bad_cell_in_an_unused_column_stops_the_job(spark: SparkSession, csv_fil
 
 
 def test_row_of_wrong_length_stops_a_job_that_selects_few_columns(spark: SparkSession, csv_file: CsvFile) -> None:
-    """A row of another length stops a job that selects few columns; Spark's own reader would not count the cells."""
+    """A row of wrong length stops even a job that selects few columns. Spark's own reader would not count the cells."""
     path = csv_file("topic,partition,cluster_id,group_state,metadata", "t,0,c,Empty,", "t,1")
     with pytest.raises(InvalidInput, match="line 3: expected a row of 5 cells"), readable_failures():
         read_snapshots(spark, [path]).select("topic").collect()
@@ -307,7 +307,7 @@ def test_hidden_snapshot_in_a_folder_or_glob_is_refused(
 
 
 def test_a_byte_order_mark_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
-    """A byte order mark is refused, as by the other reader."""
+    """A byte order mark is refused, as by our own reader."""
     with pytest.raises(InvalidInput, match=r"snapshot\.csv: it starts with a byte order mark"):
         read_snapshots(spark, [csv_file("\ufefftopic,partition", "t,0")])
 
@@ -387,7 +387,7 @@ def test_a_parquet_column_of_another_type_is_refused(
 
 
 def test_parquet_columns_that_are_missing_or_unknown_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """Missing and unknown Parquet columns are refused; Spark would fill the one with nulls and ignore the other."""
+    """Missing and unknown Parquet columns are refused. Spark would fill or ignore them."""
     table = pa.table(arrow_row(), schema=ARROW)
     with pytest.raises(InvalidInput, match="'offset' is missing, expected bigint"):
         read_snapshots(spark, [parquet(tmp_path / "a.parquet", table.drop_columns(["offset"]))])
@@ -457,7 +457,7 @@ def test_metadata_that_our_writer_saved_is_read_unchanged(spark: SparkSession, t
 def test_apostrophe_against_spreadsheet_formulas_is_removed(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
-    """``'=1`` is read as the group ``=1``, as the command line saves it; output tables get the apostrophe again."""
+    """``'=1`` is read as the group ``=1``, as our own reader does. Output tables get the apostrophe again."""
     names = {"'=1": "=1", "''+x": "'+x", "'plain": "'plain", "-bare": "-bare", "'\uff1d1": "\uff1d1"}
     file = csv_file(HEADER, *(f"c,,{cell},,,,'-t,,{number},5,,,0,9" for number, cell in enumerate(names)))
     read = read_snapshots(spark, [file])
