@@ -79,7 +79,7 @@ def test_applications_are_the_members_that_share_topics(cluster):
 
 
 def test_applications_are_named_by_a_topic_if_client_ids_do_not_tell_them_apart():
-    """An application gets the name of a topic if its client ids have no common beginning, or one that another has."""
+    """An application is named after a topic if its client ids have no common beginning, or share it with another's."""
     alike = [member(f"m{number}", topic, client="consumer-big-1") for number, topic in enumerate(("a", "b"))]
     assert [each.name for each in applications(alike, ())] == ["a", "b"]
     mixed = [member("x", "b", client="cart"), member("y", "b", client="shop"), member("z", "c", client="b")]
@@ -136,7 +136,7 @@ def test_what_is_not_known_is_said(cluster):
 
 
 def test_the_worst_group_comes_first(cluster):
-    """Shared groups come first, then idle members, then what is not known; then more applications, then more lag."""
+    """Shared groups come first, then idle members, then groups that are not known; then more applications, more lag."""
     for each in (*SHOP, *BILLING):
         cluster.join("two", each)
     for each in (*SHOP, *BILLING, WEB):

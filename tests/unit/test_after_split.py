@@ -143,7 +143,7 @@ def test_the_advice_says_what_a_split_costs_whoever_restarts():
     ],
 )
 def test_what_the_log_says_of_other_groups(rows, advice):
-    """Streams and Connect groups are not split; what is unknown or compacted away is named."""
+    """Streams and Connect groups are not split. Groups that are not known, and commits compacted away, are named."""
     (found,) = judge_costs(rows, NOON, DELAY)
     assert advice in found.advice
 

@@ -124,7 +124,7 @@ def test_a_member_that_joins_after_the_checks_prevents_the_deletion():
 
 
 def test_a_failure_of_one_group_does_not_stop_the_others():
-    """The other groups are deleted and reported, and the error counts them and names the one that failed: exit 4."""
+    """The other groups are deleted and reported. The error counts them, and names the group that failed: exit 4."""
     made, events = cluster(Refusing, "a", "b"), Agreeing()
     deletion = delete_groups(made, ["a", "replay", "b"], FakeClock(), events)
     assert deletion.deleted == ("a", "b")

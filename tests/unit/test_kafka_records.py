@@ -95,7 +95,7 @@ def test_an_error_of_the_child_is_raised(children, text, kind, said):
 
 
 def test_a_fingerprint_tells_records_apart():
-    """Timestamp, key, value and headers count, also whether they are null or empty, and where each ends."""
+    """Fingerprints differ by timestamp, key, value and headers, by null and empty, and by where a part ends."""
     some = [
         fingerprint(1, b"k", b"v", []),
         fingerprint(2, b"k", b"v", []),

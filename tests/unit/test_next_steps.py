@@ -66,7 +66,7 @@ def test_a_dry_run_of_apply_while_the_old_group_runs(cli):
 
 
 def test_apply_says_the_proof_and_the_way_back(cli):
-    """After a hand-over `apply` names the commands that prove and undo it; after a replay, the one that watches it."""
+    """After a hand-over `apply` names the commands that prove and undo it; after a replay, the command to watch it."""
     said = cli(*APPLY).stderr
     proof = "migrate-groups snapshot new -o after.parquet; migrate-groups reconcile split.csv after.parquet"
     assert f"next: {proof}\n" in said

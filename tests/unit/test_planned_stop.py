@@ -61,7 +61,7 @@ def test_members_that_stay_are_named(cli):
 
 
 def test_a_member_with_topics_of_both_kinds_may_start_again(cli):
-    """A member that has a moved topic and one that stays must stop, and may start again without the moved topics."""
+    """A member with a moved and a staying topic must stop, and may start again without the moved topics."""
     keep_audit_log(cli)
     join(cli.cluster, "app", "t", "audit.log")
     assert notes(cli)[:2] == [
@@ -71,7 +71,7 @@ def test_a_member_with_topics_of_both_kinds_may_start_again(cli):
 
 
 def test_a_member_with_a_regular_expression_for_both_may_start_again(cli):
-    """A regular expression that matches a moved topic and one that stays counts like a subscription to both."""
+    """A regular expression that matches a moved and a staying topic counts like a subscription to both."""
     keep_audit_log(cli)
     member = Member(member_id="app", client_id="app", host="/h", subscription_regex="^(t|audit.*)")
     cli.cluster.join("old", member, group_type="consumer")

@@ -56,7 +56,7 @@ def at_time(found: OffsetAndTimestamp | None, bounds: LogRange = BOUNDS, **optio
 
 
 def test_a_rewind_by_time_goes_to_the_record_that_was_found():
-    """The offset is that of the record found by time, whatever was committed."""
+    """The offset is that of the record found by time, whatever the group had committed."""
     assert at_time(OffsetAndTimestamp(offset=13, timestamp=1000)).offset == 13
     assert at_time(OffsetAndTimestamp(offset=13, timestamp=1000)).note is None
 

@@ -108,7 +108,7 @@ def test_snapshots_are_sorted_and_a_history_keeps_every_time():
 
 
 def test_lag_is_unknown_without_a_committed_offset_or_log_end():
-    """Lag is unknown without a committed offset or log end offset, and their difference otherwise."""
+    """Lag is the log end offset minus the committed offset, and unknown if one of them is missing."""
     assert row(offset=None).lag is None
     assert row(log_end_offset=None).lag is None
     assert row(offset=5, log_end_offset=9).lag == 4

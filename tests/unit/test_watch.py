@@ -181,7 +181,7 @@ def test_a_leaderless_partition_is_waited_for_and_a_deleted_topic_is_an_error():
 
 
 def test_a_mistyped_or_deleted_group_is_not_found():
-    """A mistyped group is not found, and neither is one that is deleted while it is watched."""
+    """A mistyped group is not found, and neither is a group that is deleted while it is watched."""
     made = cluster()
     with pytest.raises(GroupNotFound, match="'repaly' does not exist"):
         watch(made, "repaly", SPANS, FakeClock(), lambda progress: None)

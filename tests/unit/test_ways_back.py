@@ -93,7 +93,7 @@ def test_hand_back_gives_the_source_group_the_targets_offsets(old, done):
 @given(old=OFFSETS.filter(bool))
 @settings(deadline=None)
 def test_delete_offsets_deletes_only_handed_over_partitions(old):
-    """The offsets of handed-over partitions are deleted from the source group; those of other topics stay."""
+    """The source group's offsets of handed-over partitions are deleted; its offsets of other topics stay."""
     made = cluster(old=old)
     made.create_topic("other", 1)
     receipt = migrate(made)

@@ -172,7 +172,7 @@ class Given:
         return self._values.get(key, "").strip()
 
     def written(self, key: str) -> str:
-        """Return a key of Kafka in the spelling that the file has."""
+        """Return the spelling in which the file has the property ``key``, a name in Kafka."""
         return self._written.get(key, key)
 
     def take_all(self, prefix: str) -> dict[str, str]:

@@ -22,7 +22,7 @@ _SEQUENCE, _INTEGER, _OCTETS, _OID, _EXPLICIT = 0x30, 0x02, 0x04, 0x06, 0xA0
 
 
 def is_pkcs12(content: bytes) -> bool:
-    """Return whether a content begins like a PKCS #12 store: with a sequence whose first element is version 3."""
+    """Return whether bytes begin like a PKCS #12 store: with a sequence whose first element is version 3."""
     return content[:1] == b"\x30" and b"\x02\x01\x03" in content[2:9]
 
 

@@ -97,7 +97,7 @@ PROBLEMS = ("late-commit", "missing", "earlier", "later")
 """The verdicts that mean that records are processed twice, or may be skipped."""
 
 IS_RECREATED = "the topic was deleted and created again: commits for the new topic are of other records"
-"""The reason for doubt about a partition for which a group has committed with another topic id."""
+"""The reason for doubt about a partition if a group has committed for it with another topic id."""
 
 
 def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:

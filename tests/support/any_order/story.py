@@ -97,7 +97,7 @@ class Run:
 
 @dataclass
 class Ended:
-    """The end of a verb. wrote: whether it has altered or deleted a committed offset."""
+    """The end of a verb, a command that writes. wrote: whether the verb has altered or deleted a committed offset."""
 
     step: Run
     code: int
