@@ -1,7 +1,7 @@
 """Measure a cut-over against Kafka's own tool and a bare script.
 
-``scripts/test`` makes .venv; then ``.venv/bin/python scripts/bench_cutover.py``. It starts a Kafka, makes a group of
-``--partitions`` partitions, and runs whole processes in turns, each measured from its start to its exit:
+Usage: ``.venv/bin/python scripts/bench_cutover.py`` (``scripts/test`` makes .venv). The script starts a Kafka, makes a
+group of ``--partitions`` partitions, and runs whole processes in turns, each measured from its start to its exit:
 
 - ``cold``: ``migrate`` of the stopped group: snapshot, split, every check, write, read-back by two clients, receipt
 - ``bare``: scripts/bench_bare.py, kafka-python without receipt and second client
@@ -13,8 +13,8 @@
 With ``--targets N`` the group has at least N topics, and ``cold-split`` and ``warm-split`` measure ``cold`` and
 ``warm`` with N target groups.
 
-``settle`` and ``guard`` are 0 s, because both are waits that the user chooses. It prints medians, the least and the
-most, and ratios; ``--json`` saves every run. Exit 1 if a run did not do its work.
+``settle`` and ``guard`` are 0 s, because both are waits that the user chooses. The script prints median, minimum,
+maximum and ratios; ``--json`` saves every run. Exit code 1: a run did not do its work.
 """
 
 from __future__ import annotations
@@ -348,9 +348,9 @@ def bench(partitions: int, targets: int) -> Iterator[Bench]:
 
 
 def measure(partitions: int, targets: int, names: list[str], runs: int) -> dict[str, list[Measured]]:
-    """Measure each contender ``runs`` times, and return its results by its name.
+    """Measure each of the commands in ``names`` ``runs`` times, and return the results by name.
 
-    The contenders take turns. The first turn warms up, and does not count.
+    The commands take turns. The first turn warms up, and does not count.
     """
     found: dict[str, list[Measured]] = {name: [] for name in names}
     with bench(partitions, targets) as made:
@@ -368,7 +368,7 @@ def measure(partitions: int, targets: int, names: list[str], runs: int) -> dict[
 
 
 def medians(found: dict[str, list[Measured]]) -> dict[str, float]:
-    """Return the median seconds of each contender."""
+    """Return the median seconds of each command."""
     return {name: statistics.median(each.seconds for each in runs) for name, runs in found.items() if runs}
 
 

@@ -130,7 +130,7 @@ def write_down(ledger: Path, batches: Iterable[list[str]]) -> None:
 
 
 def main() -> None:
-    """Consume as the arguments of the command line say, until the process must stop; log to stderr."""
+    """Consume with the client, group and topics on the command line until the process must stop. Log to stderr."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     client, bootstrap, group, client_id, ledger, *topics = sys.argv[1:]
     consume = {"confluent-kafka": consume_with_confluent, "kafka-python": consume_with_kafka_python}[client]

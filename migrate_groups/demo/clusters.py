@@ -1,4 +1,4 @@
-"""Run the demo's story ``clusters``: an application moves to another cluster, behind a real MirrorMaker 2."""
+"""Run the demo's story ``clusters``: an application moves to a cluster to which MirrorMaker 2 copies its topics."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class ClientConfig:
         return f"{self.security.principal}{f' on {self.cluster}' if self.side else ''}"
 
     def option(self, name: str) -> str:
-        """Return the command-line option for this cluster: ``--`` and ``name``; ``--to-`` for the target cluster."""
+        """Return the command-line option for this cluster: ``--NAME``, or ``--to-NAME`` for the target cluster."""
         return f"--to-{name}" if self.side == "target" else f"--{name}"
 
     def addresses(self) -> list[tuple[str, int]]:

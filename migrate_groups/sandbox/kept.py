@@ -1,4 +1,4 @@
-"""Start Kafka under a keeper (``keeper.py``), a process that kills Kafka and deletes its files when this process ends.
+"""Start Kafka under a keeper (``keeper.py``), a child process that kills Kafka and deletes its files when we end.
 
 The classes in this module read the keeper's messages, and end the keeper.
 """
@@ -26,7 +26,7 @@ _ERROR = re.compile(r"\b(ERROR|FATAL)\b|Exception\b|Error\b")
 class ServerStarted:
     """The keeper's message that Kafka was started. It may not answer clients yet.
 
-    folder: has Kafka's data and log. pid: the id of Kafka's process.
+    folder: the folder of Kafka's data and log. pid: the id of Kafka's process.
     """
 
     folder: Path

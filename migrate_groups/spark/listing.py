@@ -79,6 +79,6 @@ def _matches(path: str) -> Iterator[Path]:
 
 
 def _empty(spark: SparkSession, location: str) -> list[str]:
-    """Return one file of 0 bytes in a location on another machine, as a list with its URI; empty if there is none."""
+    """Return a list with the URI of one file of 0 bytes in a location on another machine; empty: there is none."""
     found = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(location).where("length = 0")
     return [shown(row["path"]) for row in found.select("path").limit(1).collect()]

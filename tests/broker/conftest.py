@@ -59,7 +59,7 @@ def secured_topic(secured: Secured) -> str:
 
 @pytest.fixture
 def hand_over(secured: Secured, secured_topic: str, here: CliHere) -> Iterator[HandOver]:
-    """A source group on the secured broker, and a spec in the current folder that hands it over."""
+    """A source group on the secured broker, and a spec in the current folder that hands the group over."""
     with broker_world(secured.sandbox.bootstrap_servers) as world:
         yield HandOver(here, world, secured_topic)
 
@@ -99,6 +99,6 @@ def sent(monkeypatch) -> Counter[str]:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CliHere:
-    """The command line in this process, in an empty folder: faster than a separate process."""
+    """The command line in this process, in an empty folder, which is faster than a separate process."""
     monkeypatch.chdir(tmp_path)
     return CliHere(tmp_path)

@@ -295,7 +295,7 @@ def test_apply_of_a_group_needs_the_permissions_of_apply(scene):
 
 
 def test_the_acls_on_the_page_are_enough_for_the_split_of_the_readme(scene, monkeypatch):
-    """With the ACLs in docs/permissions.md, the README's split can be made, undone in each way and cleaned up."""
+    """The ACLs in docs/permissions.md are enough for the README's split, for each way back, and for cleaning up."""
     monkeypatch.setattr("migrate_groups.cli.commands.audit._prove", lambda *_: CLEAN)
     topics = [scene.world.create_topic(topic=name) for name in ("invoices", "payments.card", "search.clicks")]
     for topic in topics:

@@ -142,7 +142,7 @@ def test_apply_to_one_group(cli, world, old_group):
 
 
 def test_own_snapshot_is_applied_only_with_restore(cli, world, old_group):
-    """A snapshot of the same group is refused without --restore; with it, the group gets these offsets again."""
+    """A snapshot of the group itself is refused without --restore. With it, the group gets these offsets again."""
     group, topics = old_group
     cli("snapshot", group, "-o", "s.csv")
     before = world.committed(group)

@@ -103,7 +103,7 @@ def alone(broken: Stage) -> Stage:
     params=[pytest.param(row, id=row.case, marks=[] if row.case in IN_SHORT else pytest.mark.long) for row in ROWS]
 )
 def row(request: pytest.FixtureRequest) -> Row:
-    """A row of the page."""
+    """A case on the page, one row of a table."""
     found: Row = request.param
     return found
 
@@ -118,7 +118,7 @@ def stage(request: pytest.FixtureRequest, row: Row) -> Stage:
 
 
 def run_kafkas(row: Row, shop: Shop, tool: KafkaTool, folder: Path) -> Result:
-    """Run the command of Kafka's tool."""
+    """Run the commands of Kafka's tool in this case."""
     shop.write_files(folder)
     words = shlex.split(re.sub(r"(\w+\.csv)", rf"{folder}/\1", shop.named(row.kafkas[0])))
     done = tool(*words)
@@ -170,7 +170,7 @@ def test_case(row, stage, tmp_path):
     results: list[Result] = []
 
     def make() -> Shop:
-        """Make the groups of the case."""
+        """Make the groups that the case needs."""
         made = Shop(world, stage.topics, row)
         if row.group == "share":
             group = made.groups[0]

@@ -17,7 +17,7 @@ NOW = ("--settle", "0s", "--yes")
 
 @pytest.fixture
 def partitions(world) -> list[TopicPartition]:
-    """A partition of each of two topics, with ten records."""
+    """Two partitions with ten records each, in two topics."""
     found = [TopicPartition(world.create_topic(), 0) for _ in range(2)]
     for partition in found:
         world.produce(*partition, 10)

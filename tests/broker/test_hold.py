@@ -265,7 +265,7 @@ def test_hold_is_uncertain_while_the_coordinator_does_not_answer(guarded):
 
 @NEEDS_AUTHORIZER
 def test_session_timeouts_that_no_broker_allows_are_the_reason(guarded, monkeypatch):
-    """If the brokers allow none of the session timeouts, the error names their settings, and no members."""
+    """If the brokers allow no session timeout, the error names the brokers' settings, and says nothing of members."""
     config, _ = guarded
     monkeypatch.setattr("migrate_groups.kafka.hold._OTHER_SESSION_TIMEOUTS", (30.0,))
     with pytest.raises(Refused) as refusal, hold(config, "timeless", session_timeout=1.5):
@@ -295,7 +295,7 @@ def test_hold_without_read_on_the_group_is_refused(guarded):
 
 @NEEDS_AUTHORIZER
 def test_hold_on_a_hung_cluster_ends_at_the_timeout(guarded):
-    """If brokers accept the connection and never answer, the attempt ends at the timeout."""
+    """If brokers accept connections and never answer, the attempt to hold ends at the timeout."""
     config, pid = guarded
     impatient = ClientConfig(bootstrap_servers=config.bootstrap_servers, timeout=1)
     os.kill(pid, signal.SIGSTOP)

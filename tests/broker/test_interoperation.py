@@ -65,7 +65,7 @@ def test_kafkas_tool_applies_an_exported_file_of_one_group(cli, world, kafka_too
 
 
 def described(group: str, shown: str) -> list[list[str]]:
-    """Return the cells of the header and of the sorted lines of a group that --describe shows."""
+    """Return the cells of the header and of a group's lines, sorted, in the output of --describe."""
     lines = [line.split() for line in shown.splitlines()]
     return [line for line in lines if line[:1] == ["GROUP"]] + sorted(line for line in lines if line[:1] == [group])
 

@@ -270,7 +270,7 @@ def test_rerun_after_a_kill_hands_over_later_commits(cli, world):
 
 
 def test_plan_warns_that_offsets_may_expire_after_a_hold(cli, world):
-    """The plan with --hold warns if the source group never had a member."""
+    """If the source group never had a member, the plan with --hold warns that its offsets may expire."""
     Old(cli, world)
     assert "never had a member" in cli("migrate", "split.toml", "--hold", "--dry-run").stdout
     assert "never had a member" not in cli("migrate", "split.toml", "--dry-run").stdout

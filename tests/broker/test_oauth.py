@@ -142,7 +142,7 @@ def test_kafkas_tool_reads_the_same_file(secured: Secured, tmp_path, secured_top
 
 
 def content_of(form: dict[str, str]) -> dict[str, object]:
-    """Return a token request with its assertion decoded, a fixed identifier, and times relative to the making of it."""
+    """Return a token request with its assertion decoded, and identifiers and times made comparable."""
     (name,) = {"assertion", "client_assertion"} & form.keys()
     header, claims = (json.loads(urlsafe_b64decode(part + "==")) for part in form[name].split(".")[:2])
     times = {each: claims.pop(each) - claims["iat"] for each in ("exp", "nbf")}

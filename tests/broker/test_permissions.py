@@ -216,7 +216,7 @@ def test_short_retention_is_a_warning_and_unknown_retention_passes(guarded):
 
 
 def test_migrate_without_describe_on_the_offsets_topic_has_no_fence(guarded, tmp_path):
-    """Without Describe on the offsets topic the cut-over reports that it has no fence; the audit is exit 7."""
+    """Without Describe on the offsets topic, migrate says that there is no fence, and the audit is exit 7."""
     world, _, admin = guarded
     partition, old = old_group(world)
     spec = f"source = '{old}'\n[[target]]\ngroup = '{old}-new'\ntopics = ['{partition.topic}']\n"

@@ -98,7 +98,7 @@ def test_rewind_by_a_duration(cli, world):
 
 @pytest.fixture
 def group(world, topic) -> str:
-    """A group that has committed 8, nothing and 2 for the topic's partitions."""
+    """A group with committed offset 8, none, and 2 in the topic's three partitions."""
     name = world.name("orders")
     for partition, offset in ((0, 8), (2, 2)):
         world.commit(name, TopicPartition(topic, partition), offset, metadata="of the old group")
@@ -142,7 +142,7 @@ def test_rewind_and_kafkas_tool_give_the_same_offsets(cli, kafka_tool, topic, gr
 
 
 def test_rewind_to_a_time_before_the_log_start(cli, world, topic):
-    """Deleted records are reported with their time span: the replay starts at the log start; ``--strict`` refuses."""
+    """The replay starts at the log start. The output has the time span of deleted records; ``--strict`` refuses."""
     world.delete_records(topic, 0, 4)
     by_time = ("--topic", topic, "--partition", "0", "--to-datetime", at(1))
     offsets, said = rewound(cli, *by_time)

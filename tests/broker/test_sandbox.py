@@ -51,7 +51,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def parent(request: pytest.FixtureRequest, kafka_jars: KafkaJars, temporary: Path, tmp_path: Path):
-    """A process group leader that has started a sandbox, with the sandbox's address and process ids."""
+    """A process group leader that has started a sandbox. The result has the sandbox's address and process ids."""
     process = subprocess.Popen(
         [sys.executable, "-c", PARENT, getattr(request, "param", "")],
         cwd=Path(__file__).parents[2],

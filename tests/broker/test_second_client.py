@@ -29,7 +29,7 @@ class Crashing(Child):
 
 @pytest.fixture
 def crashes(monkeypatch) -> list[int]:
-    """The signals for the next requests to the second client."""
+    """The signals that kill the second client at its next requests."""
     Crashing.crashes = []
     monkeypatch.setattr(second_client, "Child", Crashing)
     return Crashing.crashes

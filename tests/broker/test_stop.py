@@ -198,7 +198,7 @@ def test_offset_outside_the_log_is_refused(cli, world, offset, complaint):
 
 
 def test_existing_offsets_are_refused_forwarded_or_overwritten(cli, world):
-    """A target with other committed offsets is refused by default, moved forward only, or overwritten."""
+    """A target's own offsets are refused by default; options overwrite them, or only raise them."""
     topic, group = world.create_topic(2), world.name("group")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     for partition in (first, second):

@@ -49,7 +49,7 @@ class Move:
         (self.cli.folder / "move.toml").write_text("\n".join(lines))
 
     def mirror(self, first: int = 0, last: int | None = None) -> None:
-        """Copy the records of each partition from index ``first`` to ``last``."""
+        """Copy the records of each partition from index ``first`` up to ``last``."""
         for partition in range(PARTITIONS):
             found = records(self.source.bootstrap_servers, self.topic, partition)
             write(self.target.bootstrap_servers, self.topic, found[first:last])

@@ -19,7 +19,7 @@ SECONDS = 900
 @pytest.mark.timeout(SECONDS + 60)
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version != DEFAULT_VERSION])
 def test_other_versions_of_kafka(version, tmp_path):
-    """These tests also pass on older versions of Kafka, as far as these have what a test needs."""
+    """These tests also pass on older versions of Kafka, except tests of features that a version lacks."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "tests")]
     command += ["--long", "--kafka", version, *(str(TESTS / file) for file in FILES)]
     done = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=False, timeout=SECONDS)

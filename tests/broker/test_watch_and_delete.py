@@ -171,7 +171,7 @@ def test_delete_refuses_a_connect_group(cli, world):
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_delete_checks_all_groups_before_the_first_deletion(cli, world, replay, protocol):
-    """A live group and a missing group are both named, and no group is deleted; without them, all are."""
+    """A live and a missing group are both named, and no group is deleted. Without these two, all groups are deleted."""
     topic, group = replay
     live, other = world.name("live"), world.name("a b/ü\n")
     consumer = world.join(live, topic, **{"group.protocol": protocol})

@@ -184,7 +184,7 @@ def test_a_log_end_offset_that_no_leader_returned_is_read_again(world):
 
 
 def test_a_leader_epoch_without_a_later_one_has_no_end(world):
-    """The current leader epoch and a higher one have no end; partitions that do not exist are omitted."""
+    """The current leader epoch and higher epochs have no end. Partitions that do not exist are left out."""
     partition = TopicPartition(world.create_topic(), 0)
     world.produce(*partition, 3)
     asked = [LeaderEpoch(partition=partition, epoch=epoch) for epoch in (0, 7)]
@@ -209,7 +209,7 @@ def test_offset_epoch_and_metadata_survive_write_and_read(world, metadata):
 
 
 def test_second_client_reads_offset_and_leader_epoch(world):
-    """The second client reads the same offsets and epochs for 600 partitions, and None without a committed offset."""
+    """The second client reads the written offsets and epochs of 600 partitions, and None without a committed offset."""
     topic, group = world.create_topic(600), world.name("group")
     wanted = {TopicPartition(topic, number): CommittedOffset(offset=number, leader_epoch=0) for number in range(599)}
     world.writer.alter_offsets(group, wanted)
@@ -265,7 +265,7 @@ def test_groups_are_listed(world):
 
 
 def test_several_groups_are_described_at_once(world):
-    """Descriptions of several groups equal those of each group alone, including groups that do not exist."""
+    """The descriptions of several groups, read at once, equal those of each group, even of groups that do not exist."""
     topic, live, empty, never = world.create_topic(), world.name("live"), world.name("empty"), world.name("never")
     joined = world.join(live, topic)
     world.commit(empty, TopicPartition(topic, 0), 0)

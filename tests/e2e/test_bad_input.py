@@ -97,7 +97,7 @@ def test_server_that_never_answers_is_exit_5_at_the_timeout(cli):
 
 
 def test_unknown_host_is_exit_5(cli):
-    """A host name that does not resolve is exit 5 and named."""
+    """A host name that does not resolve is exit 5, and the error names the host."""
     assert "no-such-host.invalid:9092" in cli.fails(
         "describe", "g", "--bootstrap-server", "no-such-host.invalid:9092", code=5
     )

@@ -168,7 +168,7 @@ def test_without_a_cluster_the_comment_says_that_there_is_no_plan(runner, review
 
 
 def test_without_comment(runner, review, bootstrap_servers):
-    """With `comment: false` gh is not called, and the summary has the plan."""
+    """With `comment: false` the action does not call gh; the summary has the plan."""
     ran = runner.action({"spec": "split.toml", "bootstrap-server": bootstrap_servers, "comment": "false"})
     assert (ran.code, runner.gh_calls()) == (0, []), ran.log
     assert "### Consumer groups: 4 partitions (4 create)" in ran.summary
@@ -228,7 +228,7 @@ sasl.jaas.config=org.apache.kafka.common.security.plain.{login}
 
 
 def test_a_live_group_is_cut_over_as_approved(runner, review, world, bootstrap_servers):
-    """The cut-over uses the groups and topics of the approved plan, and the offsets of the stop."""
+    """The cut-over uses groups and topics of the approved plan, and the offsets at which the group stopped."""
     member = world.join(review.old, review.pay, review.find)
     assert workflow(runner, bootstrap_servers).code == 0
     world.leave(member)

@@ -22,7 +22,7 @@ NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 def test_reconcile_passes_a_hand_over_and_finds_a_rewind(tmp_path, world, cli, here):
     """A correct hand-over is exit 0; a target group that was rewound is exit 6.
 
-    `test_demo` starts Spark in processes of its own.
+    Spark runs in this process. `test_demo` starts Spark in separate processes.
     """
     topic, group = world.create_topic(2), world.name("00123")
     new = f"{group}-new"

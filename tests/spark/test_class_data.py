@@ -48,7 +48,7 @@ def test_second_process_uses_the_archive_of_the_first(folder: Path) -> None:
 
 @pytest.mark.parametrize("damage", [pytest.param("cut short", marks=pytest.mark.long), "garbled"])
 def test_damaged_archive_is_ignored(folder: Path, damage: str) -> None:
-    """A damaged archive is ignored without a message."""
+    """Java ignores a damaged archive without a message."""
     [archive] = (folder / "archives").glob("*.jsa")
     whole = archive.read_bytes()
     half = len(whole) // 2

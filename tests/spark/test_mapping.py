@@ -46,7 +46,7 @@ def test_a_spec_is_expanded_by_topic(spark: SparkSession, snapshot: SnapshotTabl
 
 
 def test_driver_gets_each_topic_once(snapshot: SnapshotTable) -> None:
-    """The driver gets each topic once, sorted, not each row."""
+    """The driver gets each topic once, sorted, and not once for each row."""
     seen: list[Sequence[str]] = []
 
     def covered(topics: Sequence[str]) -> Mapping[str, Sequence[str]]:

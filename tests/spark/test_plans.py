@@ -28,7 +28,7 @@ OURS = ("new", 10)
 
 
 def operators(table: DataFrame) -> Counter[str]:
-    """Return how often each operator is in the table's physical plan."""
+    """Return how often each operator occurs in the table's physical plan."""
     plan: str = table._jdf.queryExecution().executedPlan().toString()
     return Counter(line.strip("+-:* ()0123456789").split(" ")[0] for line in plan.splitlines())
 
@@ -111,7 +111,7 @@ def chain(case: Case) -> tuple[Any, ...]:
 
 
 def test_random_logs_are_judged_as_one_record_after_the_other(spark: SparkSession) -> None:
-    """The figures of 300 random logs equal those of a loop over their records."""
+    """The figures of 300 random logs equal the figures of a plain loop over their records."""
     chance = random.Random(22)
     offsets = [8, 10, 10, 12, 18, None]
 

@@ -157,7 +157,7 @@ def test_offsets_of_a_recreated_topic_are_not_subtracted(snapshot: SnapshotTable
 
 
 def test_names_of_digits_stay_text(snapshot: SnapshotTable) -> None:
-    """Group `00123` is not group `123`, topic `007` not topic `7`."""
+    """Group `00123` and group `123` are different, and so are topic `007` and topic `7`."""
     before = snapshot(*({"group": group, "topic": topic} for group in ("00123", "123") for topic in ("007", "7")))
     after = snapshot({"group": "00123", "topic": "007"}, {"group": "123", "topic": "7"})
     rows = partition_verdict(before, after).collect()
@@ -189,7 +189,7 @@ def test_mapped_rows_are_expected_in_the_target_group(snapshot: SnapshotTable, m
 
 
 def test_split_file_gives_the_same_verdicts_as_before_and_as_mapping(snapshot: SnapshotTable) -> None:
-    """The split file as BEFORE, as the mapping, and as both give equal verdicts; its history maps a partition once."""
+    """A split file as BEFORE, as the mapping, or as both gives equal verdicts. Its history maps a partition once."""
     old = snapshot({"topic": "orders"}, {"topic": "searches"})
     parts = [SPLIT | {"topic": "orders"}, SPLIT | {"topic": "searches", "group": "search"}]
     split = snapshot(*parts, *(part | {"taken_at": NOON - timedelta(days=1)} for part in parts))
@@ -201,7 +201,7 @@ def test_split_file_gives_the_same_verdicts_as_before_and_as_mapping(snapshot: S
 
 
 def test_fan_out_has_a_verdict_for_each_group(spark: SparkSession, snapshot: SnapshotTable) -> None:
-    """A fan-out has a verdict for each group."""
+    """If a partition is handed over to several groups, each group has a verdict."""
     mapping = spark.createDataFrame([("big", "orders", 0, "billing"), ("big", "orders", 0, "audit")], MAPPING)
     rows = partition_verdict(snapshot({}), snapshot(NEW), mapping).collect()
     assert {(row.group, row.status) for row in rows} == {("billing", "exact"), ("audit", "missing")}

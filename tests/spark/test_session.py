@@ -44,7 +44,7 @@ def test_session_uses_utc_and_ansi_mode_and_is_local(spark: SparkSession) -> Non
 
 
 def test_second_session_shares_the_jvm(spark: SparkSession) -> None:
-    """A second session shares the JVM of the first, because a process has one."""
+    """A second session uses the JVM of the first, because a process has only one JVM."""
     assert local_session().sparkContext is spark.sparkContext
 
 

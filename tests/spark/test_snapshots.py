@@ -269,7 +269,7 @@ def test_an_empty_file_is_refused(spark: SparkSession, csv_file: CsvFile) -> Non
 
 
 def test_missing_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    """A missing file is a one-line error in place of Spark's own."""
+    """The error for a missing file is one line that names the file."""
     with pytest.raises(InvalidInput, match=r"before\.csv: no such file or folder"):
         read_snapshots(spark, [str(tmp_path / "before.csv")])
 
@@ -345,7 +345,7 @@ def parquet(path: Path, table: pa.Table) -> str:
 
 
 def test_parquet_and_csv_rows_are_equal(spark: SparkSession, tmp_path: Path, csv_file: CsvFile) -> None:
-    """A Parquet file from pyarrow equals the CSV with the same row."""
+    """A row in a Parquet file from pyarrow is read like the same row in a CSV."""
     table = pa.table(arrow_row(), schema=ARROW)
     found = read_snapshots(spark, [parquet(tmp_path / "s.parquet", table)])
     assertSchemaEqual(found.schema, SNAPSHOT)
@@ -353,7 +353,7 @@ def test_parquet_and_csv_rows_are_equal(spark: SparkSession, tmp_path: Path, csv
 
 
 def test_time_lag_column_is_optional(spark: SparkSession, tmp_path: Path, csv_file: CsvFile) -> None:
-    """A file with the time lag column and one without it are one table; its cells are checked, too."""
+    """Files with and without the time lag column are read as one table. The column's cells are checked, too."""
     moment = datetime(2026, 11, 20, 20, 0, 0, 5000, tzinfo=UTC)
     with_time = StructType([*SNAPSHOT, OLDEST_UNCONSUMED])
     expected = spark.createDataFrame([(*FULL_ROW, moment)], with_time)
@@ -414,7 +414,7 @@ def test_each_parquet_file_of_a_folder_has_all_columns(spark: SparkSession, tmp_
 
 
 def test_a_damaged_parquet_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    """A damaged Parquet file is a one-line error in place of a Java stack trace."""
+    """The error for a damaged Parquet file is one line that names the file, without a Java stack trace."""
     path = tmp_path / "s.parquet"
     parquet(path, pa.table(arrow_row(), schema=ARROW))
     path.write_bytes(path.read_bytes()[:200])
@@ -444,7 +444,7 @@ def test_several_files_are_one_table(spark: SparkSession, tmp_path: Path, csv_fi
 
 
 def test_metadata_that_our_writer_saved_is_read_unchanged(spark: SparkSession, tmp_path: Path) -> None:
-    """Metadata that our writer saved is read unchanged: NULs, quotes, text like an escape, a leading apostrophe."""
+    """Spark reads metadata as our writer saved it: NULs, quotes, text like an escape, a leading apostrophe."""
     pieces = ["\0", "\\", "\\u00", "5cu00", "00", "'", "=", '"', "x"]
     texts = ["".join(each) for each in product(pieces, repeat=3)]
     ours = [row(partition=number, metadata=text) for number, text in enumerate(texts)]

@@ -83,7 +83,7 @@ def test_curve_leaves_the_source_group_where_the_target_group_begins(
 
 
 def test_lag_is_null_without_a_committed_offset(snapshot: SnapshotTable) -> None:
-    """Lag is null if no partition has a committed offset, and otherwise the sum over those that have one."""
+    """Lag is the sum over the partitions that have a committed offset, and null if none has."""
     rows = [row(0, None), row(1, None), row(1, 70, partition=1), row(2, 90), row(2, 80, partition=1)]
     timeline = lag_timeline(snapshot(*rows), snapshot(*rows))
     assert points(timeline) == [(0, None, None, None, None), (1, None, 30, 0, None), (2, None, 30, 0, 10)]

@@ -159,7 +159,7 @@ class BrokerWorld:
         self._admin.delete_records({KafkaTopicPartition(topic, partition): before})
 
     def commit(self, group: str, partition: TopicPartition, offset: int, metadata: str = "", epoch: int = 0) -> None:
-        """Commit without being a member, as a simple consumer does."""
+        """Commit an offset without being a member of the group."""
         answers = self._admin.alter_group_offsets(
             group, {KafkaTopicPartition(*partition): OffsetAndMetadata(offset, metadata, epoch)}
         )
@@ -186,7 +186,7 @@ class BrokerWorld:
         return {each["group_id"] for each in self._admin.list_groups()}
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
-        """Return a group's committed offsets, read with another client than the tool's."""
+        """Return a group's committed offsets, read with a client that the tool does not use."""
         found = self._admin.list_group_offsets({group: None})[group]
         return {TopicPartition(*partition): committed.offset for partition, committed in found.items()}
 

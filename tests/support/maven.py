@@ -39,7 +39,7 @@ class MavenRepository:
         self.files[f"{stem}.jar"] = jar.getvalue()
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
-        """Send a file or its headers, or call the function for it in ``failing``."""
+        """Send the requested file or its headers, or call the file's function in ``failing``."""
         name = request.path.rpartition("/")[2]
         content = self.files.get(request.path)
         if content is None:

@@ -110,7 +110,7 @@ class ThreeBrokers:
         assert self.producer.flush(_SECONDS) == 0
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit as a simple consumer does."""
+        """Commit offsets without being a member of the group."""
         wanted = {KafkaTopicPartition(*each): OffsetAndMetadata(offset, "", -1) for each, offset in offsets.items()}
 
         def attempt() -> None:

@@ -43,7 +43,7 @@ class TokenServer:
         (folder / "assertion.pem").write_bytes(pem)
 
     def token(self, lifetime: int) -> str:
-        """Return a signed token."""
+        """Return a signed token. lifetime: the seconds until it expires."""
         now = int(time.time())
         claims = {"sub": "app", "iat": now, "exp": now + lifetime, "scope": "kafka"}
         signed = ".".join(_base64(json.dumps(part).encode()) for part in ({"alg": "RS256", "kid": "test"}, claims))

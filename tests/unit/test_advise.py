@@ -186,7 +186,7 @@ def proposed(cluster: InMemoryCluster, group: str):
 
 
 def test_the_proposed_split_gives_each_application_a_group(cluster):
-    """Topics that no member subscribes to stay, a deleted topic is left out, and no target group exists yet."""
+    """Each application gets a new group. Topics that no member subscribes to stay, and a deleted topic is left out."""
     for each in (*SHOP, *BILLING, WEB, member("late", "not-there")):
         cluster.join("big", each)
     cluster.create_topic("left", 1)
@@ -257,7 +257,7 @@ def test_a_written_spec_is_read_as_the_same_split(tmp_path_factory, source, name
 
 
 def test_the_command_writes_a_spec(cluster, tmp_path, monkeypatch):
-    """The spec goes to a new file or to stdout; options that do not fit are errors."""
+    """The spec goes to a new file or to stdout. Options that contradict each other are errors."""
     cli = Connected(tmp_path, monkeypatch, cluster)
     for each in (*SHOP, WEB):
         cluster.join("big", each)

@@ -31,7 +31,7 @@ def verbs(cli: Connected, receipt: str = "old.new.receipt.json") -> list[str]:
 
 
 def test_a_stopped_group_hands_over_all_its_committed_offsets(cli):
-    """The new group gets the old group's committed offsets, and the receipt in the current directory undoes it."""
+    """The new group gets the old group's committed offsets. A rollback with the receipt deletes them again."""
     done = cli(*APPLY)
     assert cli.offset("new") == 5
     assert "handed over by old" in done.stdout
@@ -149,13 +149,13 @@ def test_a_new_partition_without_a_commit_is_refused_until_an_option_decides(cli
     ],
 )
 def test_options_that_contradict_each_other(cli, arguments, said):
-    """FILE or --group is needed, not both; the names of groups are checked before the cluster is asked."""
+    """Either FILE or --group is needed. The names of groups are checked before the cluster is contacted."""
     assert said in cli.fails("apply", *arguments, "--yes", code=2)
     assert cli.offset("new") is None
 
 
 def test_a_group_without_committed_offsets_is_refused(cli):
-    """A group that does not exist is exit 3, and so is one for which no committed offset is visible."""
+    """A group that does not exist is exit 3, and so is a group without a visible committed offset."""
     assert "'none' does not exist" in cli.fails("apply", "--group", "none", "--to-group", "new", "--yes", code=3)
     cli.cluster.join("idle", MEMBER)
     cli.cluster.leave("idle", "m")

@@ -192,7 +192,7 @@ def test_an_added_partition_makes_a_plan_stale(shell):
 
 
 def test_a_changed_log_start_offset_makes_a_plan_stale(shell):
-    """With --uncommitted earliest, the log start offset is part of what was reviewed."""
+    """With --uncommitted earliest a plan is stale if the log start offset has changed since the review."""
     shell.cluster.create_topic("u", 1)
     rows = [*tables.load(shell.folder / "split.csv").rows()]
     tables.save(
@@ -227,7 +227,7 @@ def test_a_plan_of_another_cluster_is_refused(shell):
 
 
 def test_a_plan_of_a_live_group_is_written_once_the_group_has_stopped(shell):
-    """A live group is pending: the dry run passes, the write is refused. Once it has stopped unmoved, it is written."""
+    """For a live group the dry run passes as pending, and the write is refused, until the group has stopped unmoved."""
     shell.cluster.join("old", Member(member_id="m", client_id="app", host="/h", assignment=frozenset([FIRST])))
     assert "pending" in shell(*SAVE)
     assert "stopped: " in shell(*APPLY, code=3)
@@ -289,7 +289,7 @@ def test_an_edited_plan_and_other_json_are_exit_2(shell):
 
 
 def test_detailed_exitcode_distinguishes_changes_refusals_and_no_changes(shell):
-    """10: changes and no refusal. 3: a check refuses. 0: nothing to write. 2: without --dry-run."""
+    """Exit codes: 10 for changes that no check refuses, 3 for a refusal, 0 for no changes, 2 without --dry-run."""
     shell(*DRY)
     shell(*DRY, "--detailed-exitcode", code=10)
     shell.cluster.commit("new", FIRST, 9)

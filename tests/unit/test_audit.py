@@ -16,7 +16,7 @@ from tests.support.in_memory import InMemoryCluster
 
 
 class OtherCluster(InMemoryCluster):
-    """A cluster whose id is not the receipt's."""
+    """A cluster whose id is not that in the receipt."""
 
     def cluster_id(self) -> str:
         return "another"

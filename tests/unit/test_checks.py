@@ -133,7 +133,7 @@ def test_a_group_that_shows_no_members_but_is_not_empty_has_not_stopped(state):
 
 
 def test_a_stable_group_has_stopped_for_topics_without_a_member():
-    """By topic, a Stable group counts as stopped only for topics that no member holds."""
+    """A Stable group counts as stopped for the topics that no member is assigned or subscribed to."""
     group = description(members=(MEMBER,))
     assert running(group, {"other"}) == []
     assert running(group, {"t", "other"})[0].startswith("has 1 member assigned or subscribed to other, t (app at h")
@@ -250,7 +250,7 @@ def test_a_partition_for_several_groups_is_counted_once(cluster):
 
 
 def test_uncommitted_earliest_refuses_a_committed_partition_that_the_file_lacks(cluster):
-    """``earliest`` refuses a partition that the file lacks but the source group has committed."""
+    """``earliest`` is refused for a partition that the source group has committed, and that the file lacks."""
     found = checks(cluster, [handed_over(0)], uncommitted="earliest")
     assert found["complete"].reason.startswith("the file lacks 1 partition with a committed offset: t-1;")
     assert refusing(found) == ["complete"]
@@ -265,7 +265,7 @@ def test_rows_without_a_source_group_are_reported(cluster):
 
 
 def test_partitions_that_a_file_without_a_source_group_lacks_are_a_warning(cluster):
-    """Where the target group has no committed offset, its auto.offset.reset decides; the check names the partitions."""
+    """The check names partitions in which the target group has no offset, so that auto.offset.reset decides."""
     rows = [row(group="new", partition=0)]
     found = checks(cluster, rows)["complete"]
     assert (found.verdict, found.reason) == (

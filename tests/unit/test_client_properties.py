@@ -55,7 +55,7 @@ def test_properties_are_read_as_java_reads_them():
 
 
 def test_an_incomplete_unicode_escape_is_refused():
-    r"""A ``\u`` without four hex digits is refused; Java throws on it, too."""
+    r"""A ``\u`` without four hexadecimal digits is refused. Java refuses it, too."""
     with pytest.raises(InvalidInput, match=r"f: a \\u is not followed"):
         parse_properties("a=\\u12", "f")
 

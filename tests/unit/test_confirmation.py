@@ -51,7 +51,7 @@ def test_a_plan_without_changes_needs_no_confirmation(questions):
 
 
 def test_the_question_shows_a_name_on_one_line(questions):
-    """Control characters in the name of a group are escaped, so that they can't change what the question says."""
+    """Control characters in a group name are escaped, so that they can't change the text of the question."""
     confirm("Delete group a\n\x1b[2K\u202eb?")
     assert questions == ["Delete group a\\n\\x1b[2K\\u202eb?"]
 
@@ -202,7 +202,7 @@ def test_a_consumer_without_membership_that_commits_after_a_rollback_is_exit_4(h
 
 
 def test_a_consumer_without_membership_that_commits_before_a_rollback_is_refused(handed_over, monkeypatch):
-    """A commit within the settle time refuses the rollback, although the group looks Empty."""
+    """A commit in the settle time refuses the rollback, although the group is Empty."""
     made, path = handed_over
     (execution,) = receipt_json.load(path).executions
     settling = replace(execution, options=WriteOptions(settle=5.0, guard=0.0))

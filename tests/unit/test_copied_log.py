@@ -29,7 +29,7 @@ def row(partition: int, offset: int) -> tuple[object, ...]:
     ("group", "of_50"), [("a", 47), ("00123", 16), ("grüppe", 12), ("😀x", 39), ("polygenelubricants", 0)]
 )
 def test_the_offsets_topic_partition_of_a_group_equals_javas(group, of_50):
-    """The partition is Java's: the hash is over UTF-16, and the smallest int (the last case) counts as 0."""
+    """The partition is computed as in Java: a hash over UTF-16; the smallest int (the last case) counts as 0."""
     assert log_partition(group, 50) == of_50
 
 

@@ -114,7 +114,7 @@ def test_a_log_end_counts_only_if_read_while_the_topic_has_a_member():
 
 
 def test_a_topic_without_a_proven_log_end_is_refused():
-    """A topic that had no member when the group was first read has no proven log end: refused."""
+    """A topic that had no member when the group was first read has no proven log end, and is refused."""
     made = cluster()
     made.join("big", member("b", CAT))
     with pytest.raises(Refused, match=r"without a committed offset|log end offset was never read"):
@@ -345,7 +345,7 @@ class LosesWrites(InMemoryCluster):
 
 
 def test_a_run_that_was_interrupted_twice_can_be_resumed_and_rolled_back():
-    """Offsets written by earlier runs of this migration are recognised, by the third run and by rollback."""
+    """The third run and a rollback recognise the offsets that earlier runs of this migration wrote."""
     made = fully_committed(LosesWrites)
     assert isinstance(made, LosesWrites)
     first = migrate(made, spec(), LEAVE)
@@ -537,7 +537,7 @@ class OtherWriter(InMemoryCluster):
 
 
 def test_another_clients_commit_is_reported_and_not_overwritten():
-    """An offset that is neither the earlier nor the written one is a conflict: there is no second attempt."""
+    """An offset that is neither the earlier nor the written one is reported as a conflict, and not written again."""
     made = OtherWriter()
     made.create_topic("inv", 1)
     made.produce("inv", 0, 10)

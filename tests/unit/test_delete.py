@@ -63,7 +63,7 @@ def test_the_preview_lists_only_partitions_with_a_committed_offset():
 
 
 def test_a_group_with_members_and_a_connect_group_are_refused():
-    """A group with members and a Connect group are refused; an unknown group is not found."""
+    """A group with members and a Connect group are refused. An unknown group is "not found"."""
     made = cluster()
     made.join("replay", MEMBER)
     made.join("connect-sink", MEMBER, protocol_type="connect")
@@ -105,7 +105,7 @@ def test_a_member_that_joins_during_the_question_prevents_the_deletion():
 
 
 class Refusing(InMemoryCluster):
-    """A member joins each group of ``late`` right before its deletion."""
+    """A cluster on which a member joins each group of ``late`` right before its deletion."""
 
     late: tuple[str, ...] = ("replay",)
 

@@ -130,7 +130,7 @@ def test_a_topic_or_glob_without_a_committed_offset_is_named(cli):
     ],
 )
 def test_options_that_contradict_each_other(cli, arguments, said):
-    """RECEIPT or --group with --topic is needed, not both."""
+    """Either RECEIPT or --group with --topic is needed."""
     assert said in cli.fails("delete-offsets", *arguments, "--yes", code=2)
     assert len(committed(cli)) == 3
 
@@ -340,7 +340,7 @@ def test_the_receipt_of_a_deletion_is_no_receipt_of_a_hand_over(cli):
 
 
 def test_the_receipt_of_another_run_is_refused(cli):
-    """The receipt of a hand-over is refused, and so is that of another group's deletion."""
+    """The receipt of a hand-over, and that of another group's deletion, are refused."""
     cli(*APPLY, "--uncommitted", "leave")
     assert "receipt.json is the receipt of a hand-over" in cli.fails(*DELETE, "--receipt", "receipt.json", code=2)
     cli.cluster.commit("b", PARTITION, 1)

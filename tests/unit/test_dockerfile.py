@@ -71,7 +71,7 @@ def test_targets():
 
 @pytest.mark.parametrize("target", ["cli", "spark"])
 def test_an_image_runs_the_command_as_an_unprivileged_user(target):
-    """An image runs `migrate-groups` as the user that it creates, after the last instruction that needs root."""
+    """An image runs `migrate-groups` as a user that it creates. Only earlier instructions run as root."""
     words = [word for word, _ in chain(target)]
     assert json.loads(last(target, "ENTRYPOINT")) == ["migrate-groups"]
     assert words[-1] == "USER"
@@ -90,7 +90,7 @@ def test_an_image_has_the_environment_that_its_build_stage_made(target, built):
 
 
 def test_only_spark_has_java():
-    """Java 17 is in the target `spark` alone."""
+    """Only the target `spark` has Java 17."""
     assert "openjdk-17-jre-headless" in last("spark", "RUN")
     assert "jre" not in " ".join(arguments for _, arguments in chain("cli"))
 

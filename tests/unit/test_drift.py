@@ -60,7 +60,7 @@ def test_a_log_end_offset_below_the_planned_offset_makes_a_plan_stale(end, reaso
 
 
 def test_an_offset_that_is_in_place_already_is_never_out_of_range():
-    """A target that already has the offset is not written, so the log start does not make it stale."""
+    """If the target already has the offset, nothing is written, and the log start does not make the plan stale."""
     approved = Approved(4, before=4)
     approved.cluster.delete_records("t", 0, 6)
     assert approved.reasons() == []

@@ -81,7 +81,7 @@ def test_a_rollback_deletes_no_offset_that_it_cannot_read(cluster):
 
 @pytest.mark.parametrize("state", [State.UNDONE, State.HANDED_BACK])
 def test_a_refused_hand_over_leaves_the_state_as_it_was(cluster, state):
-    """A second hand-over that the broker refuses changes no state, as docs/runs.md says."""
+    """A second hand-over that the broker refuses leaves the state of the run unchanged, as in docs/runs.md."""
     first = handed_over(cluster)
     (hand_over,) = first.executions
     verb = Verb.ROLLBACK if state is State.UNDONE else Verb.HAND_BACK

@@ -40,7 +40,7 @@ def test_help_of_a_command_is_complete(tmp_path, name):
 
 
 def test_short_options_of_help_and_version(tmp_path):
-    """``-h`` and ``-V`` do what ``--help`` and ``--version`` do."""
+    """``-h`` is short for ``--help``, ``-V`` for ``--version``."""
     cli = CliHere(tmp_path)
     assert cli("-h").stdout == cli("--help").stdout
     assert cli("-V").stdout == cli("--version").stdout

@@ -85,7 +85,7 @@ def test_a_known_log_end_is_reused_under_the_same_leader(epoch):
 
 
 def test_a_log_end_that_this_reader_has_not_read_is_requested():
-    """A log end that the leader has not reported to this reader is requested."""
+    """A given log end is requested again if the leader has not reported it to this reader."""
     cluster = Cluster()
     assert cluster.bounds(ends=15) == LogRange(start=0, end=20)
     assert cluster.bounds(ends=25) == LogRange(start=0, end=20)

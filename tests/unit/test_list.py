@@ -264,7 +264,7 @@ def test_hidden_groups_and_topics_are_warned_of(cli):
 
 
 def test_describe_shows_what_kafkas_tool_shows(cli):
-    """Kafka's columns, ``-`` for what is not known, then members without a partition, then the total lag."""
+    """The table has Kafka's columns, ``-`` for unknown values, then members without a partition, then the total lag."""
     cli.cluster.join("bill", member(name="spare", subscription=["payments"]))
     title, head, *lines, total = cli("describe", "bill").stdout.splitlines()
     assert title == "group bill  Stable, classic, 2 members"

@@ -118,7 +118,7 @@ def test_counts_and_verdict_come_first():
     ],
 )
 def test_the_verdict_has_its_meaning_in_words(verdict, meaning):
-    """The worst verdict comes first, with its meaning."""
+    """The verdict is the worst of all checks, and is explained in words."""
     assert f"**{verdict}**: {meaning}" in markdown.plan(plan(change(), checks=(check(), check(verdict))))
 
 

@@ -131,7 +131,7 @@ def test_a_full_or_closed_stream_is_one_line_on_stderr(cli, command, code, said)
 
 
 def test_a_reader_that_closes_the_pipe_is_exit_1_without_a_message(cli):
-    """A reader that closes the pipe causes no message, as usual in a pipe, but exit 1: not all was written."""
+    """If the reader closes the pipe there is no message, as usual, but exit 1, because the output was not complete."""
     with pipe_without_a_reader() as writer:
         done = subprocess.run(
             [sys.executable, "-m", "migrate_groups", "--help"],

@@ -58,7 +58,7 @@ def check(plan: Plan, name: str) -> Verdict:
     [(4, 10, Verdict.PASS), (0, 4, Verdict.PASS), (5, 10, Verdict.REFUSE), (0, 3, Verdict.REFUSE)],
 )
 def test_an_offset_outside_the_log_is_not_restored(cluster, start, end, verdict):
-    """An offset outside the log is not restored, because a consumer would apply auto.offset.reset there: refused."""
+    """To restore an offset outside the log is refused, because a consumer would apply auto.offset.reset there."""
     receipt = handed_over(cluster)
     cluster.delete_offsets("old", [FIRST])
     cluster.delete_records("t", 0, start)
@@ -90,7 +90,7 @@ def test_a_hand_over_with_an_unknown_outcome_is_undetermined(cluster):
 
 
 def test_a_refused_partition_of_the_last_hand_over_is_judged(cluster):
-    """A partition that the broker refused is judged, too, because it was meant to be handed over."""
+    """Reconcile also judges a partition that the broker refused, because it was meant to be handed over."""
     (execution,) = handed_over(cluster).executions
     first, second = execution.entries
     refused = replace(execution, entries=(first, second.refused("UNKNOWN_TOPIC_OR_PARTITION")))
@@ -149,7 +149,7 @@ def test_a_resumed_rollback_keeps_confirmed_entries(cluster):
 
 @pytest.mark.parametrize(("topic", "verdict"), [("t", Verdict.REFUSE), ("other", Verdict.PASS)])
 def test_delete_offsets_is_refused_while_a_source_member_is_on_the_topic(cluster, topic, verdict):
-    """A source group member on a topic refuses the deletion of its offsets; one on another topic does not."""
+    """A member of the source group on a topic refuses the deletion; a member on another topic does not."""
     receipt = handed_over(cluster)
     partition = TopicPartition(topic, 0)
     held, subscribed = frozenset({partition}), frozenset({topic})

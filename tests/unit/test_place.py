@@ -163,7 +163,7 @@ def test_compacted_topics(source, committed, copy, status, offset, reread):
 
 
 def test_topics_are_found_under_the_names_of_mirrormakers_policies():
-    """A topic has its own name on the target, or its name after a cluster's alias and a dot."""
+    """A copy has the topic's name, or the alias of a cluster, a dot and the topic's name."""
     there = {"orders", "eu.payments", "eu.west.stock", "other"}
     assert TopicNames().of({"orders", "payments", "stock", "none"}, there) == {
         "orders": "orders",

@@ -84,7 +84,7 @@ def test_the_page_loads_no_other_file():
 
 
 def test_same_input_same_bytes():
-    """Two renderings of the same reconciliation are equal: they use no clock and no random number."""
+    """Two renderings of the same reconciliation are equal, because they depend on no clock and no random number."""
     assert report_html.report(realistic()) == report_html.report(realistic())
 
 

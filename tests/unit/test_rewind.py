@@ -104,7 +104,7 @@ T = 1_700_000_000_000
 
 
 def cluster() -> InMemoryCluster:
-    """Partitions of ``orders`` with a record each second, one of them empty; group ``live`` has commits in all."""
+    """Partitions of ``orders`` with a record each second, and an empty one. Group ``live`` has commits in all."""
     made = InMemoryCluster()
     made.create_topic("orders", 3)
     for seconds in range(10):
@@ -159,7 +159,7 @@ def test_refusals_of_strict_and_past_end_fail():
 
 
 def test_a_partition_without_a_leader_is_refused_by_name():
-    """A partition without a leader is refused; if the file omits it, the others are rewound and it is named."""
+    """A partition without a leader is refused. If the file lacks the partition, the others are rewound."""
     made = cluster()
     made.lose_leader("orders", 1)
     rows = take_snapshot(made, ["live"], FakeClock())
@@ -186,7 +186,7 @@ def test_files_of_other_clusters_and_topics_are_refused():
 
 
 def test_a_record_that_arrives_between_two_requests_is_not_skipped():
-    """If a record arrives after none was found by time, the offset is before it, not at the later log end."""
+    """If the search by time finds no record, and one arrives then, the offset is before the new record."""
 
     class Busy(InMemoryCluster):
         def offsets_at(self, timestamps):

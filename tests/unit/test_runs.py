@@ -131,7 +131,7 @@ def test_rerun_after_a_target_group_lost_an_offset(cli):
 
 
 def test_rerun_after_a_partial_rollback(cli, monkeypatch):
-    """After a rollback that undid only one of two targets, a re-run does not say that all is handed over."""
+    """After a rollback of only one of two targets, a re-run does not say that everything is handed over."""
     other = TopicPartition("u", 0)
     cli.cluster.create_topic("u", 1)
     cli.cluster.produce("u", 0, 10)
@@ -244,7 +244,7 @@ def test_the_error_of_the_guard_covers_started_and_unstarted_target_groups(cli, 
 
 
 def test_a_repeated_rollback_after_exit_4_of_the_guard_is_exit_4(cli, monkeypatch):
-    """A repeated rollback writes nothing, and repeats that records are processed twice, with exit 4."""
+    """A repeated rollback writes nothing. It reports again, with exit 4, that records are processed twice."""
     cli(*MIGRATE)
     clock = FakeClock(lambda: cli.cluster.commit("new", PARTITION, 7))
     for module in (cutover, ways_back):
@@ -333,7 +333,7 @@ def test_a_target_commit_while_hand_back_is_planned_is_pending(cli, monkeypatch)
 
 
 def test_rerun_after_a_hand_back_replaces_the_target_offset(cli):
-    """After a hand-back, a re-run replaces the target's offset by the source group's present one."""
+    """After a hand-back, a re-run replaces the target's offset with the source group's present offset."""
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 7)
     cli("hand-back", RUN, "--yes", "--wait", "0s")
@@ -367,7 +367,7 @@ def expiring(cli: Connected, monkeypatch):
 
 
 def test_a_source_group_that_expires_during_the_settle_time_is_restored(cli, monkeypatch):
-    """With ``vanished = "restore"``, the offsets that the expired group was last seen with are handed over."""
+    """With ``vanished = "restore"`` the expired group's last known offsets are handed over."""
     with expiring(cli, monkeypatch):
         cli(*MIGRATE, "--settle", "5s", "--vanished", "restore")
     assert cli.offset("new") == 5

@@ -147,7 +147,7 @@ def test_a_folder_without_search_permission_is_an_error(tmp_path, monkeypatch):
     "name", ["spec.toml", "before.parquet", "split.parquet", "plan.json", "offsets.csv", "after.parquet"]
 )
 def test_files_in_a_folder_without_a_receipt_are_not_replaced(tmp_path, name):
-    """In a folder without a receipt, a file with a name that a run uses is named and refused."""
+    """In a folder without a receipt, a file with the name of a run's file is refused."""
     (tmp_path / name).write_bytes(b"theirs")
     with pytest.raises(InvalidInput, match=f"has {name} but no receipt.*--run-dir"):
         RunDir(tmp_path).make()

@@ -200,7 +200,7 @@ def test_a_group_that_kafkas_tool_cannot_read_is_not_exported(name):
 
 
 def test_a_wrong_cell_after_an_added_apostrophe_has_its_own_line():
-    """A wrong cell is reported with its own line, also after a line with an added apostrophe."""
+    """A wrong cell is reported with its line number, even after a line to which an apostrophe was added."""
     with pytest.raises(InvalidInput, match="line 3: partition is 'x'"):
         load(f"{HEADER}\n{LINE.replace(',t,', chr(44) + chr(39) + '-t,')}\n{LINE.replace(',0,5,', ',x,5,')}\n")
 
@@ -222,7 +222,7 @@ def test_quoted_cells_are_read():
 
 @pytest.mark.parametrize("text", ['t,1,"1"2', '"o"ld,1,2', 'o"ld,1,2', '"t,1,2'])
 def test_a_misquoted_reset_file_is_refused(text):
-    """Wrong quotes are refused in a file without a header, too."""
+    """A file without a header is refused if its quotes are wrong."""
     with pytest.raises(InvalidInput, match="line 2: a quote that is not CSV"):
         load(f"t,0,1\n{text}\n")
 

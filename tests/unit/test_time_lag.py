@@ -129,7 +129,7 @@ def test_groups_of_one_topic_have_their_own_time_lag():
 
 
 def test_an_unread_transaction_marker_has_no_time_lag():
-    """If only a transaction marker is unread, the lag is 1 and the time lag is null."""
+    """If only a control record is unread, the lag is 1 and the time lag is null."""
     made = lagging(0)
     made.transact("t", 0, 2, timestamp=NOW - 90_000)
     made.commit("g", FIRST, 2)
@@ -138,7 +138,7 @@ def test_an_unread_transaction_marker_has_no_time_lag():
 
 
 def test_markers_and_aborted_records_are_skipped():
-    """Markers and aborted records are skipped: the next committed record gives the time lag."""
+    """Control records and aborted records are skipped: the next committed record gives the time lag."""
     made = lagging(0)
     made.transact("t", 0, 2, timestamp=NOW - 900_000)
     made.transact("t", 0, 3, timestamp=NOW - 500_000, commit=False)

@@ -114,7 +114,7 @@ def test_control_and_aborted_records_at_the_end_are_not_waited_for():
 
 
 def test_records_at_an_offset_that_stands_still_are_read_every_ten_seconds():
-    """Records at the offset are read every ten seconds while it stands still, and never while it moves."""
+    """While the committed offset stands still, the records at it are read every ten seconds; else never."""
 
     class Counting(InMemoryCluster):
         looked_at: ClassVar[list[list[TopicPartition]]] = []
@@ -221,7 +221,7 @@ def test_goals_are_rows_of_the_group_or_rows_without_a_group():
 
 
 def test_an_empty_snapshot_is_not_taken_for_the_current_log_ends(monkeypatch):
-    """`Cluster.watch` refuses an empty snapshot, which names no log end offset; without a snapshot it reads them."""
+    """`Cluster.watch` refuses an empty snapshot. Without a snapshot it reads the current log end offsets."""
     made = cluster()
     for partition in SPANS:
         made.commit("replay", partition, 10)

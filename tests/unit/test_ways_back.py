@@ -59,7 +59,7 @@ def carry_out(made: InMemoryCluster, plan) -> Execution:
 @given(old=OFFSETS.filter(bool), new=OFFSETS)
 @settings(deadline=None)
 def test_rollback_undoes_apply(old, new):
-    """A rollback restores exactly what the target had committed before; a second one changes nothing."""
+    """A rollback restores exactly what the target had committed before. A second rollback changes nothing."""
     made = cluster(old=old, new=new)
     before = made.committed("new", PARTITIONS)
     receipt = migrate(made)

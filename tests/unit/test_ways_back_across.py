@@ -49,7 +49,7 @@ class Moved(Move):
                 self.target.commit(group, TopicPartition("eu.orders", number), offset)
 
     def go(self, verb: Verb, on: InMemoryCluster, elsewhere: InMemoryCluster | None = None) -> Execution | None:
-        """Carry out a way back on a cluster."""
+        """Run a way back on a cluster."""
         with open_receipt(self.folder / "run" / "receipt.json", must_exist=True) as file:
             return go_back(Clients(on, on, elsewhere), verb, file, self.clock, Silent())
 
@@ -58,7 +58,7 @@ class Moved(Move):
         return self.go(Verb.DELETE_OFFSETS, self.source, self.target)
 
     def plan_of_deletion(self) -> Plan:
-        """Return the plan of `delete`."""
+        """Return the plan of the deletion of the source group's offsets."""
         with open_receipt(self.folder / "run" / "receipt.json", read_only=True) as file:
             return plan_way_back(self.source, Verb.DELETE_OFFSETS, file, self.clock, self.target)
 
@@ -256,7 +256,7 @@ STEPS = ("migrate", "rollback", "hand-back", "delete-offsets", "start", "come ba
     ],
 )
 def test_no_order_of_commands_loses_an_offset(tmp_path, orders):
-    """After any commands and starts, one cluster has the highest offset committed so far.
+    """In whatever order commands run and applications start, the highest committed offset is kept on one cluster.
 
     Offsets that an application has committed on the target stay.
     """

@@ -19,16 +19,16 @@ class SharedCost(NamedTuple):
     - caused: how many of these generations ended because members of this application joined or left.
     - stood_still: the longest time for which the application may have stood still because members of other applications
       joined or left.
-    - outage: the same because members of the application itself joined or left. In a KIP-848 group: the time in which
-      partitions of the application had no owner.
+    - outage: the longest time for which it may have stood still because its own members joined or left. In a KIP-848
+      group: the time in which partitions of the application had no owner.
     - replaced: how often all members of the application restarted together.
     - restart_outage: the part of ``outage`` in these restarts.
     - restart_gone: the part of ``restart_outage`` in which the application certainly had no member.
     - single_most: the longest outage other than these restarts.
     - keeps_up: the number of records consumed divided by the number produced, since ``since``. None: nothing was
       produced, or the history of the group was not computed.
-    - best_third: the period since ``since`` is cut into three thirds; the highest of their ratios, computed like
-      ``keeps_up``. None: one of the three is not known.
+    - best_third: the highest ratio of the three thirds of this period, each computed like ``keeps_up``. None: one of
+      them is not known.
     - idle: the number of members without a partition in the last generation in which the application had members. None:
       not known, as in a KIP-848 group.
     - spread: the number of records that the busiest member consumed, divided by the mean of all members of the

@@ -6,7 +6,7 @@ The source group's verdict is ``late-commit`` if it has committed since the fenc
 stopped). It is ``undetermined`` if the evidence about the group is not whole, or if it has committed only for a topic
 of the same name that was created since. Otherwise it is ``stopped``.
 
-The target group's verdict is the first in this table that applies. An own commit is one that the migration did not
+The target group's verdict is the first in this table that applies. An own commit is a commit that the migration did not
 write:
 
 ======================  ============================================================================================
@@ -17,11 +17,11 @@ write:
 ``undetermined``        the evidence about the group is not whole
 ``no-commit-yet``       the offset handed over is in place, and there is no own commit
 ``missing``             the offset handed over is not in place, and there is no own commit
-``later``               the first own commit is above the offset handed over, which was not in place by then: records
+``later``               the first own commit is above the offset handed over, which was not in place before: records
                         may be skipped
 ``undetermined``        the committed offset was deleted or expired, and the group has committed since: it may have
                         resumed at any offset
-``starts-at-snapshot``  the first own commit is at the offset handed over, or above it while that was in place
+``starts-at-snapshot``  the first own commit is at or above the offset handed over, which was in place before
 ======================  ============================================================================================
 
 A commit shows how far a group has got, not where it started. So a consumer that seeks forward is not detected, but a
@@ -135,7 +135,8 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 def places(handed_over: DataFrame, *, of_sources: bool, of_targets: bool) -> DataFrame:
     """Return the group, topic and partition of each partition that was handed over.
 
-    handed_over: columns of `HANDED_OVER`. of_sources, of_targets: whether to return source groups and target groups.
+    handed_over: columns of `HANDED_OVER`. of_sources, of_targets: whether to return the partitions under the names of
+    their source groups, and under those of their target groups.
     """
     sides = [handed_over.select(*_of_source())] * of_sources + [handed_over.select(*KEYS)] * of_targets
     return reduce(DataFrame.union, sides).distinct()

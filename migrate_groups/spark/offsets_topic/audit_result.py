@@ -32,8 +32,8 @@ class Partition(NamedTuple):
 
     stopped_at: the source group's committed offset at the hand-over; ``written`` if it had none. written: the offset
     that the migration wrote for the target group. old, new: the verdicts on the source group and on the target group.
-    first_own: the offset of the target group's first commit that the migration did not write. committed: its last
-    committed offset. reason: why the evidence is in doubt; None: it is not.
+    first_own: the offset of the target group's first commit that the migration did not write. committed: the target
+    group's last committed offset. reason: why the evidence is in doubt; None: it is not.
     """
 
     source_group: str | None

@@ -74,7 +74,7 @@ class Moments(NamedTuple):
 
 
 def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
-    """Return one row for each group, partition and interval: the sum of its commits and deletions.
+    """Return one row for each group, partition and interval, with counts of its commits and deletions.
 
     log: a decoded log (`offsets_log.decode`). An interval lasts from one multiple of ``every`` since 1970 to the next.
     Commits after ``last`` are counted in the interval of ``last``.

@@ -34,7 +34,7 @@ _COLUMNS = (
 _MISSING = StructType([StructField("log_partition", IntegerType()), StructField("missing", LongType())])
 
 LogEnds = Callable[[Collection[tuple[str, int]], Collection[datetime]], str]
-"""Asks for the log end offset of each partition at each moment, writes them as Parquet, and returns the path."""
+"""A function that reads the log end offset of each partition at each moment, and returns the path of a Parquet file."""
 
 
 class LandedFiles(NamedTuple):

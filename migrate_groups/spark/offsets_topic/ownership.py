@@ -2,8 +2,8 @@
 
 The owner of a partition is the member that it is assigned to. Whenever a member's partitions change, the coordinator
 writes a record with all of them, by topic id (``ConsumerGroupCurrentMemberAssignmentValue``). A partition loses its
-owner with a record of its member in which the partition is missing, or that deletes the member. It gets an owner with
-the next record of a member in which it is listed.
+owner when a record of this member no longer lists the partition, or deletes the member. It gets an owner when a record
+of a member lists it.
 """
 
 from __future__ import annotations

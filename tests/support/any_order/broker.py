@@ -121,7 +121,7 @@ class _Cluster(_Named):
         self.commit_all(group, {partition: offset})
 
     def commit_all(self, group: str, positions: Mapping[TopicPartition, int]) -> None:
-        """Commit as the group's member, or as a simple consumer if the group has no member."""
+        """Commit as the group's member or, if it has none, as a consumer without membership."""
         consumer = self._members.get(group)
         if consumer is None:
             self._others.commit_all(self._real[group], _renamed(positions, self._real))
