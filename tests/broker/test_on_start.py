@@ -45,7 +45,7 @@ def command(cli, servers: str, *applications: tuple[str, str]) -> str:
 
 
 def test_it_starts_real_consumers_which_process_every_record_once(cli, world, bootstrap_servers):
-    """The command starts a consumer in each new group. With the old application, each record is processed once."""
+    """The command starts a consumer in each new group. Old and new consumers together process each record once."""
     old = Old(cli, world)
     consumer = world.join(old.group, old.pay, old.find)
     start = command(cli, bootstrap_servers, (old.pay_group, old.pay), (old.find_group, old.find))

@@ -53,9 +53,9 @@ def test_demo_counts_every_record(stories):
 
 @pytest.mark.long
 def test_the_story_of_two_clusters(stories):
-    """At the places of ``migrate`` every record is processed once. At MirrorMaker 2's offsets some are read again.
+    """From the offsets of ``migrate``, every record is processed once; from MirrorMaker 2's, some are processed again.
 
-    The ledger counts no more of these than ``compare`` has printed.
+    ``compare`` prints at least as many such records as the ledger counts.
     """
     out = told(stories["clusters"][1])
     said = re.search(r"9 exact; from the committed offsets on the target ([\d,]+) records read again, 0 skipped", out)

@@ -90,7 +90,7 @@ def test_reconcile_and_describe_show_the_time_lag(world, cli, here):
 
 
 def test_reconcile_reads_the_snapshots_of_a_run_directory(tmp_path, world, cli, here):
-    """A run directory has the snapshots from before and right after; a later snapshot can replace the second one."""
+    """A run directory has snapshots from before and after the write; a later snapshot can replace the second."""
     topic, group = world.create_topic(3), world.name("big")
     new = f"{group}-new"
     for partition in (0, 1):

@@ -83,7 +83,7 @@ def test_both_plans_return_the_same_rows(
 
 @pytest.mark.usefixtures("by_hash_only")
 def test_tables_with_one_row_a_partition_take_the_plan_by_hash(snapshot: SnapshotTable, tmp_path: Path) -> None:
-    """If BEFORE and AFTER have one moment each, even the same, no row is sorted; totals and tables are right."""
+    """If BEFORE and AFTER have one row for each partition, no row is sorted; totals and tables are right."""
     before = snapshot(SPLIT | {"partition": 0}, SPLIT | {"partition": 1})
     after = snapshot({"group": "billing", "partition": 0}, {"group": "billing", "partition": 1, "offset": 99})
     found = reconcile_tables(before, after, out=tmp_path / "out")

@@ -38,7 +38,7 @@ def test_results_have_the_exported_types(snapshot: Callable[..., DataFrame]) -> 
 
 @pytest.mark.parametrize("single", [False, True])
 def test_time_lags_are_where_the_page_says(snapshot: Callable[..., DataFrame], single: bool) -> None:
-    """If BEFORE or AFTER has a time lag, its columns follow lag_after in the verdicts, and end the summary."""
+    """With time lags, their columns follow lag_after in the verdicts, and are the last columns of the summary."""
     side = snapshot({}).withColumn("oldest_unconsumed_at", F.col("taken_at"))
     verdicts, lags = partition_verdict(side, side, single=single), columns(tables.TIME_LAGS)
     plain = columns(tables.PARTITION_VERDICT)

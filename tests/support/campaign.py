@@ -6,7 +6,8 @@ during it. The cluster is repaired while the command is still running, or after 
 - The target group has the offset that the receipt states for every confirmed or unchanged partition. Any other
   partition has the offset from before the run or the planned offset. Exit 2, 3 and 5 mean that nothing was written.
 - The same command, run again, completes the migration.
-- The target groups' applications, started afterwards, process every record that the source group had not, once.
+- The target groups' applications, started afterwards, process once every record that the source group had not
+  processed.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ class _Migration:
         )
 
     def coordinator(self):
-        """Return the coordinator of the source group or of a target group."""
+        """Return the coordinator of a random group: the source group or a target group."""
         return self.brokers.coordinator(self.chance.choice([self.source, *self.targets]))
 
     def produce(self) -> None:

@@ -423,7 +423,7 @@ def test_forward_keeps_the_offset_of_a_target_that_is_ahead():
 
 
 def test_a_hold_on_a_group_that_never_had_a_member_is_a_warning():
-    """A hold on a group that never had a member is a warning; without Read on the group it is refused."""
+    """A hold on a group that never had a member is a warning. A hold without Read on the group is refused."""
     made = fully_committed()
 
     def check():

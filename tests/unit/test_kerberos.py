@@ -65,7 +65,7 @@ def test_jaas_and_librdkafkas_properties_are_understood(installed, properties, l
 
 
 def test_without_the_extra_the_first_command_names_it(monkeypatch):
-    """Without the extra, the error is one line with what to install, also Kerberos' headers for gssapi."""
+    """Without the extra ``kerberos``, the error names what to install: libkrb5-dev, gssapi and the extra."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None)
     with pytest.raises(MissingDependency, match=r"libkrb5-dev.*pip install 'gssapi.*the extra kerberos"):
         understand(GSSAPI)
