@@ -1,15 +1,16 @@
 """Run the commands that write in random order, while other clients act: ``.venv/bin/python scripts/any_order.py``.
 
-A story is a random sequence of such commands and of events between and during them (``tests/support/any_order``). After
-it no record may be skipped or processed twice, but for listed exceptions; a story that breaks this is a finding.
+A story is a random sequence of such commands, with events between and during them (``tests/support/any_order``). After
+a story no record may be skipped or processed twice, except for listed reasons. Otherwise the story is a finding.
+
 Hypothesis draws the stories in batches, each from a seed. They run on the cluster in memory, or with ``--broker`` on a
 sandbox, where each story has its own groups and topics. ``--jobs`` processes run batches concurrently. The script
 prints each kind of finding with its shortest story, and exits with 1 after a finding. The test suite runs fewer
-stories, and shrinks one that fails.
+stories, and reduces a story that fails to its shortest form.
 
 ``--state FILE`` saves the counts after each batch, so that the same command resumes an interrupted run.
 
-``--revert N`` undoes the fix of a defect (``tests/support/any_order/reverts.py``) and stops at the first finding. So it
+``--revert N`` undoes the fix of a defect (``tests/support/any_order/reverts.py``) and stops at the first finding. This
 shows how many sequences the search needs to find that defect.
 """
 
@@ -85,7 +86,7 @@ def main() -> int:
 
 @contextmanager
 def _sandbox() -> Iterator[str]:
-    """Yield the address of a broker."""
+    """Run a sandbox for the length of a ``with`` block, and yield the address of its broker."""
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
     with start_sandbox(jars, java=java) as running:
@@ -94,7 +95,7 @@ def _sandbox() -> Iterator[str]:
 
 
 class _Workers(ProcessPoolExecutor):
-    """Processes that run batches of stories; at the end, batches that have not begun are cancelled."""
+    """Processes that run batches of stories. The end of the ``with`` block cancels batches that have not begun."""
 
     def __init__(self, jobs: int) -> None:
         super().__init__(jobs, mp_context=get_context("spawn"))
@@ -104,14 +105,14 @@ class _Workers(ProcessPoolExecutor):
 
 
 def _batch(seed: int, *, address: str | None, revert: int | None) -> tuple[Counter[str], dict[str, str]]:
-    """Run a batch of stories; return counts, and the shortest story of each kind of finding.
+    """Run a batch of stories. Return counts, and the shortest story of each kind of finding.
 
-    address: a broker to run on; None: the cluster in memory. revert: the number of a fix to undo, to stop at the first
-    finding; None: no fix is undone.
+    address: the broker to run on; None: the cluster in memory. revert: the number of the fix to undo, in which case the
+    batch stops at the first finding; None: no fix is undone.
     """
     counts: Counter[str] = Counter(batches=1)
     found: dict[str, str] = {}
-    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108  no fsync there
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108  fsync takes no time there
 
     @hypothesis.seed(seed)
     @hypothesis.settings(

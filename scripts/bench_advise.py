@@ -1,8 +1,9 @@
 """Measure how long ``advise`` and ``list`` take with many groups, or how long the job of ``advise --log`` takes.
 
-``scripts/test`` makes .venv; then ``.venv/bin/python scripts/bench_advise.py``. It starts a Kafka with ``--groups``
-classic groups, each with one member and with committed offsets for three topics. Then it runs ``list`` and ``advise``
-in turns, each as a whole process, and prints the medians, the least and the most, and their ratio.
+Usage: ``.venv/bin/python scripts/bench_advise.py`` (``scripts/test`` makes .venv). The script starts a Kafka with
+``--groups`` classic groups, each with one member and with committed offsets for three topics. Then it runs ``list`` and
+``advise`` in turns, each as a whole process. It prints median, minimum and maximum of both, and the ratio of the
+medians.
 
 ``--log 5 6`` measures the Spark job instead, on a log of 5 and then of 6 million records, without the time to copy the
 log. The log has 2,000 groups. Two applications share each group, with two members each, and one of them restarts. One
@@ -72,7 +73,7 @@ def main() -> None:
 
 
 def _measure_job(sizes: list[int]) -> None:
-    """Run the job once on a log of each size (in millions of records), and print how long it takes."""
+    """Run the Spark job once on a log of each size, and print how long it takes. sizes: in millions of records."""
     with tempfile.TemporaryDirectory() as name, local_session() as spark:
         folder = Path(name)
         log = CopiedLog.load_with_starts(folder / "log", "bench", dict.fromkeys(range(_LOG_PARTITIONS), 0))
@@ -96,14 +97,14 @@ def _measure_job(sizes: list[int]) -> None:
 
 
 def _cpu_seconds(spark: SparkSession) -> float:
-    """Return the CPU seconds of Spark's JVM. On a busy machine they say more than the wall-clock time."""
+    """Return the CPU seconds of Spark's JVM so far. On a busy machine they say more than the wall-clock time."""
     process: Any = spark.sparkContext._gateway
     fields = Path(f"/proc/{process.proc.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _row(number: int) -> tuple[object, ...]:
-    """Return a record of the log: every 200th record of a group is that of a generation, all others are commits."""
+    """Return record ``number`` of the log. Every 200th record of a group is a generation's; all others are commits."""
     turn, group = number // _GROUPS, f"application-{number % _GROUPS:04}"
     place = (number % _LOG_PARTITIONS, number // _LOG_PARTITIONS)
     at = datetime.fromtimestamp(_START + number / 1000, UTC)
@@ -115,7 +116,7 @@ def _row(number: int) -> tuple[object, ...]:
 
 
 def _generation(turn: int) -> bytes:
-    """Return the value of a generation's record. The members of shop stay the same, and those of billing are new."""
+    """Return the value of a generation's record. The members of shop stay; those of billing are new each time."""
     members = [
         _member(f"{name}-{n}", turn if name == "billing" else 0, n) for name in ("shop", "billing") for n in (0, 1)
     ]
@@ -172,7 +173,7 @@ def _make(servers: str, groups: int) -> None:
 
 
 async def _join(admin: KafkaAdminClient, group: str, topic: str) -> None:
-    """Make a consumer the member of an empty group for half an hour, in which it need not poll or send heartbeats."""
+    """Join an empty group as its only member. The member stays for half an hour, without polls or heartbeats."""
     node = await admin._find_coordinator_id(group)
     metadata = ConsumerProtocolSubscription(topics=[topic]).encode(version=0)
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=metadata)

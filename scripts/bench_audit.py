@@ -1,12 +1,12 @@
 """Measure the Spark jobs over the log of the offsets topic: ``scripts/bench_audit.py [MILLIONS...]``.
 
-The records are as Kafka 4.1 writes them (value version 4), in uncompressed Parquet: 2,000 groups commit in turns, each
-in 35 partitions, so that a million records have 14 commits of each partition; one commit in 97 is a rewind.
+The records are as Kafka 4.1 writes them (value version 4), in uncompressed Parquet. 2,000 groups commit in turns, each
+for 35 partitions, so that a million records have 14 commits of each partition. One commit in 97 is a rewind.
 
-- decode: every decoded column is computed, for Spark's ``noop`` sink. The first job warms the JVM up; the median of the
+- decode: computes every decoded column, for Spark's ``noop`` sink. The first job warms the JVM up; the median of the
   next three counts.
-- audit: all groups were handed over at the start of the log. Once, with the rest of the job.
-- history: of all groups, at 50 moments, with known log ends. Once, with the rest of the job.
+- audit: runs the whole audit job once. All groups were handed over at the start of the log.
+- history: runs the whole history job once, for all groups, at 50 moments, with known log ends.
 """
 
 from __future__ import annotations
@@ -107,7 +107,10 @@ def _ranges(log: CopiedLog) -> list[tuple[int, int, int, int]]:
 def record(
     place: tuple[int, int], group: str, topic: str, partition: int, offset: int, *, at: datetime
 ) -> tuple[object, ...]:
-    """Return a row of a landed log: this commit, as Kafka 4.1 writes it; ``place``: its partition and offset there."""
+    """Return a commit as a row of a landed log, as Kafka 4.1 writes it.
+
+    place: the row's partition and offset in the offsets topic. at: the time of the commit.
+    """
     name, of = group.encode(), topic.encode()
     key = struct.pack(f">hH{len(name)}sH{len(of)}si", 1, len(name), name, len(of), of, partition)
     value = struct.pack(">hqiBqB", 4, offset, 3, 1, int(at.timestamp() * 1000), 0)

@@ -1,8 +1,8 @@
 """Copy a group's offsets with kafka-python alone: the bare script that bench_cutover.py compares with.
 
-Usage: bench_bare.py BOOTSTRAP_SERVER OLD_GROUP NEW_GROUP. A careful person could write this in fifty lines. It checks
-that the old group is Empty and that each offset lies within the log, writes the offsets to the new group, and reads
-them back. It has no receipt, no second client and no other check.
+Usage: bench_bare.py BOOTSTRAP_SERVER OLD_GROUP NEW_GROUP. This is what a careful person would write in fifty lines. The
+script checks that the old group is Empty and that each offset lies within the log, writes the offsets to the new group,
+and reads them back. It has no receipt, no second client and no other check.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""Measure ``compare`` on two clusters: scripts/bench_compare.py.
+"""Measure ``compare`` on two clusters.
 
-``scripts/test`` makes .venv; then ``.venv/bin/python scripts/bench_compare.py``. It starts two Kafkas with a topic of
-``--partitions`` partitions on each. The target has 50 records more at the start of each partition, and then copies of
-the source's. A group has committed so that ``--behind`` records follow in each partition. It runs in turns:
+Usage: ``.venv/bin/python scripts/bench_compare.py`` (``scripts/test`` makes .venv). The script starts two Kafkas with a
+topic of ``--partitions`` partitions on each. On the target cluster each partition begins with 50 records of its own,
+followed by copies of the source's records. A group has committed an offset in each partition, after which ``--behind``
+records follow. The script runs in turns:
 
-- ``compare``: the command as a whole process, with the two in which confluent-kafka runs
+- ``compare``: the command as a whole process, with its two child processes in which confluent-kafka runs
 - ``read``: a consumer of confluent-kafka that reads all records of both topics, and does nothing with them
 
-It prints medians, the least and the most, the CPU time of all processes, the ratio, and the peak memory of the largest
-process of ``compare``. Exit 1 if a place is not exact.
+It prints median, minimum and maximum, the CPU time of all processes, the ratio, and the peak memory of the largest
+process of ``compare``. Exit code 1: a place is not exact.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def main() -> None:
         for _ in range(options.runs):
             found["compare"].append(_compare(*both, options.partitions))
             found["read"].append(_read(both, options.partitions, _BEFORE + options.behind))
-        # The Kafkas have not ended, so that they do not count.
+        # The Kafkas do not count, because they have not ended.
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / (1024 if sys.platform == "linux" else 1024**2)
     print(f"{options.partitions:,} partitions, {options.behind:,} records behind each place, {os.cpu_count()} cores")
     print(f"{'':8}{'median s':>10}{'least':>8}{'most':>8}{'CPU s':>8}")
@@ -75,7 +76,7 @@ def main() -> None:
 
 
 def _make(servers: str, partitions: int, others: int, records: int) -> None:
-    """Make the topic, with ``others`` records that the other cluster does not have, and then the records."""
+    """Make the topic, with ``others`` records that only this cluster has, and then the ``records`` of both clusters."""
     topic = NewTopic(_TOPIC, partitions, config={"retention.ms": "-1"})
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([topic])[_TOPIC].result()

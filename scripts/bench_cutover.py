@@ -1,7 +1,7 @@
 """Measure a cut-over against Kafka's own tool and a bare script.
 
-``scripts/test`` makes .venv; then ``.venv/bin/python scripts/bench_cutover.py``. It starts a Kafka, makes a group of
-``--partitions`` partitions, and runs whole processes in turns, each measured from its start to its exit:
+Usage: ``.venv/bin/python scripts/bench_cutover.py`` (``scripts/test`` makes .venv). The script starts a Kafka, makes a
+group of ``--partitions`` partitions, and runs whole processes in turns, each measured from its start to its exit:
 
 - ``cold``: ``migrate`` of the stopped group: snapshot, split, every check, write, read-back by two clients, receipt
 - ``bare``: scripts/bench_bare.py, kafka-python without receipt and second client
@@ -394,7 +394,7 @@ def measure(
 
 
 def medians(found: dict[str, list[Measured]]) -> dict[str, float]:
-    """Return the median seconds of each contender."""
+    """Return the median seconds of each command."""
     return {name: statistics.median(each.seconds for each in runs) for name, runs in found.items() if runs}
 
 

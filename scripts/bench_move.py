@@ -1,10 +1,10 @@
-"""Measure a move to another cluster behind MirrorMaker 2: scripts/bench_move.py.
+"""Measure a move to another cluster, to which MirrorMaker 2 copies the topic.
 
-``scripts/test`` makes .venv; then ``.venv/bin/python scripts/bench_move.py``. It starts two Kafkas and a MirrorMaker 2.
-A topic of ``--partitions`` partitions is produced to all the time, 1,000 records a second, and an application keeps up
-with it. ``migrate`` hands its group over. It prints the seconds from the moment at which the application has left its
-group to ``START THE NEW GROUPS NOW``: median, least and most. ``settle`` is 0 s, so that it does not count. Every
-record is counted: exit 1 if one was skipped, or processed on both clusters.
+Usage: ``.venv/bin/python scripts/bench_move.py`` (``scripts/test`` makes .venv). The script starts two Kafkas and a
+MirrorMaker 2. A producer sends 1,000 records a second to a topic of ``--partitions`` partitions, and an application
+keeps up with it. ``migrate`` hands the application's group over. The script prints the seconds from the moment at which
+the application has left its group to ``START THE NEW GROUPS NOW``: median, minimum and maximum. ``settle`` is 0 s, so
+that it does not count. Exit code 1: a record was skipped, or processed on both clusters.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Measure how time and memory of a cut-over grow with the number of partitions: scripts/bench_scale.py.
+"""Measure how time and memory of a cut-over grow with the number of partitions.
 
-``scripts/test`` makes .venv; then ``.venv/bin/python scripts/bench_scale.py``. For each size it starts a Kafka and
-measures ``cold``, ``warm``, ``bare``, ``csv`` and ``parquet`` of ``bench_cutover.py``, in turns. Above 15,000
-partitions the Kafka has three brokers, because one holds about 19,000 if a process may open 20,000 files. It prints the
-medians, their ratios to those of 10,000 partitions (or of the first size), and the peak memory.
+Usage: ``.venv/bin/python scripts/bench_scale.py`` (``scripts/test`` makes .venv). For each number of partitions the
+script starts a Kafka and measures ``cold``, ``warm``, ``bare``, ``csv`` and ``parquet`` of ``bench_cutover.py``, in
+turns. Above 15,000 partitions the Kafka has three brokers, because a broker that may open 20,000 files holds about
+19,000 partitions. The script prints the medians, their ratios to the medians for 10,000 partitions (or for the first
+number), and the peak memory.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""Measure small Spark jobs against a bare PySpark script: scripts/test makes .venv, then .venv/bin/python this file.
+"""Measure small Spark jobs against a bare PySpark script.
 
-Whole processes take turns, each measured from its start to its exit:
+Usage: ``.venv/bin/python scripts/bench_small.py`` (``scripts/test`` makes .venv). Whole processes take turns, each
+measured from its start to its exit:
 
 - bare: starts the same session, reads two CSV snapshots of 18 rows, and counts them
 - reconcile: ``migrate-groups reconcile`` of these two snapshots
-- audit, history: the Spark part of the commands, over a landed log of 30 records; no broker takes part
+- audit, history: the Spark part of the commands, without a broker, over a landed log of 30 records
 
 All use one archive of Spark's classes, which a first ``reconcile`` makes. A further run of each, which is not timed,
-counts its Spark jobs. The script prints a line a run, and a table of medians and ratios at the end; ``--json`` saves
-all of it. On a busy machine the CPU time, of a process and its children, says more than the seconds.
+counts its Spark jobs. The script prints a line for each run, and a table of medians and ratios at the end; ``--json``
+saves all of it. On a busy machine the CPU time of a process and its children says more than the wall-clock time.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ def history(spark: SparkSession, folder: Path) -> None:
         sys.exit(f"the history found {found}")
 
 
-# The target group's first offset, two or three own commits, and one of the source group; a commit each 6 minutes.
+# The offset handed over, two or three own commits of the target group, and a commit of the source group. There is a
+# commit every 6 minutes.
 _COMMITS = [
     *(("new", number, offset) for offset in (10, 12, 15, 19, 25) for number in PARTITIONS),
     ("new", 3, 20),
@@ -109,7 +111,7 @@ def _reconcile(folder: Path) -> list[str]:
 
 
 def _run(name: str, folder: Path) -> None:
-    """Run one contender in this process, and print the number of its Spark jobs."""
+    """Run the job with this name in this process, and print the number of its Spark jobs."""
     with spark_here(0) as spark:
         globals()[name](spark, folder)
         jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup())

@@ -1,13 +1,13 @@
 """Measure the commands that need no cluster: filter, split and export of a million rows, and their start-up time.
 
-``scripts/test`` makes .venv; then ``.venv/bin/pip install -c scripts/constraints.txt '.[bench]'`` and
-``.venv/bin/python scripts/bench_tables.py``. Whole processes take turns, each measured from its start to its exit: our
-command, and a Python process that reads, changes and writes the same file with polars.
+Usage: ``.venv/bin/python scripts/bench_tables.py``, after ``scripts/test``, which makes .venv, and
+``.venv/bin/pip install -c scripts/constraints.txt '.[bench]'``. Whole processes take turns, each measured from its
+start to its exit: our command, and a Python process that reads, changes and writes the same file with polars.
 
 - ``filter``: a tenth of the topics; ``split``: each topic to one of two groups; ``export``: Kafka's ``--from-file``
 - ``help``: ``--help``; ``small``: ``export`` of one row; ``bare``: a Python process that does nothing
 
-It prints medians, the least and the most, and ratios; ``--json`` saves every run. Exit 1 if the results differ.
+The script prints median, minimum, maximum and ratios; ``--json`` saves every run. Exit code 1: the results differ.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _POLARS = {
 
 
 def generate(path: Path, rows: int) -> None:
-    """Write a snapshot of this many rows."""
+    """Write a snapshot with ``rows`` rows to ``path``."""
     head = "cluster_id,taken_at,group,source_group,group_state,group_type,topic,topic_id,partition,offset,leader_epoch,"
     with path.open("w") as file:
         file.write(f"{head}metadata,log_start_offset,log_end_offset\n")
@@ -55,7 +55,10 @@ def generate(path: Path, rows: int) -> None:
 
 
 def commands(folder: Path, verb: str) -> dict[str, list[str]]:
-    """Return our process and polars' process for a verb; they write ``ours.csv`` and ``polars.csv``."""
+    """Return the command lines of our process and of polars' process, which write ``ours.csv`` and ``polars.csv``.
+
+    verb: ``filter``, ``split`` or ``export``.
+    """
     source, spec = folder / "snapshot.csv", folder / "split.toml"
     more = {"filter": ["--topic", "topic-*7"], "split": ["--spec", str(spec)], "export": []}[verb]
     out = ["-o", str(folder / "ours.csv"), "--force"]

@@ -1,17 +1,17 @@
-"""Move running applications to another cluster behind MirrorMaker 2, with a fault in each move, and count by ledger.
+"""Move running applications to another cluster, with a fault in each move, and count skipped and repeated records.
 
-``scripts/test`` makes .venv; then ``.venv/bin/python scripts/check_clusters.py mirror --runs 50``. It starts two
-clusters and a MirrorMaker 2. In each run an application consumes a topic that is produced to all the time, and
-``migrate`` hands the group over to the other cluster. The fault is one of these:
+Usage: ``.venv/bin/python scripts/check_clusters.py mirror --runs 50`` (``scripts/test`` makes .venv). The script starts
+two clusters and a MirrorMaker 2. In each run a producer keeps producing to a topic, an application consumes it, and
+``migrate`` hands the application's group over to the other cluster. The fault is one of these:
 
 - ``mirror``: MirrorMaker 2 is killed and started again up to two times, before the application stops
-- ``tool``: ``migrate`` is killed at a step and run again; run after run at the next step, until there is none
-- ``brokers``: the broker of one of both clusters is killed or stopped, and started again, at any moment
+- ``tool``: ``migrate`` is killed at a step and run again; each run takes the next step, until there is none
+- ``brokers``: the broker of one of the clusters is killed or stopped, and started again, at any moment
 
-A run's seed gives its choices; with ``tool`` it is the step. With ``--group-sync`` MirrorMaker 2 writes committed
-offsets of the groups on the target. Its producer is idempotent, and it saves its position each second, as
-docs/move-to-another-cluster.md advises; ``--mirror-defaults`` leaves this out. ``tests/support/cluster_move.py``
-describes a run. Exit 1 if a record was skipped or processed on both clusters.
+The seed of a run decides its random choices; with ``tool`` the seed is the number of the step. With ``--group-sync``
+MirrorMaker 2 also writes committed offsets of the groups on the target. Its producer is idempotent, and it saves its
+position each second, as docs/move-to-another-cluster.md advises; ``--mirror-defaults`` leaves this out.
+``tests/support/cluster_move.py`` describes a run. Exit code 1: a record was skipped, or processed on both clusters.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.support.broker_world import wait_for_coordinators
 from tests.support.cli import Cli
 from tests.support.cluster_move import Mirrored, Moved, broker_fails, mirror_killed, mirrored, moving, tool_killed
 
-_MOST_STEPS = 120  # of a move; a step that a move does not reach is a move without a fault
+_MOST_STEPS = 120  # the range from which a move's step is drawn; if the move has fewer steps, it has no fault
 CAREFUL = {"target.producer.enable.idempotence": "true", "target.offset.flush.interval.ms": "1000"}
 _FAULTS = ("mirror", "tool", "brokers")
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Log in with Kerberos to a real broker, with tickets of a real KDC: from a keytab, and from a ticket cache.
 
-It is no part of the suite, because it needs what pip does not install: the extra "kerberos" with Kerberos' headers, and
-MIT's KDC (Debian: libkrb5-dev, krb5-kdc, krb5-admin-server, krb5-user). Run it as scripts/check_kerberos.py.
+The script is not part of the test suite, because it needs system packages: Kerberos' headers for the extra "kerberos",
+and MIT's KDC (Debian: libkrb5-dev, krb5-kdc, krb5-admin-server, krb5-user).
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ from tests.support.hand_over import HandOver
 from tests.support.login_check import LISTENER, LoginCheck, login_check
 
 REALM, SERVICE, CLIENT = "TEST.EXAMPLE", "kafka/127.0.0.1", "ops"
-BRIEF, TICKET_SECONDS = "brief", 8  # a client whose tickets expire during a wait
+BRIEF, TICKET_SECONDS = "brief", 8  # a principal whose tickets expire while `migrate` waits
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 
 
 @contextmanager
 def kdc(folder: Path) -> Iterator[dict[str, str]]:
-    """Run a KDC with a service and a client, and write their keytabs; yield the environment for its clients."""
+    """Run a KDC with a service and two clients for the length of a ``with`` block, and write their keytabs.
+
+    Yields the environment variables for processes that use this KDC.
+    """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     (folder / "krb5.conf").write_text(
@@ -61,7 +64,7 @@ def kdc(folder: Path) -> Iterator[dict[str, str]]:
         run("kadmin.local", "-q", f"ktadd -k {folder / keytab} {principal}")
     process = subprocess.Popen(["krb5kdc", "-n"], env=environment, stdout=subprocess.DEVNULL)
     try:
-        while True:  # the KDC is ready once it gives a ticket
+        while True:  # until the KDC gives a ticket
             cache = ["kinit", "-k", "-t", str(folder / "ops.keytab"), "-c", str(folder / "cache"), CLIENT]
             if subprocess.run(cache, env=environment, capture_output=True, check=False).returncode == 0:
                 break
@@ -94,7 +97,7 @@ def main() -> None:
 
 
 def check(on: LoginCheck, folder: Path, environment: dict[str, str]) -> None:
-    """Run the commands, and raise AssertionError if one does not do what it must."""
+    """Run ``list``, ``snapshot`` and ``migrate`` with each kind of ticket. Raise AssertionError if a command fails."""
 
     def properties(options: str) -> str:
         return f"sasl.mechanism=GSSAPI\nsasl.kerberos.service.name=kafka\nsasl.jaas.config={MODULE} required {options};"
@@ -114,14 +117,14 @@ def check(on: LoginCheck, folder: Path, environment: dict[str, str]) -> None:
 
 
 def check_expiry(on: LoginCheck, folder: Path, environment: dict[str, str], properties: Callable[[str], str]) -> None:
-    """Wait for longer than a ticket is valid, on a broker that asks for a new login every three seconds."""
+    """Check that ``migrate`` can wait longer than a ticket is valid. The broker asks for a new login every 3 s."""
 
     def kinit() -> None:
         cache = ["kinit", "-k", "-t", str(folder / "brief.keytab"), "-c", str(folder / "brief"), BRIEF]
         subprocess.run(cache, env=environment, check=True)
 
     def has_ended(*, renewed: bool) -> bool:
-        """Return whether two tickets have expired since the beginning."""
+        """Wait a little, get a new ticket if ``renewed``, and return whether two ticket lifetimes have passed."""
         time.sleep(TICKET_SECONDS / 4)
         if renewed:
             kinit()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Log in to a real broker with tokens of AWS MSK IAM, whose signatures the broker's validator computes itself.
+"""Log in to a real broker with tokens of AWS MSK IAM. A validator in the broker checks their signatures.
 
-It is no part of the suite, because it needs javac: the validator is tests/data/SigV4Validator.java.
+The script is not part of the test suite, because it needs javac for the validator, tests/data/SigV4Validator.java.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def check(on: LoginCheck) -> None:
-    """Run the commands, and raise AssertionError if one does not do what it must."""
+    """Run ``list``, ``snapshot`` and ``migrate`` with each form of login. Raise AssertionError if a command fails."""
     environment = KEYS | {"AWS_EC2_METADATA_DISABLED": "true"}
     for way, properties in WAYS.items():
         said = on.hand_over(on.cli(way, properties, environment)).run("-vv")

@@ -1,8 +1,8 @@
 """Compare our decoding of the offsets topic with Kafka's own: ``scripts/check_offsets_log.py [COMMITS]``.
 
-It starts a sandbox. Several groups commit this many offsets (default: 200,000), and more in transactions, some of which
-are aborted; then one group is deleted. Every record is decoded by our Spark code, and printed by Kafka's
-``OffsetsMessageFormatter`` through its console consumer, once as read_committed and once as read_uncommitted.
+The script starts a sandbox. Several groups commit COMMITS offsets (default: 200,000), and more in transactions, some of
+which are aborted; then one group is deleted. Our Spark code decodes every record, and Kafka's console consumer prints
+it with ``OffsetsMessageFormatter``, once as read_committed and once as read_uncommitted.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LONG = "y" * 4000
 
 
 def main() -> int:
-    """Return 0 if both decode every record alike, 1 otherwise."""
+    """Return 0 if our code and Kafka's decode every record alike, 1 otherwise."""
     parser = argparse.ArgumentParser(description="Compare our decoding of the offsets topic with Kafka's own.")
     parser.add_argument("commits", type=int, nargs="?", default=200_000, help="number of commits (default: 200000)")
     commits = parser.parse_args().commits
@@ -70,9 +70,9 @@ def main() -> int:
 def compare(
     sandbox: Sandbox, spark: SparkSession, folder: Path, *levels: str, quiet: int = 15
 ) -> dict[str, tuple[int, int, int]]:
-    """Return by isolation level how many offset commits we decode, how many Kafka does, and how many differ.
+    """Return, by isolation level, three numbers of commits: decoded by our code, decoded by Kafka, and different.
 
-    quiet: the seconds without a record after which Kafka's tool ends.
+    levels: the isolation levels. quiet: the seconds without a record after which Kafka's tool ends.
     """
     _land(sandbox.bootstrap_servers, folder)
     raw = spark.read.schema(RAW).parquet(str(folder))
@@ -88,7 +88,7 @@ def compare(
 
 
 def _await_coordinator(consumer: Consumer) -> None:
-    """Wait until a group has a coordinator: a new cluster first makes its offsets topic."""
+    """Wait until the consumer's group has a coordinator, because a new cluster first makes its offsets topic."""
     deadline = time.monotonic() + _COORDINATOR_SECONDS
     while True:
         try:
@@ -102,7 +102,7 @@ def _await_coordinator(consumer: Consumer) -> None:
 
 
 def commit(servers: str, commits: int) -> None:
-    """Commit this many offsets, also with unusual metadata and in transactions; delete one of the groups."""
+    """Commit ``commits`` offsets, some with unusual metadata, and more in transactions; then delete one group."""
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([NewTopic("orders", _PARTITIONS, 1)])["orders"].result(60)
     numbers = itertools.count()
@@ -117,7 +117,7 @@ def commit(servers: str, commits: int) -> None:
     for batch in range(commits // _PARTITIONS):
         consumer = consumers[batch % _GROUPS]
         long = batch % 60 == 59
-        size, metadata = (100, _LONG) if long else (_PARTITIONS, _METADATA[batch % 5])  # so that a request fits
+        size, metadata = (100, _LONG) if long else (_PARTITIONS, _METADATA[batch % 5])  # to limit a request's size
         for start in range(0, _PARTITIONS, size):
             offsets = [
                 TopicPartition("orders", number, next(numbers), metadata) for number in range(start, start + size)
@@ -143,8 +143,8 @@ def _land(servers: str, folder: Path) -> None:
 
 
 def _printed(sandbox: Sandbox, level: str, quiet: int) -> list[tuple[object, ...]]:
-    # The tool ends when no record came for this time. It cannot be given a count, because the log also has the records
-    # of its own group.
+    # The tool ends when no record has come for this time. The number of records is not known, because the tool's own
+    # group adds some.
     arguments = [
         "--topic",
         OFFSETS_TOPIC,

@@ -3,8 +3,8 @@
 A run's seed gives its fault and the moment of the fault; the seeds count up from ``--seed``. Each failing run is
 printed as JSON, and a summary at the end. Exit 1 if a run failed. ``--json`` saves every run.
 
-``tests/support/campaign.py`` describes a run and what must hold after it. A seed fixes the actions and their order by
-the command's steps. Brokers and processes interleave freely, as in production.
+``tests/support/campaign.py`` describes a run and what must hold after it. A seed decides the actions, and the steps of
+the command at which they happen. Apart from this, brokers and processes run freely, as in production.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Change the code of planning/ and migration/ in small ways, and list the changes that no fast test notices.
 
-Usage: ``pip install -e '.[mutation]'``, then ``python scripts/mutation_run.py [PATTERN...]``. A pattern matches
-functions: ``'migrate_groups.planning.checks.*'``. Without one all functions are changed, which takes hours on two
-cores.
+Usage: ``pip install -e '.[mutation]'``, then ``python scripts/mutation_run.py [PATTERN...]``. A pattern selects
+functions, for instance ``'migrate_groups.planning.checks.*'``. Without a pattern all functions are changed, which takes
+hours on two cores.
 
-mutmut makes the changes in a copy, ``mutants/``, and runs the tests that reach the changed function: tests/unit and the
-part of tests/contract that needs no broker. An interrupted run is resumed; remove ``mutants/`` to start anew. Its
-settings are in pyproject.toml under ``tool.mutmut``.
+mutmut makes the changes in a copy of the code, ``mutants/``. For each change it runs the tests that reach the changed
+function, out of tests/unit and the part of tests/contract that needs no broker. The next run resumes an interrupted
+one; remove ``mutants/`` to start anew. mutmut's settings are in pyproject.toml under ``tool.mutmut``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
-# mutmut's exit codes for a changed program; any other code means that a test failed.
+# mutmut's exit codes for a change. Any other code means that a test has failed, that is, has noticed the change.
 _SURVIVED, _NO_TESTS, _NOT_RUN = 0, 33, None
 
 

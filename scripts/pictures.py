@@ -1,9 +1,11 @@
-"""Make docs/pictures from one real migration on a sandbox: scripts/test makes .venv, then .venv/bin/python this.
+"""Make docs/pictures from one real migration on a sandbox.
 
-Two applications share one group, and one of them gets a group of its own. The commands run in a pseudo-terminal, and
-what they print becomes SVG. In migrate.svg each line appears when the command printed it; a longer wait is cut to two
-seconds. The pages are PNG, and need a Chromium on the PATH. It takes about two minutes. Look at each picture before you
-commit it.
+Usage: ``.venv/bin/python scripts/pictures.py`` (``scripts/test`` makes .venv). It takes about two minutes. Look at each
+picture before you commit it.
+
+Two applications share a group, and one of them gets a group of its own. The commands run in a pseudo-terminal, and
+their output becomes SVG. In migrate.svg each line appears when the command printed it; a longer wait is cut to two
+seconds. The HTML pages become PNG, which needs a Chromium on the PATH.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ topics = ["search.*"]
 """
 APPLICATIONS = {"billing-app": ["invoices", "payments.card"], "search-app": ["search.clicks"]}
 TOPICS = [topic for topics in APPLICATIONS.values() for topic in topics]
-# Seconds: the longest time for which the animation stands still, and how long it shows its end.
+# In seconds: the longest time for which the animation does not change, and the time for which it shows its end.
 LONGEST_GAP, LAST = 2.0, 6.0
 READING = 2.0
 AWAIT = tenacity.retry(
@@ -54,9 +56,9 @@ AWAIT = tenacity.retry(
 )
 
 Piece = tuple[float, str]
-"""The seconds since the start of a command, and the text that it then printed."""
+"""Text that a command printed at once: the seconds since the command's start, and the text."""
 Action = tuple[str, Callable[[], str]]
-"""A text to wait for in a command's output, and a function to call then; what it returns is typed as input."""
+"""A text to wait for in a command's output, and a function to call then. Its result is typed into the terminal."""
 
 # The parts of GitHub's own style that a comment needs.
 COMMENT = """<!doctype html><meta charset="utf-8"><style>
@@ -91,7 +93,7 @@ class Application(threading.Thread):
             "bootstrap.servers": self._bootstrap_servers,
             "group.id": self._group,
             "client.id": self.name,
-            "group.protocol": "consumer",  # its members have shorter ids, so that describe fits into the picture
+            "group.protocol": "consumer",  # because its member ids are short enough for the picture
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
         }
@@ -100,12 +102,12 @@ class Application(threading.Thread):
         while not self._stopped.is_set():
             if batch := consumer.consume(200, 0.2):
                 self.consumed += len(batch)
-                with suppress(KafkaException):  # a rebalance; the next batch is committed again
+                with suppress(KafkaException):  # after a rebalance; the next commit includes this batch
                     consumer.commit(asynchronous=False)
         consumer.close()
 
     def stop(self) -> None:
-        """Commit, leave the group, and end."""
+        """Leave the group, and end the thread."""
         self._stopped.set()
         self.join()
 
@@ -128,7 +130,7 @@ class Scene:
 
     @contextmanager
     def producing(self) -> Iterator[None]:
-        """Run the demo's producer meanwhile."""
+        """Run the demo's producer for the length of a ``with`` block."""
         command = ["-m", "migrate_groups.demo.producer", self._bootstrap_servers, os.devnull, *TOPICS]
         producer = subprocess.Popen([sys.executable, *command], env=self._environment())
         try:
@@ -143,18 +145,18 @@ class Scene:
         self._applications[name].start()
 
     def stop(self, *names: str) -> None:
-        """Stop applications; without names, all."""
+        """Stop the applications with these names; without names, stop all."""
         for name in names or [*self._applications]:
             self._applications.pop(name).stop()
 
     @AWAIT
     def await_consumed(self, number: int) -> bool:
-        """Wait until each application has consumed so many records."""
+        """Wait until each running application has consumed at least ``number`` records."""
         return all(each.consumed >= number for each in self._applications.values())
 
     @AWAIT
     def await_no_lag(self) -> bool:
-        """Wait until the new group has consumed every record."""
+        """Wait until the new group has lag 0."""
         groups = json.loads(self.run("list", "--format", "json"))["groups"]
         return not any(each["lag"] for each in groups if each["group"] == "billing")
 
@@ -165,9 +167,9 @@ class Scene:
         return done.stdout.decode()
 
     def run_in_terminal(self, arguments: Sequence[str], actions: Sequence[Action] = ()) -> list[Piece]:
-        """Run a command in a pseudo-terminal, and return what it printed, with its prompt.
+        """Run a command in a pseudo-terminal, and return the prompt with the command, followed by its output.
 
-        actions: done one after the other, each when its text has been printed.
+        actions: each is done when its text has been printed, and the action before it is done.
         """
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
@@ -206,9 +208,10 @@ def _read(terminal: int) -> str:
 
 
 def svg(pieces: Sequence[Piece], name: str, *, animated: bool = False) -> str:
-    """Return the picture of a terminal as SVG. If ``animated``, each line appears when its first piece was printed.
+    """Return the picture of a terminal as SVG. If ``animated``, each line appears when the command printed it.
 
-    The last line, where the next prompt would be, stays empty, because Rich cuts off the lower half of the last line.
+    pieces: the output. name: a prefix of the ids in the SVG. The last line stays empty, because Rich cuts off the lower
+    half of the last line.
     """
     from rich.console import Console
     from rich.text import Text
@@ -229,7 +232,7 @@ def svg(pieces: Sequence[Piece], name: str, *, animated: bool = False) -> str:
     )
     shown: list[list[int]] = []
     for line, of in zip(lines, steps, strict=True):
-        # A terminal breaks a line at its edge, also within a word.
+        # A terminal breaks a long line at its edge, even within a word.
         rows = line.divide(range(WIDTH, len(line), WIDTH)) if line else [line]
         for row in rows:
             console.print(row, no_wrap=True, crop=False)
@@ -243,10 +246,10 @@ def svg(pieces: Sequence[Piece], name: str, *, animated: bool = False) -> str:
 
 
 def _animated(text: str, pieces: Sequence[Piece], shown: Sequence[Sequence[int]]) -> str:
-    """Return the picture with an animation in which each line appears when it was printed.
+    """Return the picture ``text`` with an animation, in which each line appears when the command printed it.
 
-    shown: for each line of the picture, the numbers of the pieces that are in it. A line can have two pieces: a
-    question and its answer. Then the question appears with the first piece, and the answer with the second.
+    shown: for each line of the picture, the numbers of its pieces. A line can have two pieces: a question and the
+    answer. Then the question appears with the first piece, and the answer with the second.
     """
     at, starts = 0.0, []
     for number, (seconds, _) in enumerate(pieces):
@@ -272,7 +275,7 @@ def _animated(text: str, pieces: Sequence[Piece], shown: Sequence[Sequence[int]]
 
 
 def terminal_pictures(scene: Scene, output: Path) -> None:
-    """Make the SVGs, and migrate the group meanwhile. One application moves, the other one keeps running."""
+    """Migrate the group, and make an SVG of each command. One application moves, the other keeps running."""
     (output / "describe.svg").write_text(svg(scene.run_in_terminal(["describe", "big-group"]), "describe"))
     dry_run = scene.run_in_terminal(["migrate", "split.toml", "--dry-run"])
     (output / "dry-run.svg").write_text(svg(dry_run, "dry-run"))
@@ -303,7 +306,10 @@ def terminal_pictures(scene: Scene, output: Path) -> None:
 
 
 def page_pictures(scene: Scene, comment: str, output: Path, browser: str) -> None:
-    """Make the PNGs: the comment of a pull request, and both reports on a desktop and on a phone."""
+    """Make the PNGs: the comment in a pull request, and both reports on a desktop and on a phone.
+
+    comment: the comment's Markdown. browser: the path of Chromium.
+    """
     from markdown_it import MarkdownIt
     from playwright.sync_api import sync_playwright
 

@@ -1,8 +1,9 @@
-"""The report and the comment of action.yml, which shows a dry run in a pull request.
+"""Two steps of action.yml, which shows a dry run in a pull request. The argument names the step.
 
-The argument is one of two steps. report: append the plan to the job's summary, and its facts to the step's outputs.
-comment: create the comment of this spec in the pull request, or update it. Both read environment variables, which
-action.yml and the runner set.
+- report: appends the plan to the job's summary, and facts about the plan to the step's outputs.
+- comment: creates the spec's comment in the pull request, or updates it.
+
+Both read environment variables that action.yml and the runner set.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from urllib.parse import quote
 
 from migrate_groups.files.runs import plan_json
 
-_AUTHOR = "github-actions[bot]"  # whom github.token belongs to
+_AUTHOR = "github-actions[bot]"  # the user of github.token
 
 
 def report() -> None:
@@ -37,8 +38,11 @@ def report() -> None:
 
 
 def _comment(plan: str) -> str:
-    """Return the text of the comment. Its first line is hidden, and is the same for every plan of the spec."""
-    # Quoted, because a path can have characters that end the hidden line or a code span.
+    """Return the text of the comment, for a plan in Markdown.
+
+    Its first line is hidden, and is the same for every plan of the spec.
+    """
+    # Quoted, because a path may contain characters that end an HTML comment.
     spec = quote(os.fsencode(posixpath.normpath(os.environ["SPEC"])))
     server, repository, run = (os.environ[f"GITHUB_{name}"] for name in ("SERVER_URL", "REPOSITORY", "RUN_ID"))
     code = os.environ["EXIT_CODE"]
@@ -51,7 +55,7 @@ def _comment(plan: str) -> str:
 
 
 def comment() -> None:
-    """Create the comment in the pull request, or update the one that has the same first line."""
+    """Create the comment in the pull request, or update our comment with the same first line."""
     path = Path(os.environ["FOLDER"]) / "comment.md"
     marker = path.read_text(encoding="utf-8").partition("\n")[0]
     issues = f"repos/{os.environ['GITHUB_REPOSITORY']}/issues"
@@ -63,7 +67,7 @@ def comment() -> None:
 
 
 def _is_ours(found: dict[str, Any], marker: str) -> bool:
-    # The author counts, because other people can copy the first line, and could later edit what is shown as the plan.
+    # The author is checked, because others can copy the first line, and could later edit a comment of their own.
     return (found["user"] or {}).get("login") == _AUTHOR and found["body"].startswith(marker)
 
 
@@ -80,7 +84,7 @@ def _append(variable: str, text: str) -> None:
 
 
 def main() -> None:
-    """Do the step of action.yml that is named on the command line."""
+    """Run the step that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("step", choices=("report", "comment"))
     {"report": report, "comment": comment}[parser.parse_args().step]()

@@ -1,4 +1,4 @@
-"""Run reconcile by spark-submit; --py-files has the package as a zip."""
+"""Run reconcile with spark-submit. Pass the package as a zip with ``--py-files``."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""Write docs/reference/commands.md from the help of the commands: scripts/test makes .venv, then .venv/bin/python this.
+"""Write docs/reference/commands.md from the help of the commands. A test fails if the page differs from the help.
 
-A test fails if the page differs from what this script writes.
+Usage: ``.venv/bin/python scripts/write_reference.py`` (``scripts/test`` makes .venv).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ variables](exit-codes-and-environment.md) have a page of their own.
 
 
 def reference() -> str:
-    """Return the page: the help of each command, in the groups of ``--help``."""
+    """Return the page's Markdown: the help of each command, in the groups and order of ``--help``."""
     os.environ["COLUMNS"] = "100"
     parts = [_HEAD]
     for title, commands in GROUPS.items():

@@ -16,7 +16,7 @@ import msgspec
 
 from migrate_groups.files.runs.plan_json import PlanJson
 from migrate_groups.files.runs.receipt_json import ReceiptJson
-from migrate_groups.show import (  # noqa: F401  each declares a document
+from migrate_groups.show import (  # noqa: F401  each module declares documents
     advice,
     after_split,
     audit,
@@ -40,7 +40,7 @@ def documents() -> Mapping[str, type[msgspec.Struct]]:
 
 
 def schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return the JSON Schema of a document. Every field is required, because each is always printed."""
+    """Return the JSON Schema of a document. Every field is required, because every field is always printed."""
     made = msgspec.json.schema(kind, schema_hook=_hook)
     for each in made["$defs"].values():
         if "properties" in each:

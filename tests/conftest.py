@@ -1,4 +1,4 @@
-"""One real Kafka for the whole run. Without Java, or a network on the first run, tests fail; they are not skipped."""
+"""One real Kafka for the whole run. Without Java, or without a network on the first run, tests fail."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ hypothesis.settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--kafka 3.9.1``, the Kafka version of this run's brokers."""
+    """Add the option ``--kafka 3.9.1``, the Kafka version of this run's brokers."""
     parser.addoption("--kafka", default=DEFAULT_VERSION, metavar="VERSION", help="the version of Kafka to test with")
 
 
 def pytest_configure() -> None:
-    """Have the processes of confluent-kafka forked, because the tests start them hundreds of times."""
+    """Make the processes of confluent-kafka forks, because the tests start hundreds of them."""
     vars(child)["subprocess"] = SimpleNamespace(Popen=forks.Popen, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
 
 
@@ -76,10 +76,10 @@ def kafka_jars(java: Java, pytestconfig: pytest.Config) -> KafkaJars:
 
 @pytest.fixture(scope="session")
 def sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
-    """A running Kafka that all tests share; each test uses its own groups and topics.
+    """A running Kafka that all tests share. Each test uses its own groups and topics.
 
-    So that tests are fast, its log cleaner looks for work every 200 ms in place of the default 15 s, and members of
-    KIP-848 groups learn of a rebalance within 500 ms in place of 5 s.
+    So that tests are fast, its log cleaner looks for work every 200 ms instead of 15 s, and members of KIP-848 groups
+    learn of a rebalance within 500 ms instead of 5 s.
     """
     settings = {
         "log.cleaner.backoff.ms": "200",

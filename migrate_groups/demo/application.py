@@ -1,7 +1,7 @@
-"""One process of the demo: a consumer that appends the id of each record that it processes to a file, its ledger.
+"""One process of the demo: a consumer that appends the id of each processed record to a file, its ledger.
 
 ``python -m migrate_groups.demo.application CLIENT BOOTSTRAP GROUP CLIENT_ID LEDGER TOPIC...`` runs until SIGTERM or the
-end of the demo. CLIENT is ``kafka-python`` or ``confluent-kafka``. The process commits the records of a poll before the
+end of the demo. CLIENT is ``kafka-python`` or ``confluent-kafka``. The process commits the offsets of a poll before the
 next poll, and stops only between two polls. So it processes each record once.
 """
 
@@ -62,7 +62,7 @@ def consume_with_confluent(place: Place, topics: list[str], stopped: Stopped) ->
             "partition.assignment.strategy": "range",
         }
     )
-    # With a callback, librdkafka revokes partitions only within a poll, so never between a record and its commit.
+    # With a callback, librdkafka revokes partitions only within a poll, and never between a record and its commit.
     consumer.subscribe(topics, on_revoke=lambda consumer, partitions: None)
     try:
         while not stopped.now:
@@ -85,10 +85,10 @@ def consume_with_kafka_python(place: Place, topics: list[str], stopped: Stopped)
     class Rejoin(ConsumerRebalanceListener):  # type: ignore[misc]
         """Makes the consumer complete a rebalance that began in one poll and did not end in it.
 
-        kafka-python 3.0.12 needs this if the consumer is the leader of the group and rejoins because the metadata of
-        topics changed. If a poll then ends after the leader has computed the assignment and before the broker has
-        answered, the next poll does not continue the rebalance. From then on the consumer sends no heartbeats, and its
-        polls return records that it refuses to commit.
+        kafka-python 3.0.12 needs this if the consumer is the leader of the group and rejoins because topic metadata
+        changed. If a poll then ends after the leader has computed the assignment and before the broker has answered,
+        the next poll does not continue the rebalance. From then on the consumer sends no heartbeats, and returns
+        records that it refuses to commit.
         """
 
         def on_partitions_revoked(self, revoked: object) -> None:
@@ -106,8 +106,7 @@ def consume_with_kafka_python(place: Place, topics: list[str], stopped: Stopped)
         partition_assignment_strategy=[RangePartitionAssignor],
     )
     # The topics' metadata must be known before the consumer joins. Otherwise kafka-python 3.0.12, as the leader of the
-    # group, assigns a topic that it does not know to no member, and does not correct this (9 of 48 starts on a busy
-    # machine).
+    # group, leaves a topic without metadata unassigned, for good (in 9 of 48 starts on a busy machine).
     for topic in topics:
         consumer.partitions_for_topic(topic)
     consumer.subscribe(topics, listener=Rejoin())
@@ -131,7 +130,7 @@ def write_down(ledger: Path, batches: Iterable[list[str]]) -> None:
 
 
 def main() -> None:
-    """Consume as the arguments of the command line say, until the process must stop; log to stderr."""
+    """Consume with the client, group and topics on the command line until the process must stop. Log to stderr."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     client, bootstrap, group, client_id, ledger, *topics = sys.argv[1:]
     consume = {"confluent-kafka": consume_with_confluent, "kafka-python": consume_with_kafka_python}[client]

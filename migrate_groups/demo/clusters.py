@@ -1,4 +1,4 @@
-"""Run the demo's story ``clusters``: an application moves to another cluster, behind a real MirrorMaker 2."""
+"""Run the demo's story ``clusters``: an application moves to a cluster to which MirrorMaker 2 copies its topics."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from migrate_groups.sandbox.mirrored import MirroredSandbox
 _APPLICATION = APPLICATIONS[0]
 _GROUP = _APPLICATION.name
 _NAIVE = "mirror-maker"
-# MirrorMaker 2 names the copies so. On the other cluster the same application consumes these.
+# On the other cluster the application consumes the copies, which MirrorMaker 2 names like this.
 _ON_TARGET = replace(_APPLICATION, name="on-b", topics=tuple(f"source.{topic}" for topic in _APPLICATION.topics))
 _EXPIRED = 1000
 _ENOUGH_RECORDS = 3000
-_UNCHANGED_LOOKS = 8  # of half a second: MirrorMaker 2 of the sandbox translates every second
+_UNCHANGED_LOOKS = 8  # one each half second; the sandbox's MirrorMaker 2 translates offsets every second
 _SPEC = f'source = "{_GROUP}"\n\n[[target]]\ngroup = "{_GROUP}"\ntopics = [{_APPLICATION.pattern}]\n'
 
 
 class Clusters(Scene):
-    """The story ``clusters``: the move with this tool, beside the offsets that MirrorMaker 2 translates itself.
+    """The story ``clusters``: compares a move with this tool with the offsets that MirrorMaker 2 itself translates.
 
-    both: two clusters, and the MirrorMaker 2 between them.
+    both: the two clusters, and the MirrorMaker 2 between them.
     """
 
     seconds = 180
@@ -86,7 +86,7 @@ class Clusters(Scene):
                 producer.produce(topic, value="expired", partition=number)
         producer.flush()
         ends = [confluent_kafka.TopicPartition(topic, number, _EXPIRED) for topic, number in places]
-        admin = AdminClient(servers)  # named, because its answers end with it
+        admin = AdminClient(servers)  # kept in a variable, because without the client its pending answers are lost
         for deleted in admin.delete_records(ends).values():
             deleted.result(self.seconds)
 
@@ -137,9 +137,10 @@ class Clusters(Scene):
         return ours, naive
 
     def _await_translated(self, what: str, value: Callable[[list[int]], int], done: Callable[[int], bool]) -> None:
-        """Wait until the committed offsets of the group on B, as MirrorMaker 2 writes them, are as expected.
+        """Wait until the group's committed offsets on cluster B, which MirrorMaker 2 writes, are as expected.
 
-        value: the number that is shown, from the offsets of all partitions. done: whether it is the expected one.
+        what: a description for the user. value: computes the number to show from the offsets of all partitions. done:
+        returns whether that number is as expected.
         """
         with self._writer() as writer:
 

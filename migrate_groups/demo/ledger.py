@@ -1,4 +1,4 @@
-"""Compare the ids of the records that were produced with those that the applications processed."""
+"""Compare the ids of the produced records with the ids of the records that the applications processed."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Count:
 
 
 def count(produced: Path, processed: Iterable[Path]) -> Count:
-    """Compare the record ids that were produced with those that the applications processed, and return the counts.
+    """Compare the ids of the produced and of the processed records, and return the counts.
 
-    produced: the file with the record ids of the producer. processed: the files with the record ids of the
-    applications. A missing file counts as empty.
+    produced: the producer's ledger, a file of record ids. processed: the applications' ledgers. A missing file counts
+    as empty.
     """
     wanted = set(read(produced))
     times = Counter(each for path in processed for each in read(path))
@@ -43,9 +43,9 @@ def count(produced: Path, processed: Iterable[Path]) -> Count:
 
 
 def read(path: Path) -> list[str]:
-    """Return the lines of a file, each a record id. A last line without a line feed is unfinished and left out.
+    """Return the record ids in a ledger, one from each line; empty if the file does not exist.
 
-    If the file does not exist, the result is empty.
+    A last line without a line feed is unfinished, and is left out.
     """
     if not path.exists():
         return []

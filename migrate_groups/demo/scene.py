@@ -25,8 +25,8 @@ class Telling:
     """The functions through which the demo prints.
 
     say: called with an explanation for the reader. command: called with each command line before it runs. progress:
-    called about twice a second while the demo waits, with a line that says how far it is. stdout: the file descriptor
-    to which the commands print; None: the stdout of this process.
+    called about twice a second while the demo waits, with a line about the progress. stdout: the file descriptor to
+    which the commands print; None: the stdout of this process.
     """
 
     say: Callable[[str], None]
@@ -39,8 +39,8 @@ class Telling:
 class Ending:
     """The record counts at the end of a story.
 
-    ours: the counts of the migration with this tool. naive: the counts of a second migration of the same group, in
-    another way; None if the story has none. naive_way: what that way is called in the output.
+    ours: the counts of the migration with this tool. naive: the counts of a second migration of the same group without
+    this tool; None if the story has none. naive_way: the name of that other way in the output.
     """
 
     ours: Count
@@ -51,8 +51,8 @@ class Ending:
 class Scene:
     """The base class of a story.
 
-    seconds: how long the story waits for one thing. sandbox: the Kafka cluster on which it runs. folder: an existing
-    folder, to which the story writes its files. telling: the functions through which it prints.
+    seconds: the time-out of each wait. sandbox: the Kafka cluster on which the story runs. folder: an existing folder,
+    to which the story writes its files. telling: the functions through which the story prints.
     """
 
     seconds: ClassVar[float] = 60
@@ -69,11 +69,11 @@ class Scene:
 
     @property
     def where(self) -> str:
-        """The address of the Kafka on which the story runs."""
+        """The address of the Kafka cluster on which the story runs."""
         return self._sandbox.bootstrap_servers
 
     def wait(self) -> None:
-        """Wait until this Kafka has ended, then raise `ClusterUnavailable`. It never returns."""
+        """Wait until the story's Kafka cluster has ended, then raise `ClusterUnavailable`. This never returns."""
         self._sandbox.wait()
 
     def _create_topics(self, topics: Sequence[str] = TOPICS) -> None:
@@ -138,8 +138,8 @@ class Scene:
     def _run(self, verb: str, *arguments: str, servers: str = "", codes: Collection[int] = (0,)) -> None:
         """Print a command line and run it.
 
-        servers: of the cluster that the command asks; empty: the cluster on which the story runs. codes: the exit codes
-        that the story expects. Raises `MigrateGroupsError` for any other.
+        servers: the bootstrap servers for the command; empty: those of the cluster on which the story runs. codes: the
+        exit codes that the story expects. Raises `MigrateGroupsError` for any other exit code.
         """
         where = [] if verb in _PURE else ["--bootstrap-server", servers or self._sandbox.bootstrap_servers]
         command = [verb, *arguments, *where]

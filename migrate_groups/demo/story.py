@@ -14,7 +14,7 @@ _NAIVE = "naive-"
 
 
 class Story(Scene):
-    """The demo's main story: the split with this tool, beside the same split with Kafka's own tool."""
+    """The demo's main story: a split with this tool, compared with the same split with Kafka's own tool."""
 
     def play(self) -> Ending:
         """Run the demo and return the record counts. Raises `MigrateGroupsError` if a command or a wait fails."""

@@ -18,7 +18,7 @@ import msgspec
 from migrate_groups.kafka.client_config import ClientConfig
 
 GRACE_SECONDS = 5.0
-"""These seconds are added to the child's time-out, so that only a child that hangs or has died exceeds the sum."""
+"""How many seconds after a request's time-out the child process counts as hanging."""
 _librdkafka = logging.getLogger(f"{__name__}.librdkafka")
 # These contexts of librdkafka log connections, logins and requests, but no password, key or token
 # (docs/kafka-behaviour.md#confluent-kafka).
@@ -26,9 +26,9 @@ _DEBUG = "broker,protocol,security"
 
 
 def question(verb: str, config: ClientConfig, **arguments: Any) -> bytes:
-    """Return a request for a child process as a line of JSON: call the function ``verb`` with these arguments.
+    """Return a line of JSON that asks a child process to call its function ``verb`` with ``arguments``.
 
-    The function also gets ``config``, the configuration of confluent-kafka, and ``timeout``, in seconds. Raises
+    Two arguments are added from ``config``: the configuration of confluent-kafka, and the time-out in seconds. Raises
     `ClusterUnavailable` if an OAuth token can't be fetched, or if the login uses Kerberos.
     """
     debug = {"debug": _DEBUG} if _librdkafka.isEnabledFor(logging.DEBUG) else {}
@@ -37,9 +37,10 @@ def question(verb: str, config: ClientConfig, **arguments: Any) -> bytes:
 
 
 class Child:
-    """A child process in which confluent-kafka runs. Requests and answers are lines of JSON, one after the other.
+    """A child process in which confluent-kafka runs. It takes one request at a time.
 
-    program: the name of the module in ``migrate_groups.kafka`` that the process runs.
+    Requests and answers are lines of JSON. program: the name of the module in ``migrate_groups.kafka`` that the process
+    runs.
     """
 
     def __init__(self, program: str) -> None:
@@ -107,7 +108,7 @@ class Child:
 
 
 def _log(stderr: IO[bytes]) -> None:
-    """Log each line of a child process's stderr, to which librdkafka writes its log, until the process ends."""
+    """Log each line of a child process's stderr until the process ends. librdkafka writes its log to stderr."""
     with stderr:
         for line in stderr:
             _librdkafka.debug("librdkafka: %s", line.decode(errors="replace").rstrip("\n"))

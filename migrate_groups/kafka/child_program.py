@@ -18,16 +18,16 @@ from typing import Any
 
 import msgspec
 
-# A client with an oauth_cb needs up to this long from its call of oauth_cb until it sleeps (`with_token`).
+# The constructor of a client sleeps at most this many seconds after it has called oauth_cb (`with_token`).
 _ASLEEP_SECONDS = 0.001
 
 
 def serve(*functions: Callable[..., Any]) -> None:
     """Answer each request on stdin with a line of JSON on stdout, until stdin is closed.
 
-    functions: those that a request can call. A request is the line ``{"verb": name of the function, "arguments":
-    {…}}``. The answer is ``{"answer": result}``, or ``{"error": text}`` if the function raises an error. A function
-    that returns an iterator gives one answer for each of its items.
+    functions: the functions that a request can call. A request is the line ``{"verb": name of the function,
+    "arguments": {…}}``. The answer is ``{"answer": result}``, or ``{"error": text}`` if the function raises an error.
+    If the function returns an iterator, each of its items is an answer.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash of librdkafka must leave no file with secrets in it
     signal.signal(signal.SIGUSR1, lambda *_: None)  # without a handler the signal would end this process
@@ -47,8 +47,8 @@ def serve(*functions: Callable[..., Any]) -> None:
 def _take(questions: queue.SimpleQueue[bytes]) -> None:
     """Put the lines of stdin into a queue. When stdin is closed, end this process at once.
 
-    The parent may be killed while a request waits for a broker. Without this, the process would keep its secrets in
-    memory until the request's time-out.
+    stdin is also closed when the parent process is killed. If this process went on until the time-out of its request,
+    it would keep secrets in memory.
     """
     for line in sys.stdin.buffer:
         questions.put(line)
@@ -61,10 +61,12 @@ def _write(answer: dict[str, Any]) -> None:
 
 
 def with_token(config: dict[str, Any]) -> dict[str, Any]:
-    """Return a configuration for a client of this thread, in which a function returns the token.
+    """Return a configuration in which ``oauth_cb`` is a function that returns the OAuth token, not the token itself.
 
-    The token is a list: value, expiry, principal, extensions. After the constructor has asked for the token, it sleeps
-    a whole second (docs/kafka-behaviour.md#confluent-kafka). A signal ends its sleep.
+    The token is a list: value, expiry, principal, extensions. A configuration without a token is returned unchanged.
+    Make the client in the thread that calls this function: a client's constructor sleeps for a second after it has got
+    the token, and the ``oauth_cb`` ends this sleep with a signal to that thread
+    (docs/kafka-behaviour.md#confluent-kafka). Raises ``RuntimeError`` if the token has expired.
     """
     if "oauth_cb" not in config:
         return config
@@ -73,7 +75,7 @@ def with_token(config: dict[str, Any]) -> dict[str, Any]:
         raise RuntimeError("the token expired before it was used: run the command again")
 
     def oauth_cb(_: str) -> tuple[Any, ...]:
-        time.sleep(_ASLEEP_SECONDS)  # the constructor runs on until it sleeps, and does not say when
+        time.sleep(_ASLEEP_SECONDS)  # otherwise the signal might come before the constructor sleeps
         signal.pthread_kill(constructing, signal.SIGUSR1)
         return token
 

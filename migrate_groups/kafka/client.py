@@ -47,7 +47,8 @@ def refused(error: Exception, config: ClientConfig) -> ClusterUnavailable:
     """Return the error to raise for a connection that fails again at every retry.
 
     error: a `CertificateRefused`, for which `ClusterUnavailable` is returned, or kafka-python's
-    ``SaslAuthenticationFailedError``, for which `NotAuthorized` is returned. config: the settings that it names.
+    ``SaslAuthenticationFailedError``, for which `NotAuthorized` is returned. config: the settings of the connection;
+    the message names those to check.
     """
     if isinstance(error, CertificateRefused):
         where = config.option("bootstrap-server")

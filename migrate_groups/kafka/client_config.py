@@ -16,9 +16,9 @@ _ADDRESS = re.compile(r"(?:\[([^\s\0\[\]]+)\]|([^\s\0\[\]]+)):([0-9]{1,5})")
 class ClientConfig:
     """The bootstrap servers, security settings and time-out of a connection. Its ``repr`` contains no secret.
 
-    bootstrap_servers: ``host:port[,host:port…]``, as for ``--bootstrap-server`` of Kafka's tools.
-    timeout: seconds that one request may take, retries included. side: "source" or "target", if a command connects to
-    two clusters; messages name it. Raises `UsageError` if there is no bootstrap server, or if one is not ``host:port``.
+    bootstrap_servers: ``host:port[,host:port…]``, as for ``--bootstrap-server`` of Kafka's tools. timeout: seconds that
+    one request may take, retries included. side: which cluster this is, if a command connects to a source and a target
+    cluster; else empty. Raises `UsageError` if there is no bootstrap server, or if one is not ``host:port``.
     """
 
     bootstrap_servers: str
@@ -32,16 +32,16 @@ class ClientConfig:
 
     @property
     def cluster(self) -> str:
-        """The cluster, as messages name it."""
+        """The name of the cluster in messages: ``the cluster``, or ``the source cluster`` if there are two."""
         return f"the {self.side} cluster" if self.side else "the cluster"
 
     @property
     def principal(self) -> str:
-        """The client's principal, as Kafka's ACLs name it, and the cluster if there are two."""
+        """The client's principal for messages: its name in Kafka's ACLs and, if there are two clusters, the cluster."""
         return f"{self.security.principal}{f' on {self.cluster}' if self.side else ''}"
 
     def option(self, name: str) -> str:
-        """Return the option of the command line that is for this cluster, such as ``--bootstrap-server``."""
+        """Return the command-line option for this cluster: ``--NAME``, or ``--to-NAME`` for the target cluster."""
         return f"--to-{name}" if self.side == "target" else f"--{name}"
 
     def addresses(self) -> list[tuple[str, int]]:
@@ -65,8 +65,8 @@ class ClientConfig:
     def confluent(self) -> dict[str, Any]:
         """Return these settings as the configuration of confluent-kafka's clients, secrets included.
 
-        Raises `ClusterUnavailable` if an OAuth token can't be fetched, or if the login uses Kerberos, with which the
-        second client can't log in.
+        Raises `ClusterUnavailable` if an OAuth token can't be fetched, or if the login uses Kerberos, which
+        confluent-kafka's wheel for Linux lacks.
         """
         return {
             "bootstrap.servers": self.bootstrap_servers,
@@ -75,7 +75,7 @@ class ClientConfig:
         }
 
     def _address(self, text: str) -> tuple[str, int]:
-        if "@" in text:  # the text is not shown, because it may have a password in it
+        if "@" in text:  # the message does not quote the text, because it may contain a password
             where = self.option("command-config")
             raise UsageError(f"a bootstrap server has an @: pass host:port, and put user and password into {where}")
         if ";" in text or "://" in text:
@@ -84,7 +84,7 @@ class ClientConfig:
         match = _ADDRESS.fullmatch(text)
         host, port = (match[1] or match[2], int(match[3])) if match else ("", 0)
         try:
-            host.encode("idna")  # the resolver encodes it so, and fails if a label is empty or too long
+            host.encode("idna")  # as the resolver does, which fails if a label is empty or too long
         except UnicodeError:
             host = ""
         if not host or not 0 < port < 65536:

@@ -1,4 +1,4 @@
-"""Read with kafka-python: the client's permissions, the cluster id, and two settings of the brokers."""
+"""Read the cluster id, the client's permissions, and settings of brokers and topics with kafka-python."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ Permissions = frozenset[Operation] | None
 
 
 async def group_permissions(client: Client, names: Collection[str], into: OfGroups[Permissions]) -> None:
-    """Store in ``into`` the operations that the client's principal may perform on each group, or the error (an `Ask`).
+    """Read which operations the client's principal may perform on each group, and store the results in ``into``.
 
-    An empty set: the principal lacks Describe on the group. None: the broker does not report operations (KIP-430).
+    An empty set: the principal lacks Describe on the group. None: the broker does not report operations (KIP-430). This
+    coroutine function is an `Ask`.
     """
     described: OfGroups[Any] = OfGroups()
     await describe(permissions=True)(client, names, described)
@@ -44,10 +45,9 @@ async def group_permissions(client: Client, names: Collection[str], into: OfGrou
 
 
 def topic_permissions(topics: Collection[str]) -> wire.Request[Mapping[str, Permissions]]:
-    """Return a coroutine function that reads the operations that the client's principal may perform on each topic.
+    """Return a coroutine function that returns, by topic, the operations that the client's principal may perform.
 
-    Its result is by topic. An empty set: the principal lacks Describe on the topic. None: the broker does not report
-    operations (KIP-430).
+    An empty set: the principal lacks Describe on the topic. None: the broker does not report operations (KIP-430).
     """
 
     async def request(client: Client) -> Mapping[str, Permissions]:
@@ -61,13 +61,13 @@ def topic_permissions(topics: Collection[str]) -> wire.Request[Mapping[str, Perm
 
 
 def permitted(bits: Collection[int] | None) -> Permissions:
-    """Return the authorized operations (KIP-430) in the description of a group or topic.
+    """Return which of Read, Delete and Describe are among the authorized operations (KIP-430) of a group or topic.
 
-    bits: the codes of the operations in the response; None if it has no such field. The result has Read, Delete and
-    Describe only. It is None if the broker reports no operations.
+    bits: the codes of the operations in the response; None if it has no such field. The result is None if the broker
+    does not report operations.
     """
     found = frozenset(operation for bit, operation in _OPERATIONS.items() if bit in (bits or ()))
-    # A principal that gets a description has Describe, so operations without Describe mean that none are reported.
+    # A principal that gets a response has Describe. So if Describe is missing, the broker does not report operations.
     return found if Operation.DESCRIBE in found else None
 
 
@@ -99,7 +99,7 @@ async def initial_rebalance_delay(client: Client) -> timedelta | None:
 
 
 def compacted_topics(topics: Collection[str]) -> wire.Request[frozenset[str]]:
-    """Return a coroutine function that returns those of the topics whose ``cleanup.policy`` contains ``compact``."""
+    """Return a coroutine function that returns which of these topics have ``compact`` in their ``cleanup.policy``."""
 
     async def request(client: Client) -> frozenset[str]:
         resources = [ConfigResource(ConfigResourceType.TOPIC, topic, [_POLICY]) for topic in topics]

@@ -104,10 +104,11 @@ def _without_answer(
 def _all_committed(
     answers: Mapping[TopicPartition, Any] | MigrateGroupsError,
 ) -> CommittedOffsets | MigrateGroupsError:
-    """Return the committed offsets in a group's answer to OffsetFetch, or the error.
+    """Return the committed offsets in a group's OffsetFetch response, or the error.
 
-    An offset is None if a transactional commit is pending for the partition. ``answers`` that are an error are returned
-    unchanged. If the answer about a partition has any other error code, the result is `Refused`.
+    answers: the part of the response about each partition, or an error, which is returned unchanged. An offset is None
+    if a transactional commit is pending for the partition. If a partition has any other error code, the result is
+    `Refused`.
     """
     if isinstance(answers, MigrateGroupsError):
         return answers

@@ -1,4 +1,4 @@
-"""Send requests with kafka-python, retry them until the time-out, and replace its errors with this package's errors."""
+"""Send requests with kafka-python, retry them until the time-out, and turn kafka-python's errors into our own."""
 
 from __future__ import annotations
 
@@ -96,11 +96,11 @@ class KafkaConnection:
         )(work)
 
     def run_of_groups(self, needs: Mapping[str, str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
-        """Send the request ``ask`` about each group in ``needs``, and return each group's answer or error.
+        """Send a request about each group in ``needs``, and return each group's answer or error.
 
         After a retriable error the request is sent again for the groups without an answer, until the time-out. needs:
-        by group, the permission that the request requires, such as "Read on Group 'g'". doing: what stands before
-        "group 'g'" in an error message, such as "describing".
+        by group, the permission that the request requires, such as "Read on Group 'g'". ask: sends the request. doing:
+        completes "while … group 'g'" in error messages, for instance "describing".
         """
         into: OfGroups[T] = OfGroups()
 
@@ -130,7 +130,7 @@ class KafkaConnection:
         return explain(error, self._config, f"{doing} group {group!r}", needs[group])
 
     def run_once(self, request: Callable[[Client], Awaitable[T]]) -> T:
-        """Run the coroutine function ``request`` once, and return its result. For writes, which must not be retried.
+        """Run the coroutine function ``request`` without a retry, as writes need it, and return its result.
 
         Raises kafka-python's errors unchanged; `ClusterUnavailable`, `NotAuthorized` or `InvalidInput` if no connection
         can be opened. After an error the client is closed.

@@ -23,8 +23,8 @@ ByGroup = Mapping[str, GroupDescription | MigrateGroupsError]
 class Descriptions:
     """Describes several groups at once.
 
-    holder: the id of the member with which this client holds a group, which is left out of the group's members; None if
-    it holds none.
+    holder: the member id with which this process holds a group (`Hold`); None if it holds none. That member is left out
+    of the group's description.
     """
 
     def __init__(self, connection: KafkaConnection, commits: Commits) -> None:
@@ -74,10 +74,10 @@ class Descriptions:
         }
 
     def _classic(self, answer: Any) -> GroupDescription | MigrateGroupsError:
-        """Return the description in an answer to DescribeGroups, or the error.
+        """Return a group's description from a DescribeGroups response, without the member `holder`, or the error.
 
-        The member with which this client holds the group is left out. An ``answer`` that is an error is returned
-        unchanged. The error is `Refused` if a member's assignment is not in Kafka's consumer protocol.
+        answer: the response's DescribedGroup, or an error, which is returned unchanged. The error is `Refused` if a
+        member's subscription or assignment is not in Kafka's consumer protocol.
         """
         if isinstance(answer, MigrateGroupsError):
             return answer
@@ -90,8 +90,8 @@ class Descriptions:
 def _dead_or_empty(group: str, commits: CommittedOffsets | MigrateGroupsError) -> GroupDescription | MigrateGroupsError:
     """Return the description of a group that the coordinator calls Dead and ListGroups does not list.
 
-    commits: its committed offsets, or the error of reading them. The group is Empty if it has committed offsets, else
-    Dead. An error is returned unchanged.
+    The state is Empty if the group has committed offsets, else Dead. commits: the group's committed offsets, or the
+    error of reading them, which is returned unchanged.
     """
     if isinstance(commits, MigrateGroupsError):
         return commits

@@ -16,7 +16,7 @@ from migrate_groups.kafka.connection import explain
 from migrate_groups.model.partitions import OffsetAndTimestamp, Timestamps, TopicPartition
 from migrate_groups.text import counted
 
-# A fetch returns at least one batch, however large. One batch is enough to see whether there are records.
+# Small, because one batch shows whether there are records. A fetch returns at least one batch, however large.
 _FETCH_BYTES = 64 * 1024
 _LOOK_SECONDS = 5.0
 _POLL_SECONDS = 0.5
@@ -27,8 +27,8 @@ def first_records(config: ClientConfig, spans: Mapping[TopicPartition, range]) -
 
     spans: the offsets to search, by partition. The result has the record's offset and timestamp; None: the span has no
     such record. A partition is left out if no answer comes within 5 s, or within the time-out of ``config`` if that is
-    shorter. It is then not known whether its span has a record. The consumer that reads has no group and commits
-    nothing. Raises `ClusterUnavailable`, or `NotAuthorized` without Read on a topic.
+    shorter. The consumer that reads has no group and commits nothing. Raises `ClusterUnavailable`, or `NotAuthorized`
+    without Read on a topic.
     """
     found: dict[TopicPartition, OffsetAndTimestamp | None] = {
         partition: None for partition in spans if not spans[partition]
@@ -51,7 +51,7 @@ def first_records(config: ClientConfig, spans: Mapping[TopicPartition, range]) -
                 consumer.seek(partition, span.start)
             while undecided and time.monotonic() < deadline:
                 polled = consumer.poll(timeout_ms=int(_POLL_SECONDS * 1000))
-                # Positions are asked for only if no record comes, because each call takes time.
+                # `position` is called only if no record comes, because each call takes time.
                 decided = polled or {
                     each: [] for each, span in undecided.items() if consumer.position(each) >= span.stop
                 }

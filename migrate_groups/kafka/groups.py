@@ -164,7 +164,7 @@ def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicP
 
 
 async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[Mapping[str, PartitionError]]) -> None:
-    """Delete groups, one after the other (an `Ask`).
+    """Delete groups, one after the other. This coroutine function is an `Ask`.
 
     For each group, ``into.found`` gets a dict from the group's name to kafka-python's error class; ``NoError`` means
     that the group is deleted. The error of a whole request is raised.
@@ -199,7 +199,7 @@ def _by_coordinator(
 
 
 async def _coordinators(client: Client, groups: Collection[str], into: OfGroups[Any]) -> dict[Any, list[str]]:
-    """Return the groups of each coordinator, by kafka-python's node of the coordinator.
+    """Return the groups of each coordinator. The keys are kafka-python's names of the coordinators.
 
     A group whose coordinator a broker can't name is left out; its error is stored in ``into.failed``. An error of the
     connection is raised.

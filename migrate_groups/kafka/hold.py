@@ -118,7 +118,7 @@ class Hold:
         )
         try:
             error = tries(self._session.run, self._member.heartbeat, doing="sending a heartbeat")
-        except Exception as silence:  # noqa: BLE001  else the thread would end with `lost` unset
+        except Exception as silence:  # noqa: BLE001  otherwise the thread would end with `lost` unset
             self.lost = f"it is not known whether group {self.group!r} is still held: {silence}"
             return False
         if error is kafka_errors.NoError:
@@ -146,7 +146,7 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
     Raises `Refused` if the group has members, if another run holds it, or if the brokers allow none of these session
     timeouts; `NotAuthorized` without Read on the group; `ClusterUnavailable`.
     """
-    # The time-out is short, so that if the coordinator hangs, a heartbeat reaches a new one before the session timeout.
+    # The time-out is short. So if the coordinator hangs, a heartbeat reaches its successor before the session timeout.
     impatient = replace(config, timeout=min(config.timeout, session_timeout / _TRIES_PER_SESSION))
     with closing(KafkaConnection(impatient)) as session:
         holder = LoneMember(group, HOLD_PROTOCOL_TYPE)
@@ -159,7 +159,7 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
                 held._end()
         finally:
             if holder.member_id:
-                # If this fails, the session timeout frees the group, and the next member sets its protocol type.
+                # After an error the session timeout removes the member, and the next member sets the protocol type.
                 with suppress(MigrateGroupsError):
                     holder.leave(session)
                     _restore_protocol_type(session, group, holder.session_timeout)

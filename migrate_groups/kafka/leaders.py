@@ -39,7 +39,7 @@ def raise_leader_change(error_code: int, partition: TopicPartition) -> None:
 
 
 def rounds(epochs: Iterable[LeaderEpoch]) -> list[dict[TopicPartition, int]]:
-    """Split leader epochs into rounds of requests, and return for each round the epoch by partition.
+    """Split leader epochs into rounds of requests. Each round is a dict from a partition to one of its leader epochs.
 
     A round has at most one epoch of a partition, because an OffsetForLeaderEpoch response does not name the epoch that
     the request contained.

@@ -1,8 +1,8 @@
 """Find out which security protocol a listener speaks, to explain why a client could not connect.
 
-A listener gives no reason to a client that speaks another security protocol. It closes the connection; a TLS listener
-sends an alert first (docs/kafka-behaviour.md#kafka-python). So this module sends a SaslHandshake without TLS, because
-each kind of listener answers it differently.
+A listener closes the connection of a client that speaks another security protocol, and gives no reason; a TLS listener
+sends an alert first (docs/kafka-behaviour.md#kafka-python). So this module sends a SaslHandshake without TLS, which
+each kind of listener answers differently.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ def _speaks_http(host: str, port: int, seconds: float) -> bool:
 
 
 def _ask(host: str, port: int, seconds: float, context: ssl.SSLContext | None = None) -> bytes:
-    """Connect to a listener, send a SaslHandshake, and return the first bytes of the answer; empty if it closes.
+    """Connect to a listener, send a SaslHandshake, and return the first bytes of the answer.
 
-    context: the TLS settings; None: no TLS. seconds: how long to wait; limited to 2 s. Raises ``OSError``, of which
-    ``ssl.SSLError`` is one kind.
+    The result is empty if the listener closes the connection. context: the TLS settings; None: no TLS. seconds: how
+    long to wait; limited to 2 s. Raises ``OSError``, of which ``ssl.SSLError`` is one kind.
     """
     limit = max(0.1, min(_SECONDS, seconds))
     with socket.create_connection((host, port), timeout=limit) as plain:

@@ -115,8 +115,8 @@ class Logs:
     def _reaches(self, partition: TopicPartition, offset: int, leader: Leader) -> bool:
         """Return whether ``leader`` has already reported a log end offset of at least ``offset`` for the partition.
 
-        ``leader`` includes the leader epoch. While both stay the same the log only grows, so that it still reaches
-        ``offset``. The result is False if nothing is remembered.
+        If so, the log still reaches ``offset``, because a log only grows while broker and leader epoch stay the same.
+        The result is False if this object has read no log end offset of the partition.
         """
         end = self._ends.get(partition)
         return end is not None and end.leader == leader and offset <= end.offset
@@ -186,7 +186,7 @@ class Logs:
             ]
 
         async def ask(client: Client) -> None:
-            # The leaders are forgotten until all have answered, so that a retry reads the metadata first.
+            # The leaders are forgotten until all of them have answered, so that a retry looks up the new leaders.
             known, self._leaders = self._leaders, {}
             open_questions = left()
             if all(question.keys() <= known.keys() for question in open_questions):

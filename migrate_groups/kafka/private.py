@@ -94,7 +94,8 @@ class Client:
     """A connected admin client of kafka-python, which can send several requests concurrently.
 
     It takes the configuration of ``KafkaAdminClient``. Raises `BootstrapFailed` if no bootstrap server can be used, and
-    the errors that ``KafkaAdminClient`` raises. A node is what kafka-python calls a broker: its id or a further name.
+    the errors that ``KafkaAdminClient`` raises. A ``node`` is kafka-python's name of a broker: the broker id or another
+    name.
     """
 
     def __init__(self, **properties: Any) -> None:
@@ -180,7 +181,7 @@ class Client:
         return sorted(broker.node_id for broker in self._manager.cluster.brokers())
 
     async def list_groups(self) -> Sequence[Mapping[str, Any]]:
-        """Return the groups of all brokers' ListGroups responses, each as a dict of its fields.
+        """Return the groups in the ListGroups responses of all brokers, each as a dict of its fields.
 
         Raises kafka-python's error if a broker returns an error.
         """
@@ -219,8 +220,8 @@ class Client:
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]
     """Opens kafka-python's connections within a time limit, and logs requests.
 
-    If no bootstrap server can be used, it raises `BootstrapFailed` with the error of each server. All requests except
-    those of logins go through `send`, which logs them.
+    Raises `BootstrapFailed` with the error of each bootstrap server if none can be used. All requests except those of
+    logins go through `send`, which logs them.
     """
 
     def send(self, request: Any, node_id: Any = None, request_timeout_ms: float | None = None) -> Any:

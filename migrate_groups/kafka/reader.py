@@ -34,10 +34,9 @@ from migrate_groups.model.topics import TopicDescription
 class KafkaPythonReader:
     """Reads groups, topics and offsets with kafka-python (implements `GroupReader`).
 
-    principal: the client's principal as Kafka's ACLs name it, such as ``User:alice``, and the cluster if there are two.
-    second_client_lacks: why
-    confluent-kafka can't log in with the same settings; empty if it can. Every method that sends a request raises
-    `ClusterUnavailable` or `NotAuthorized`.
+    principal: the client's principal for messages, such as ``User:alice``, with the cluster if there are two.
+    second_client_lacks: the reason why confluent-kafka can't log in with the same settings; empty if it can. Every
+    method that sends a request raises `ClusterUnavailable` or `NotAuthorized`.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -155,9 +154,9 @@ class KafkaPythonReader:
 
         A partition that does not exist or has no leader is left out.
 
-        ends, starts: log end and log start offsets that were read before, and are not read again. There is one
+        ends, starts: log end and log start offsets that the caller knows, and that are not read again. There is one
         exception: if only the log end offset of a partition is given, it is read again, unless the current leader has
-        reported to this reader that the log reaches it.
+        already reported to this reader a log end offset of at least that.
         """
         return self._logs.bounds(partitions, starts or {}, ends or {})
 
@@ -212,14 +211,14 @@ class KafkaPythonReader:
         }
 
     def offsets_retention(self) -> timedelta | None:
-        """Return a broker's ``offsets.retention.minutes``, for which it keeps committed offsets.
+        """Return ``offsets.retention.minutes``, for which brokers keep committed offsets, as one broker reports it.
 
         None if the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
         """
         return self._connection.run(cluster_facts.offsets_retention, doing="reading offsets.retention.minutes")
 
     def compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
-        """Return those of the topics whose ``cleanup.policy`` contains ``compact``.
+        """Return which of these topics have ``compact`` in their ``cleanup.policy``.
 
         A topic is left out if the client's principal lacks DescribeConfigs on it, or if it does not exist.
         """
@@ -228,7 +227,7 @@ class KafkaPythonReader:
         return self._connection.run(cluster_facts.compacted_topics(topics), doing="reading cleanup.policy of topics")
 
     def initial_rebalance_delay(self) -> timedelta | None:
-        """Return a broker's ``group.initial.rebalance.delay.ms``, for which an Empty group waits for more members.
+        """Return ``group.initial.rebalance.delay.ms``, for which an Empty group waits for more members.
 
         None if the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
         """

@@ -1,7 +1,6 @@
 """Read records with confluent-kafka in a child process, as fingerprints: a hash of each record in place of its content.
 
-librdkafka decompresses and decodes batches some ten times faster than kafka-python, and needs no further package for
-it.
+librdkafka decodes batches some ten times faster than kafka-python, and needs no further package to decompress them.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ class KafkaRecords:
 
 
 class _Span:
-    """The records of one partition, while they are read."""
+    """The records that have been read of one partition so far."""
 
     def __init__(self) -> None:
         self._offsets = array("q")
@@ -110,9 +109,9 @@ class _Span:
         self._is_log_append_time = False
 
     def add(self, offsets: str, timestamps: str, prints: str, is_log_append_time: bool) -> None:
-        """Add records from an answer of `migrate_groups.kafka.records_process.records`.
+        """Add records that `migrate_groups.kafka.records_process.records` has read.
 
-        The texts are bytes in base64.
+        offsets, timestamps, prints: each a byte array in base64.
         """
         self._offsets.frombytes(b64decode(offsets))
         self._timestamps.frombytes(b64decode(timestamps))

@@ -15,7 +15,7 @@ from migrate_groups.text import some
 
 _POLL_SECONDS = 0.5
 _BATCH = 10_000
-# The limit is for all partitions of a consumer together, so that the memory does not grow with their number.
+# The limit is for all partitions of a consumer together, so that memory does not grow with the number of partitions.
 _QUEUED_KILOBYTES = 65_536
 _LOG_APPEND_TIME: int = confluent_kafka.TIMESTAMP_LOG_APPEND_TIME
 _END: int = confluent_kafka.KafkaError._PARTITION_EOF
@@ -24,13 +24,12 @@ _END: int = confluent_kafka.KafkaError._PARTITION_EOF
 def records(
     config: dict[str, Any], spans: list[tuple[str, int, int, int]], committed_only: bool, timeout: float
 ) -> Iterator[list[Any]]:
-    """Yield the records in spans of offsets, in pieces, and at least every 0.5 s, until all spans are complete.
+    """Read the records in spans of offsets. About every 0.5 s, yield those that came: a list with a piece of each span.
 
-    spans: for each its topic, its partition, its first offset, and the offset at which it ends (exclusive). A piece is
-    a list of ``[index of the span, offsets, timestamps, fingerprints, whether a timestamp is LogAppendTime, whether the
-    span is complete]``. Offsets and timestamps are the bytes of an array of 64-bit integers; a fingerprint is 16 bytes.
-    committed_only: whether to leave out the records of aborted and of open transactions. timeout: seconds; if no record
-    comes for this time, an error is raised.
+    A piece is ``[index of the span, offsets, timestamps, fingerprints, whether a timestamp is LogAppendTime, whether
+    the span is complete]``. Offsets and timestamps are the bytes of an array of 64-bit integers; each fingerprint is 16
+    bytes. spans: topic, partition, first offset and end (exclusive) of each span. committed_only: whether to leave out
+    the records of aborted and of open transactions. Raises ``RuntimeError`` if no record comes for ``timeout`` seconds.
     """
     said: list[str] = []
     settings = {
@@ -49,7 +48,7 @@ def records(
         deadline = time.monotonic() + timeout
         while left:
             first = consumer.poll(_POLL_SECONDS)
-            # Without a time-out, because it would wait for the whole batch.
+            # `consume` gets the time-out 0, because otherwise it would wait for a full batch.
             messages = [] if first is None else [first, *consumer.consume(_BATCH, 0)]
             pieces = _pieces(messages, left)
             if done := [each for each, piece in pieces.items() if piece.is_complete]:
@@ -93,10 +92,10 @@ class _Piece:
 
 
 def _pieces(messages: Iterable[Any], left: dict[tuple[str, int], tuple[int, int]]) -> dict[tuple[str, int], _Piece]:
-    """Return the records in these messages, by partition.
+    """Return the records in these messages, by partition, as far as they are in a span of ``left``.
 
-    left: the spans that are not complete yet; for each partition the index of the span and its end. Spans that are
-    complete now are removed.
+    left: the spans that are not complete yet: for each partition the index of the span and its end (exclusive). Raises
+    ``KafkaException`` for a message that is an error.
     """
     pieces: dict[tuple[str, int], _Piece] = {}
     for message in messages:
@@ -117,7 +116,7 @@ def _pieces(messages: Iterable[Any], left: dict[tuple[str, int], tuple[int, int]
 def fingerprint(timestamp: int, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, Any]]) -> bytes:
     """Return the fingerprint of a record: a hash of 16 bytes over its timestamp, key, value and headers.
 
-    The fingerprints of a null and of an empty key or value differ, and so do those of headers in another order.
+    It distinguishes a null key or value from an empty one, and depends on the order of the headers.
     """
     parts = [key, value]
     for name, content in headers:

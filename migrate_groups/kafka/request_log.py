@@ -22,15 +22,15 @@ _WRITES = {"OffsetCommit", "OffsetDelete", "DeleteGroups"}
 
 
 def is_on() -> bool:
-    """Return whether requests are logged. If not, callers need not make the text of a log line."""
+    """Return whether requests are logged, so that callers need not make the text of a log line for nothing."""
     return _log.isEnabledFor(logging.INFO)
 
 
 def answered(began: float, what: str, error: BaseException | None = None) -> None:
     """Log that a request was answered or has failed, and how long it took.
 
-    began: the time of `time.monotonic` at which it was sent. what: the request as text. error: why it failed; None: it
-    was answered.
+    began: the time of `time.monotonic` at which the request was sent. what: the request as text. error: why the request
+    failed; None: it was answered.
     """
     failure = f": failed: {str(error) or type(error).__name__}" if error else ""
     _log.info("%s", brief(f"{time.monotonic() - began:.3f} s  {what}{failure}"))
@@ -38,9 +38,9 @@ def answered(began: float, what: str, error: BaseException | None = None) -> Non
 
 @contextmanager
 def logged(what: Callable[[], str]) -> Iterator[None]:
-    """Log the ``with`` block as one request to the cluster: its text, how long it took, and the error that it raised.
+    """Log the ``with`` block as one request to the cluster, with the time that it took and the error that it raised.
 
-    ``what`` returns the request as text. It is called at the end of the block, and only if requests are logged.
+    what: returns the request as text. It is called at the end of the block, and only if requests are logged.
     """
     began = time.monotonic()
     try:

@@ -1,6 +1,6 @@
-"""The second client: reads committed offsets back with confluent-kafka, in a child process.
+"""The second client: reads back with confluent-kafka, in a child process, the offsets that kafka-python has written.
 
-The first client, kafka-python, has written them. confluent-kafka is an independent implementation.
+confluent-kafka is an independent implementation, so that an error of one client does not stay hidden.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, T
 from migrate_groups.text import counted
 
 _PROGRAM = "second_client_process"
-# Functions of `second_client_process`: the child is asked with the first. If it dies, the next child is asked with the
-# second, which uses less of librdkafka.
+# Functions of `second_client_process`. The child process is asked to call the first. If it dies, the next child process
+# is asked to call the second, which avoids librdkafka's admin client.
 _VERBS = ("committed", "committed_alone")
 _DOING = "reading committed offsets"
 

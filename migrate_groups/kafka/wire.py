@@ -68,7 +68,7 @@ def classic_group(answer: Any) -> GroupDescription:
 def consumer_group(answer: Any) -> GroupDescription:
     """Return the description of a KIP-848 group from its DescribedGroup in a ConsumerGroupDescribe response.
 
-    If its error code is GROUP_ID_NOT_FOUND, the group is Dead. A member's assignment includes its target assignment,
+    If the error code is GROUP_ID_NOT_FOUND, the group is Dead. A member's assignment includes its target assignment,
     that is, also the partitions that the member is yet to receive.
     """
     if answer.error_code == MISSING:
@@ -137,8 +137,8 @@ async def topics(client: Client, names: Collection[str] | None, *, permissions: 
     """Return the topics in a Metadata response, each with its partitions or with an error code. Creates no topic.
 
     names: the topics to read; None: all topics that the client's principal may describe. permissions: whether to
-    request the authorized operations (KIP-430). The method of kafka-python's admin client is not used, because it takes
-    twice as long: it makes a dict of each partition.
+    request the authorized operations (KIP-430). kafka-python's own method takes twice as long, because it makes a dict
+    of each partition.
     """
     topic = MetadataRequest.MetadataRequestTopic
     request = MetadataRequest(
@@ -151,7 +151,7 @@ async def topics(client: Client, names: Collection[str] | None, *, permissions: 
 
 
 def hides_topic(answer: Any) -> bool:
-    """Return whether ``answer`` has the error code TOPIC_AUTHORIZATION_FAILED: the principal lacks Describe.
+    """Return whether the principal lacks Describe on the topic: the error code is TOPIC_AUTHORIZATION_FAILED.
 
     answer: the part of a response about a topic or a partition.
     """

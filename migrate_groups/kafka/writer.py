@@ -30,7 +30,7 @@ _NOT_APPLIED = (
 class KafkaPythonWriter(KafkaPythonReader):
     """Writes and deletes committed offsets, and deletes groups, with kafka-python (implements `GroupWriter`).
 
-    An error of a write is returned in the answer for each partition (`WriteAnswer`), and not raised.
+    If a write fails, the error is not raised: it is in the `WriteAnswer` of each partition.
     """
 
     def alter_offsets(
@@ -38,7 +38,7 @@ class KafkaPythonWriter(KafkaPythonReader):
     ) -> Mapping[TopicPartition, WriteAnswer]:
         """Commit these offsets for a group in one request, and return the answer for each partition.
 
-        The answer says whether the broker has applied the write, refused it, or whether that is unknown.
+        The answer says whether the broker has applied the write, has refused it, or whether that is unknown.
         """
         return self.alter_offsets_by_group({group: offsets})[group]
 
@@ -73,9 +73,9 @@ class KafkaPythonWriter(KafkaPythonReader):
     def held(self, group: str) -> Iterator[Hold]:
         """Be the only member of an Empty group during a ``with`` block, so that no consumer can join the group.
 
-        The block gets a `Hold`, whose ``lost`` says why the group may no longer be held. Descriptions of the group by
-        this object leave out that member. Raises `Refused` if the group has members; `NotAuthorized` without Read on
-        the group; `ClusterUnavailable`.
+        The block gets a `Hold`, whose ``lost`` says why the group may no longer be held. When this object describes the
+        group, it leaves that member out. Raises `Refused` if the group has members; `NotAuthorized` without Read on the
+        group; `ClusterUnavailable`.
         """
         with hold(self._config, group) as holding:
             self._descriptions.holder = holding.member_id
@@ -87,12 +87,12 @@ class KafkaPythonWriter(KafkaPythonReader):
     def _write(
         self, asked: Mapping[str, Collection[K]], ask: Ask[Mapping[K, wire.PartitionError]]
     ) -> Mapping[str, Mapping[K, WriteAnswer]]:
-        """Send writes for groups, and return the answer for each item of a group, by group.
+        """Send writes for several groups, and return, by group, the answer for each item.
 
         Writes that were not applied, because a coordinator was not available, are sent again until the time-out.
 
-        asked: by group, the items to write: partitions, or, to delete the group, its name. ask: the `Ask` that sends
-        the writes. Raises ``ValueError`` if a group's name is empty.
+        asked: by group, the items of its write: partitions or, to delete the group, its name. ask: sends the writes.
+        Raises ``ValueError`` if a group's name is empty.
         """
         if "" in asked:
             raise ValueError("a group name is empty: pass a name, because kafka-python would write to the group ''")

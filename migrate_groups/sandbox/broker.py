@@ -48,9 +48,9 @@ class Sandbox:
     ) -> subprocess.CompletedProcess[str]:
         """Run one of Kafka's own tools on this cluster, with the same jars, and return its output and exit code.
 
-        main_class: the Java class of the tool. arguments: its arguments; ``--bootstrap-server`` is added.
-        bootstrap_server: None: the PLAINTEXT listeners of all brokers. Note that several of Kafka's tools exit with 0
-        when they fail. Raises ``subprocess.TimeoutExpired`` after ``timeout`` seconds.
+        main_class: the Java class of the tool. arguments: the tool's arguments; ``--bootstrap-server`` is added.
+        bootstrap_server: the addresses to use; None: the PLAINTEXT listeners of all brokers. Several of Kafka's tools
+        exit with 0 when they fail. Raises ``subprocess.TimeoutExpired`` after ``timeout`` seconds.
         """
         return subprocess.run(
             [
@@ -84,7 +84,7 @@ def start_sandbox(
     scram_credentials: Sequence[str] = (),
     brokers: int = 1,
 ) -> Iterator[Sandbox]:
-    """Start a Kafka cluster for the length of a ``with`` block, once all of its brokers answer.
+    """Run a Kafka cluster for the length of a ``with`` block, which begins when all brokers answer.
 
     The brokers are killed and their data is deleted when the block or this process ends.
 

@@ -19,8 +19,8 @@ from migrate_groups.sandbox.java import Java
 _COMPLETE = "complete.json"
 
 Retrieve = Callable[[Ivy, Path], Collection[str]]
-"""A function that downloads jars with an `Ivy` into a folder. It returns the names, without ``.jar``, of jars that must
-then be there."""
+"""A function that downloads jars with an `Ivy` into a folder. It returns the names, without ``.jar``, of jars that the
+folder must then contain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Fetch:
         """Return the paths of the jars in ``folder``, sorted; download them first if some are missing.
 
         what: the name of the jars in error messages. retrieve: downloads the jars into a folder, and returns the names
-        of jars that must then be there.
+        of jars that the folder must then contain.
 
         A download that fails or is killed leaves its files in a folder beside ``folder``; the next download resumes
         from them. Raises `ClusterUnavailable` if a download fails; `UsageError` if the folder can't be written;
@@ -76,8 +76,8 @@ class Fetch:
 def _check(folder: Path, what: str, wanted: Collection[str]) -> None:
     """Raise `ClusterUnavailable` if a jar in ``folder`` is damaged, or if a jar of ``wanted`` is missing.
 
-    A jar is damaged, for instance, if a mirror returned a web page in place of it. what: the name of the jars in the
-    error message. wanted: names of jars, without ``.jar``.
+    A jar is damaged, for instance, if a mirror returned a web page instead. what: the name of the jars in the error
+    message. wanted: names of jars, without ``.jar``.
     """
     damaged = [jar.name for jar in sorted(folder.glob("*.jar")) if not is_zipfile(jar)]
     missing = sorted(set(wanted) - {jar.stem for jar in folder.glob("*.jar")})

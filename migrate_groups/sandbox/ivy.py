@@ -13,9 +13,9 @@ from pathlib import Path
 from migrate_groups.errors import INSTALL_SPARK, ClusterUnavailable, MissingDependency
 from migrate_groups.sandbox.java import Java
 
-# These settings replace Ivy's defaults. By default Ivy waits forever for a server that has stopped sending, assumes
-# that a module has no dependencies if its description can't be fetched, and asks for sources and documentation.
-# The lock is needed because an Ivy whose caller was killed may still download into the same cache.
+# Ivy's defaults do not fit: Ivy waits forever for a server that has stopped sending, assumes that a module has no
+# dependencies if its description can't be fetched, and fetches sources and documentation. The lock is needed because an
+# Ivy whose caller was killed may still download into the same cache.
 _SETTINGS = """\
 <ivysettings>
   <property name="ivy.maven.lookup.sources" value="false"/>
@@ -50,8 +50,9 @@ class FetchProgress:
 class Ivy:
     """Runs Apache Ivy, which downloads jars from a Maven repository.
 
-    folder: has Ivy's cache, from which an interrupted download resumes. mirror: the URL of a Maven repository; None:
-    Maven Central. report: called with the progress after each step. found, downloaded: the numbers of jars so far.
+    folder: the folder of Ivy's cache, from which an interrupted download resumes. mirror: the URL of a Maven
+    repository; None: Maven Central. report: called with the progress after each step. found, downloaded: the numbers of
+    jars so far.
     """
 
     java: Java
@@ -62,7 +63,7 @@ class Ivy:
     downloaded: int = 0
 
     def retrieve(self, organisation: str, name: str, revision: str, into: Path, *, transitive: bool = False) -> None:
-        """Put the jar of a Maven module into the folder ``into``, and with ``transitive`` those of its dependencies.
+        """Put the jar of a Maven module and, if ``transitive``, the jars of its dependencies into the folder ``into``.
 
         Raises `ClusterUnavailable`, which names the modules that could not be fetched; `MissingDependency` if PySpark,
         which contains Ivy, is not installed.
@@ -104,8 +105,8 @@ def _why(said: Iterable[str], asked_for: str) -> str:
     """Return the end of an error message: the modules that Ivy failed to fetch, and the first reason in its output.
 
     said: the lines of Ivy's output. asked_for: the module that Ivy was told to fetch. If Ivy failed to fetch only this
-    module, and gives no reason, the text has the two possible reasons. It is empty if Ivy names no module and no
-    reason.
+    module, and gives no reason, the result has the two possible reasons. The result is empty if Ivy names neither a
+    module nor a reason.
     """
     failed = dict.fromkeys(":".join(found.groups()) for line in said if (found := _FAILED.match(line)))
     reason = next((next(filter(None, found.groups())) for line in said if (found := _REASON.search(line))), None)

@@ -71,7 +71,7 @@ def fetch_jars(
     def retrieve(ivy: Ivy, new: Path) -> set[str]:
         ivy.retrieve("org.apache.kafka", "kafka_2.13", version, new, transitive=True)
         ivy.retrieve("org.apache.kafka", "kafka-tools", version, new)
-        # Kafka's modules log through slf4j without an implementation of it. Without slf4j-simple a broker logs nothing.
+        # Kafka's modules log through slf4j, which logs nothing without an implementation such as slf4j-simple.
         for api in list(new.glob("slf4j-api-*.jar")):
             ivy.retrieve("org.slf4j", "slf4j-simple", api.stem.removeprefix("slf4j-api-"), new)
         return {f"kafka_2.13-{version}", f"kafka-clients-{version}", f"kafka-tools-{version}"}

@@ -35,7 +35,7 @@ def find_java(environ: Mapping[str, str]) -> Java:
     found = shutil.which(Path(home) / "bin" / "java") if home else shutil.which("java", path=environ.get("PATH", ""))
     if found is None:
         raise MissingDependency(f"no java {f'in JAVA_HOME ({home})' if home else 'on the PATH'}: {_HINT}")
-    # The version is asked for before any other option is used, because an old JVM may not know the other options.
+    # Run without other options, because an old JVM may not know them.
     try:
         said = subprocess.run([found, "-version"], env=environ, capture_output=True, text=True, check=False).stderr
     except OSError as error:

@@ -7,13 +7,13 @@ ended or no longer needs Kafka, and the keeper ends.
 
 The keeper writes the files into a new temporary folder, and runs the commands there one after the other: ``prepare``,
 unless it is empty, formats Kafka's storage, ``serve`` runs Kafka. In the commands, ``{folder}`` stands for that folder.
-It writes a line of JSON to stdout:
+The keeper writes a line of JSON to stdout:
 
 - ``{"folder": path, "pid": pid}`` when ``serve`` has been started
 - ``{"exit": code, "log": text}`` when ``prepare`` has failed or ``serve`` has ended. After the end of ``serve``, an
   empty line on stdin starts ``serve`` again.
 
-It imports only the standard library, so that it starts quickly and does not depend on the parent's import path.
+This file imports only the standard library, so that it starts quickly and does not depend on the parent's import path.
 """
 
 from __future__ import annotations
@@ -122,9 +122,9 @@ def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
 
 
 def _die_with_keeper() -> Callable[[], None] | None:
-    """Return a function that a new child process must call, so that Linux kills the child when the keeper ends.
+    """Return a function to call in a new child process, so that Linux kills the child when the keeper ends.
 
-    None on other operating systems, which do not offer this.
+    The result is None on other operating systems, which do not offer this.
     """
     if sys.platform != "linux":
         return None

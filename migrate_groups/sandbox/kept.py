@@ -1,4 +1,4 @@
-"""Start Kafka under a keeper (``keeper.py``), a process that kills Kafka and deletes its files when this process ends.
+"""Start Kafka under a keeper (``keeper.py``), a child process that kills Kafka and deletes its files when we end.
 
 The classes in this module read the keeper's messages, and end the keeper.
 """
@@ -26,7 +26,7 @@ _ERROR = re.compile(r"\b(ERROR|FATAL)\b|Exception\b|Error\b")
 class ServerStarted:
     """The keeper's message that Kafka was started. It may not answer clients yet.
 
-    folder: has Kafka's data and log. pid: the id of Kafka's process.
+    folder: the folder of Kafka's data and log. pid: the id of Kafka's process.
     """
 
     folder: Path
@@ -45,7 +45,7 @@ class Ended:
     log: str
 
     def __str__(self) -> str:
-        """Return the exit code, or ``killed`` if it is None, and the end of the log, on one line."""
+        """Return the exit code (``killed`` for None) and the end of the log, on one line."""
         code = "killed" if self.exit_code is None else f"exit code {self.exit_code}"
         return f"{code}; {end_of_log(self.log)}"
 
@@ -99,7 +99,7 @@ class KeptServer:
         return ServerStarted(folder=self._folder, pid=facts["pid"])
 
     def serve_again(self) -> None:
-        """Order the keeper to start Kafka again, in the same folder, after it has ended.
+        """Order the keeper to start Kafka again, in the same folder, after Kafka has ended.
 
         The next `hear` returns `ServerStarted`, or `Ended` if the keeper was killed.
         """
@@ -112,9 +112,9 @@ class KeptServer:
                 self._process.stdin.flush()
 
     def let_go(self) -> None:
-        """End Kafka and its keeper, and return once both have ended and their folder is deleted."""
+        """End Kafka and its keeper, and return when both have ended and their folder is deleted."""
         self._process.communicate()
-        if self._folder:  # a keeper that was killed leaves it behind
+        if self._folder:  # a keeper that was killed leaves its folder behind
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
@@ -122,16 +122,15 @@ class KeptServer:
 def keep(*, files: Mapping[str, str], prepare: Sequence[str], serve: Sequence[str]) -> Iterator[KeptServer]:
     """Run the command ``prepare``, then the command ``serve``, in a new temporary folder, during a ``with`` block.
 
-    An empty ``prepare`` is left out.
-
     The block begins at once; `KeptServer.hear` waits for the start of ``serve``. When the block ends, the running
     command is killed and the folder is deleted. files: the text of each file to write into the folder first, by name.
+    prepare: empty if there is nothing to prepare.
     """
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", keeper.__file__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        bufsize=0,  # otherwise a second message waits in a buffer, which select does not see
+        bufsize=0,  # otherwise a second message might wait in Python's buffer, which select does not see
         start_new_session=True,
     )
     kept = KeptServer(process)

@@ -20,7 +20,7 @@ from migrate_groups.sandbox.node import JVM_OPTIONS
 _CLASS = "org.apache.kafka.connect.mirror.MirrorMaker"
 _PROPERTIES = "mirror.properties"
 _SECONDS = 20.0
-# Few seconds instead of minutes: topics, groups and offsets of a sandbox change while somebody watches.
+# Intervals of seconds instead of minutes, because topics, groups and offsets of a sandbox change quickly.
 _SETTINGS = {
     "source->target.enabled": "true",
     "target->source.enabled": "false",
@@ -68,7 +68,7 @@ def fetch_mirror_jars(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorMaker:
-    """A MirrorMaker 2 from one cluster to another one. `kill` and `start` make it fail and come back."""
+    """A MirrorMaker 2 process, which copies from one cluster to another. `kill` ends it; `start` starts it again."""
 
     kept: KeptServer
 
@@ -106,7 +106,7 @@ def mirror_maker(
 ) -> Iterator[MirrorMaker]:
     """Run MirrorMaker 2 for the length of a ``with`` block; it is killed when the block or this process ends.
 
-    source, target: the bootstrap servers of both clusters, whose aliases are ``source`` and ``target``. settings:
+    source, target: the bootstrap servers of both clusters, which have the aliases ``source`` and ``target``. settings:
     properties that replace or complement those of the sandbox.
     """
     given = {

@@ -25,7 +25,7 @@ class MirroredSandbox:
     maker: MirrorMaker
 
     def wait(self) -> None:
-        """Wait until one of the three processes has ended, then raise `ClusterUnavailable`. It never returns."""
+        """Wait until one of the three processes has ended, then raise `ClusterUnavailable`. This never returns."""
         processes = {
             "the source's Kafka": self.source.node.kept,
             "the target's Kafka": self.target.node.kept,
@@ -39,10 +39,11 @@ class MirroredSandbox:
 
 @contextmanager
 def start_mirrored(kafka: KafkaJars, mirror: KafkaJars, *, java: Java) -> Iterator[MirroredSandbox]:
-    """Start both clusters and MirrorMaker 2 for the length of a ``with`` block, once both clusters answer.
+    """Run two clusters and a MirrorMaker 2 for the length of a ``with`` block, which begins when both clusters answer.
 
     MirrorMaker 2 copies the first records some 10 to 20 s later. It copies all topics under the names of its default
-    policy, such as ``source.orders``, and synchronises the committed offsets of all groups. mirror: its jars.
+    policy, such as ``source.orders``, and synchronises the committed offsets of all groups. kafka, mirror: the jars of
+    Kafka and of MirrorMaker 2.
 
     Raises `ClusterUnavailable`, with the end of the log, if a process does not start.
     """

@@ -23,14 +23,14 @@ from migrate_groups.sandbox.kept import Ended, KeptServer, ServerStarted, end_of
 from migrate_groups.sandbox.properties import server_properties
 
 HOST = "127.0.0.1"
-# These make a JVM start quickly rather than run fast later. -Xlog:disable is needed because otherwise the JVM would
-# write to stdout that it can't use a class-data archive.
+# These options make a JVM start quickly rather than run fast later. Without -Xlog:disable the JVM would report on
+# stdout a class-data archive that it can't use.
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx512m", "-Xlog:disable")
 _SECONDS_TO_END = 20.0
 
 
 class PortTaken(ClusterUnavailable):
-    """Another process took a port after the port was chosen and before Kafka started."""
+    """Another process took the port that was chosen for Kafka before Kafka started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Node:
     """A Kafka process of the sandbox, which is a broker and a controller.
 
     node_id: its ``node.id``. bootstrap_servers: the address of its PLAINTEXT listener. listeners: the addresses of its
-    other listeners for clients, by name. folder: has its data and its log. kept: runs the process.
+    other listeners for clients, by name. folder: the folder of its data and log. kept: runs the process.
 
     `kill`, `stop` and `hang` make the broker fail. After `kill` or `stop`, `start` brings it back with the same ports
     and data. After `hang`, `go_on` does.
@@ -65,16 +65,18 @@ class Node:
         self._await_end()
 
     def stop(self) -> None:
-        """Shut the broker down with SIGTERM, so that it first hands over the leadership of its partitions.
+        """Stop the broker with SIGTERM, so that it first hands over the leadership of its partitions.
 
-        If it has not ended after 20 s, it is killed.
+        If the broker has not ended after 20 s, it is killed.
         """
         os.kill(self.pid, signal.SIGTERM)
-        if not isinstance(self.kept.hear(_SECONDS_TO_END), Ended):  # hangs if too few controllers are left
+        if not isinstance(
+            self.kept.hear(_SECONDS_TO_END), Ended
+        ):  # the broker does not end if too few controllers are left
             self.kill()
 
     def hang(self) -> None:
-        """Pause the process (SIGSTOP): its connections stay open, but it answers nothing."""
+        """Pause the process (SIGSTOP). Its connections stay open, but it does not answer."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def go_on(self) -> None:
@@ -94,7 +96,7 @@ class Node:
                 raise ClusterUnavailable(f"Kafka could not be started again ({end})")
 
     def await_answer(self, timeout: float = 60) -> None:
-        """Wait until the broker answers as part of its cluster.
+        """Wait until the broker has joined its cluster and answers.
 
         If Kafka has ended because another process took its port, it is started again. Raises `ClusterUnavailable`, with
         the end of Kafka's log, after about ``timeout`` seconds, or as soon as Kafka has ended for another reason.
@@ -130,7 +132,7 @@ class Setup:
 
 @contextmanager
 def run_node(kafka: KafkaJars, *, java: Java, timeout: float, serve_options: Sequence[str] = ()) -> Iterator[Node]:
-    """Start a cluster of one broker for the length of a ``with`` block, once the broker answers.
+    """Run a cluster of one broker for the length of a ``with`` block, which begins when the broker answers.
 
     When the block ends, the broker is killed and its data is deleted. timeout: the number of seconds within which the
     broker must answer. serve_options: JVM options for the broker. Raises `PortTaken` if another process took a port;
@@ -151,7 +153,7 @@ def run_nodes(
     jvm_options: Sequence[str] = (),
     serve_options: Sequence[str] = (),
 ) -> Iterator[tuple[Node, ...]]:
-    """Start a cluster of ``count`` brokers for the length of a ``with`` block, once all brokers answer.
+    """Run a cluster of ``count`` brokers for the length of a ``with`` block, which begins when all brokers answer.
 
     When the block ends, the brokers are killed and their data is deleted. timeout: the number of seconds within which
     all brokers must answer. jvm_options: JVM options for the brokers and for the tool that formats their storage.
@@ -211,7 +213,7 @@ def _formatted(kept: KeptServer, deadline: float, timeout: float) -> Path:
     """Wait until Kafka's storage is formatted and Kafka is started, and return the folder of the storage.
 
     deadline: the time of `time.monotonic` until which to wait. timeout: the seconds from the start to the deadline, for
-    the error message. Raises `ClusterUnavailable` if the formatting fails, or is not done by then.
+    the error message. Raises `ClusterUnavailable` if the formatting fails, or is not done at the deadline.
     """
     match kept.hear(max(0.0, deadline - time.monotonic())):
         case ServerStarted(folder=folder):
@@ -272,7 +274,7 @@ def _ask(node: Node) -> None:
     from confluent_kafka.admin import AdminClient
 
     host, port = node.bootstrap_servers.split(":")
-    socket.create_connection((host, int(port)), timeout=1).close()  # else librdkafka logs each refused connection
+    socket.create_connection((host, int(port)), timeout=1).close()  # otherwise librdkafka logs each refused connection
     cluster = AdminClient({"bootstrap.servers": node.bootstrap_servers}).list_topics(timeout=2)
     if cluster.cluster_id != node.cluster_id or node.node_id not in cluster.brokers:
         raise KafkaException(KafkaError(KafkaError.BROKER_NOT_AVAILABLE))

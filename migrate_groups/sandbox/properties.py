@@ -35,7 +35,7 @@ def server_properties(
         "offsets.topic.num.partitions": "4",
         "transaction.state.log.num.partitions": "4",
         "share.coordinator.state.topic.num.partitions": "4",
-        # The first rebalance does not wait, short session timeouts are allowed, and a mistyped topic is an error.
+        # So the first rebalance does not wait, short session timeouts are allowed, and a mistyped topic is an error.
         "group.initial.rebalance.delay.ms": "0",
         "group.min.session.timeout.ms": "100",
         "auto.create.topics.enable": "false",
@@ -50,8 +50,8 @@ def server_properties(
 def _replication(brokers: int) -> dict[str, str]:
     """Return the settings that depend on the number of brokers.
 
-    Each broker gets a replica of each partition. One of three brokers may fail, because min.insync.replicas is then 2.
-    The other brokers notice the failure within seconds.
+    Each broker gets a replica of each partition. With three brokers min.insync.replicas is 2, so that one may fail. The
+    other brokers notice a failure within seconds.
     """
     replicas, in_sync = str(brokers), str(max(1, brokers - 1))
     properties = {

@@ -15,10 +15,10 @@ _PATIENCE_S = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassData:
-    """The path of a class-data archive for one version of Java and one of PySpark. The file need not exist yet.
+    """The paths of a class-data archive for one version of Java and one of PySpark. The files need not exist yet.
 
-    partial: the file to which the JVM of this process writes a new archive. It is renamed to ``archive`` once it is
-    complete.
+    archive: the complete archive. partial: the file to which the JVM of this process writes the archive. It is renamed
+    to ``archive`` when it is complete.
     """
 
     archive: Path
@@ -26,9 +26,9 @@ class ClassData:
 
     @property
     def options(self) -> str:
-        """The JVM options that use the archive, or that make the JVM write it at its exit.
+        """The options with which a JVM uses the archive or, if there is none, writes the archive at its exit.
 
-        Empty if an earlier process failed to write it.
+        Empty if an earlier process failed to write the archive.
         """
         if not self.archive.exists():
             return f'"-XX:ArchiveClassesAtExit={self.partial}"'
@@ -37,7 +37,7 @@ class ClassData:
         return f'"-XX:SharedArchiveFile={self.archive}" {check}' if self.archive.stat().st_size else ""
 
     def keep(self, jvm: subprocess.Popen[bytes]) -> None:
-        """Wait at the exit of this process until its JVM has written the archive, unless the archive exists already.
+        """If there is no archive yet, make this process wait at its exit until its JVM has written the archive.
 
         The wait takes about 10 s, once. The JVM exits because its stdin is closed. Errors are ignored, because the
         archive only saves time.
@@ -52,7 +52,7 @@ class ClassData:
             self.archive.touch()
 
     def _keep(self, jvm: subprocess.Popen[bytes]) -> None:
-        if jvm.poll() is not None:  # The JVM was ended early, so its archive may be incomplete.
+        if jvm.poll() is not None:  # The JVM has ended early, so that its archive may be incomplete.
             return
         with suppress(OSError, subprocess.TimeoutExpired, KeyboardInterrupt):
             if jvm.stdin:

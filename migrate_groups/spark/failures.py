@@ -36,8 +36,8 @@ _ENDED = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 def readable_failures(path: str | None = None) -> Iterator[None]:
     """Turn a failure of Spark in the block into an error of this package, in one line.
 
-    Other exceptions are not changed. A `KeyboardInterrupt` is raised as such. Without this, PySpark might replace it:
-    when it arrives, PySpark calls its JVM once more, and an error of this call hides the interrupt.
+    Other exceptions are not changed. An interrupt (Ctrl-C) is raised as `KeyboardInterrupt`, even if PySpark replaces
+    it: PySpark then calls its JVM once more, and an error of this call would hide the interrupt.
 
     path: the path that the block reads or writes. The error names it if the failure names no other cause and Spark's
     Java process is still running.
@@ -66,10 +66,7 @@ def _was_interrupted(error: BaseException) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """Return the message of a Spark error in one line, without the stack trace.
-
-    It is the last cause that Spark names; if it names none, the first line of the message.
-    """
+    """Return the last cause that a Spark error names or, if it names none, the first line of its message."""
     if type(error).__name__ in _ENDED:
         return "Spark's Java process has ended: it was killed, or ran out of memory; free some memory and try again"
     causes = _CAUSE.findall(str(error))
@@ -106,14 +103,14 @@ def shown(uri: str) -> str:
 
 
 Cell = tuple[str | None, str | None]
-"""The column and the value of a cell; their meaning is that of the keys in `PROBLEM_FIELDS`."""
+"""The column and the value of a wrong cell, as in `PROBLEM_FIELDS`. The value is None if the cell is empty. If the
+column is None, the row has the wrong number of cells, and the value is the text of the whole row."""
 
 
 def first_lines(path: Path | None, cells: Collection[Cell]) -> dict[Cell, int]:
-    """Return the number of the line on which the first row with a cell begins, for each of these cells.
+    """Return for each cell the number of the line on which the first row with this cell begins.
 
-    A cell without a column stands for a row with the wrong number of cells. A cell that is not found has no entry. The
-    result is empty unless the file is a ``.csv`` on this machine. The file is read once.
+    A cell that is not found has no entry. The result is empty unless the file is a ``.csv`` on this machine.
     """
     found: dict[Cell, int] = {}
     if path is None or path.suffix != ".csv" or not path.is_file():

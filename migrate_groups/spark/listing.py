@@ -46,7 +46,7 @@ def files_of(spark: SparkSession, path: str, location: str) -> list[str]:
 
 
 def literal(uri: str) -> str:
-    """Return a path or the URI of a file with escapes, so that Spark does not take it for a glob."""
+    """Return a path or a file's URI with glob characters escaped, so that Spark does not take it for a glob."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", uri)
 
 
@@ -79,6 +79,6 @@ def _matches(path: str) -> Iterator[Path]:
 
 
 def _empty(spark: SparkSession, location: str) -> list[str]:
-    """Return the URI of an empty file in a location on another machine, as a list; an empty list if there is none."""
+    """Return a list with the URI of one file of 0 bytes in a location on another machine; empty: there is none."""
     found = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(location).where("length = 0")
     return [shown(row["path"]) for row in found.select("path").limit(1).collect()]

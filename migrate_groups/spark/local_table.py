@@ -1,4 +1,4 @@
-"""Make a DataFrame of rows that this process has."""
+"""Make a DataFrame of rows in the memory of this process."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pyspark.sql.types import StructType
 def local_table(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: StructType) -> DataFrame:
     """Return a DataFrame of these rows.
 
-    They are sent as Arrow. Spark would send tuples through a Python worker, which takes a second to start. A driver on
-    a cluster may lack pyarrow; the rows are then sent as tuples.
+    They are sent to Spark as Arrow, because Spark would read tuples with a Python worker, which takes a second to
+    start. Without pyarrow, which a driver on a cluster may lack, they are sent as tuples.
     """
     given = [*rows]
     try:

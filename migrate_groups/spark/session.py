@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 APP_NAME = "migrate-groups"
 
 SMALL = 500_000
-"""A job over fewer rows than this is small: the start of Spark takes most of its time."""
+"""A job over fewer rows than this counts as small: it spends most of its time on the start of Spark."""
 
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""JVM options for a small job. They make the JVM compile less: this saves more time than the slower code costs."""
+"""JVM options for a small job, which make the JVM compile less. This saves more time than slower code costs."""
 
 _SMALL_JOB = {
     "spark.sql.shuffle.partitions": "2",
@@ -54,12 +54,12 @@ def local_session(
 ) -> SparkSession:
     """Return a session on all cores of this machine. It listens on loopback only and leaves no files behind.
 
-    The stdout and stderr of the JVM go to a temporary file without a name, so that a terminal shows only the output of
-    this package. If this process has an active session already, that session is returned, with the SQL settings on
-    which results depend (ANSI mode, UTC).
+    The JVM's output goes to a temporary file without a name, so that a terminal shows only the output of this package.
+    If this process already has an active session, that session is returned; the SQL settings on which results depend
+    (ANSI mode, UTC) are set in it.
 
     Args:
-        small: for a job of few rows (`SMALL`), which then takes half the time.
+        small: whether the session is for a job of few rows (`SMALL`), which then takes half the time.
         settings: further Spark settings, which override those of this package.
         archives: a folder for an archive of Spark's classes (`class_data`). The first process that uses the folder
             takes some 10 s longer to exit. Later processes start in half the time.
@@ -74,7 +74,7 @@ def local_session(
         raise MissingDependency(_NEEDS_PYSPARK) from None
     with _readable_start():
         if SparkSession.getActiveSession() is None:
-            # By default Spark resolves the host's name even with spark.driver.host, slowly without a DNS server.
+            # Otherwise Spark looks up the name of this host in spite of spark.driver.host, slowly if DNS fails.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             wanted = _local_settings() | (_SMALL_JOB if small else {}) | (settings or {})
             jvm_options = QUICK_START if small else ""
@@ -96,9 +96,9 @@ def active_session() -> SparkSession | None:
 
 @contextmanager
 def beside(active: SparkSession) -> Iterator[SparkSession]:
-    """Yield a new session in the Spark application of an active session, with the settings on which results depend.
+    """Yield a new session in the Spark application of ``active``, with the SQL settings on which results depend.
 
-    The active session keeps its settings and views. After the block it is the active session again.
+    ``active`` keeps its settings and views. After the block it is the active session again.
     """
     session = active.newSession()
     for key, value in _JOB_SETTINGS.items():
@@ -138,7 +138,7 @@ def _local_settings() -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
-        # By default PySpark notes for each column the line of Python that made it, which doubles the time for planning.
+        # By default PySpark records the Python line that made each column, which doubles the time for planning.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.shuffle.partitions": str(32 * cores),  # adaptive execution merges small partitions
         "spark.sql.catalogImplementation": "in-memory",
@@ -151,7 +151,7 @@ def _local_settings() -> dict[str, str]:
 
 
 def end_jvm() -> None:
-    """End the JVM of this process's session, also while it runs a job."""
+    """End the JVM of this process, even if it runs a Spark job."""
     from pyspark import SparkContext
 
     jvm = getattr(SparkContext._gateway, "proc", None)
@@ -182,7 +182,7 @@ def _readable_start() -> Iterator[None]:
 def _class_data(archives: Path) -> ClassData | None:
     import pyspark
 
-    # Spark's scripts look for Java in the same way.
+    # As Spark's scripts look for Java.
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(Path(home) / "bin" / "java") if home else shutil.which("java")
     return class_data(archives, java=Path(java), spark=Path(pyspark.__file__).parent / "jars") if java else None

@@ -31,13 +31,13 @@ __all__ = [
 ]
 
 PARTITION_VERDICT = StructType([field(column) for column in schema.PARTITION_VERDICT])
-"""The result of `reconcile.partition_verdict`."""
+"""The columns of the table partition_verdict (`reconcile.partition_verdict`)."""
 
 GROUP_TOPIC_SUMMARY = StructType([field(column) for column in schema.GROUP_TOPIC_SUMMARY])
-"""The result of `reconcile.group_topic_summary`."""
+"""The columns of the table group_topic_summary (`reconcile.group_topic_summary`)."""
 
 LAG_TIMELINE = StructType([field(column) for column in schema.LAG_TIMELINE])
-"""The result of `timeline.lag_timeline`."""
+"""The columns of the table lag_timeline (`timeline.lag_timeline`)."""
 
 TIME_LAGS = StructType([StructField(name, DoubleType()) for name in reconcile.TIME_LAGS])
 """The columns of the time lag, in seconds."""

@@ -1,4 +1,4 @@
-"""Fixtures of tests on a real broker."""
+"""Fixtures for tests on a real broker."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def steps(request: pytest.FixtureRequest) -> range:
 
 @pytest.fixture(scope="session")
 def target_servers(java: Java, kafka_jars: KafkaJars) -> Iterator[str]:
-    """A second cluster, to which mirrors copy. Its log cleaner looks for work every 200 ms."""
+    """The addresses of a second cluster, to which mirrors copy. Its log cleaner looks for work every 200 ms."""
     with start_sandbox(kafka_jars, java=java, settings={"log.cleaner.backoff.ms": "200"}) as running:
         wait_for_coordinators(running.bootstrap_servers)
         yield running.bootstrap_servers
@@ -65,14 +65,14 @@ def secured_topic(secured: Secured) -> str:
 
 @pytest.fixture
 def hand_over(secured: Secured, secured_topic: str, here: CliHere) -> Iterator[HandOver]:
-    """A source group on the secured broker, and a spec in the current folder that hands it over."""
+    """A source group on the secured broker, and a spec in the current folder that hands the group over."""
     with broker_world(secured.sandbox.bootstrap_servers) as world:
         yield HandOver(here, world, secured_topic)
 
 
 @pytest.fixture(scope="session")
 def guarded_sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
-    """A broker with ACLs: a resource without any is open to all, others only to the principals that the ACLs name.
+    """A broker with ACLs. A resource without ACLs is open to all, others only to the principals of their ACLs.
 
     The range of session timeouts is narrow, and offsets are kept for 600 minutes.
     """
@@ -90,7 +90,7 @@ def guarded_sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def sent(monkeypatch) -> Counter[str]:
-    """The number of requests that kafka-python sends, by name, except metadata, which it also requests on its own."""
+    """The number of requests that kafka-python sends, by name. Metadata requests, sent at any time, do not count."""
     counts: Counter[str] = Counter()
     send = KafkaConnectionManager.send
 
@@ -105,6 +105,6 @@ def sent(monkeypatch) -> Counter[str]:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CliHere:
-    """The command line in this process, in an empty folder: faster than a separate process."""
+    """The command line in this process, in an empty folder, which is faster than a separate process."""
     monkeypatch.chdir(tmp_path)
     return CliHere(tmp_path)

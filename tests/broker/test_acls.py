@@ -1,4 +1,4 @@
-"""The least permissions of each command: it works with them, and fails without any one of them.
+"""The least permissions of each command: the command works with them, and fails without any one of them.
 
 The broker has an authorizer, and denies everything that no ACL allows.
 """
@@ -74,7 +74,7 @@ Needed = tuple[str, str, str]  # operation, type, name
 
 
 class Scene:
-    """A source group that has committed offset 4 of ten records, and the permissions of the principal."""
+    """A source group that has committed offset 4 in ten records, and the permissions of the principal."""
 
     def __init__(self, secured: Secured, world: BrokerWorld, here: CliHere) -> None:
         self.world, self.here = world, here
@@ -99,7 +99,7 @@ class Scene:
         self._admin.close()
 
     def needed(self, command: str) -> list[Needed]:
-        """Return the permissions that the command needs on this group, topic and target group."""
+        """Return the least permissions of the command, for this group, topic and target group."""
         names = {
             **dict.fromkeys(["the group", "the old group"], ("Group", self.old)),
             **dict.fromkeys(["all its topics", "the moved topics"], ("Topic", self.topic)),
@@ -151,7 +151,7 @@ class Scene:
         return self.here.outcome(*arguments, *self._least)
 
     def allow(self, needed: Iterable[Needed]) -> None:
-        """Allow the principal these operations and no others; return once the broker applies them."""
+        """Allow the principal exactly these operations, and wait until the broker applies them."""
         about = ACLFilter(PRINCIPAL, "*", ACLOperation.ANY, ACLPermissionType.ALLOW, _ANYTHING)
         self._admin.delete_acls([about])
         until(lambda: not self._admin.describe_acls(about)[0])
@@ -175,7 +175,7 @@ class Scene:
 
 
 def _pattern(kind: ResourceType, name: str) -> ResourcePattern:
-    """Return the pattern of a name, or of a prefix that is followed by ``*``; ``*`` alone stands for every name."""
+    """Return the pattern of a name, or of a prefix followed by ``*``. ``*`` alone stands for every name."""
     if len(name) > 1 and name.endswith("*"):
         return ResourcePattern(kind, name[:-1], ACLResourcePatternType.PREFIXED)
     return ResourcePattern(kind, name)
@@ -193,7 +193,7 @@ def scene(secured: Secured, here: CliHere):
 
 @NEEDS_KIP_848
 def test_error_names_a_kip_848_group_with_a_hidden_topic(scene):
-    """Without Describe on a topic that a KIP-848 member is assigned, Kafka does not name it: the error names the group.
+    """Kafka does not name a hidden topic that is assigned to a KIP-848 member: the error names the group.
 
     A hidden topic that a member only subscribes to is named.
     """
@@ -211,7 +211,7 @@ def test_error_names_a_kip_848_group_with_a_hidden_topic(scene):
 
 @NEEDS_KIP_848
 def test_what_is_hidden_is_said_in_the_list(scene):
-    """A hidden group is warned of, a hidden topic is said beside its group; who reads it can't be listed."""
+    """The list warns that groups may be hidden, and names hidden topics beside their group."""
     world, hidden, topic = scene.world, scene.world.name("hidden"), scene.world.create_topic()
     group = world.name("kip-848")
     world.commit(hidden, scene.partition, 0)
@@ -295,7 +295,7 @@ def test_apply_of_a_group_needs_the_permissions_of_apply(scene):
 
 
 def test_the_acls_on_the_page_are_enough_for_the_split_of_the_readme(scene, monkeypatch):
-    """With the ACLs in docs/permissions.md, the README's split can be made, undone in each way and cleaned up."""
+    """The ACLs in docs/permissions.md are enough for the README's split, for each way back, and for cleaning up."""
     monkeypatch.setattr("migrate_groups.cli.commands.audit._prove", lambda *_: CLEAN)
     topics = [scene.world.create_topic(topic=name) for name in ("invoices", "payments.card", "search.clicks")]
     for topic in topics:
@@ -328,7 +328,7 @@ def test_the_acls_on_the_page_are_enough_for_the_split_of_the_readme(scene, monk
 
 
 def test_dry_run_names_missing_permissions(scene):
-    """The dry run writes nothing: with Describe alone it names each missing permission, with the least it passes."""
+    """With Describe alone the dry run names each missing permission; with the least permissions it passes."""
     scene.allow(("Describe", kind, name) for _, kind, name in scene.needed("migrate"))
     before = scene.committed_offsets()
     code, out, _ = scene.run("migrate", "split.toml", "--dry-run")
@@ -364,7 +364,7 @@ def test_plan_warns_that_topics_may_be_hidden(scene):
 
 
 def test_error_names_a_hidden_topic_of_a_member_or_of_the_spec(scene):
-    """If the spec names a hidden topic or a member consumes it, the error names it and the missing permission."""
+    """The error names a hidden topic and the missing permission, if the spec or a member names the topic."""
     hidden = scene.world.create_topic()
     spec = Path("split.toml")
     spec.write_text(spec.read_text() + f'\n[stay]\ntopics = ["{hidden}"]\n')
@@ -376,7 +376,7 @@ def test_error_names_a_hidden_topic_of_a_member_or_of_the_spec(scene):
 
 
 def test_the_page_lists_the_least_permissions():
-    """The table in docs/permissions.md has each command, and exactly the permissions that these tests prove."""
+    """The table in docs/permissions.md has each command with exactly the permissions that these tests use."""
     table = (ROOT / "docs" / "permissions.md").read_text().split("\n## ")[0]
     rows = re.findall(r"^\| (`[^|]+`) \| ([^|]+) \|", table, re.MULTILINE)
     stated = {name: tuple(needs.split("; ")) for names, needs in rows for name in re.findall("`([^`]+)`", names)}
@@ -387,10 +387,10 @@ def test_the_page_lists_the_least_permissions():
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_compare_with_the_least_permissions_on_one_cluster(scene, secured, bootstrap_servers, side):
-    """Compare works over TLS with Describe on the group and Read on the topic; without either the error names it.
+    """Compare works over TLS with Describe on the group and Read on the topic. Without either the error names it.
 
     The other cluster has no authorizer. Without Describe on the topic no error can name it: on the source the group
-    seems to have no committed offset, on the target the topic is not there.
+    seems to have no committed offset, and on the target the topic seems to be missing.
     """
     login = {"security_protocol": "SASL_SSL"} | secured.trust() | secured.login("PLAIN", user="least")
     (scene.here.folder / "client.properties").write_text(properties_text(**login))

@@ -1,6 +1,6 @@
-"""The least permissions of a move to another cluster: it works with them, and the error names one that is missing.
+"""The least permissions of a move to another cluster: it works with them, and the error names a missing one.
 
-The brokers deny everything that no ACL allows. The error also says on which of both clusters it is missing.
+The brokers deny everything that no ACL allows. The error also names the cluster on which the permission is missing.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ SIDES = ("source", "target")
 
 @pytest.fixture
 def scene(secured: Secured, here) -> Iterator[Scene]:
-    """A group with committed offset 4 of ten records, a spec that hands it over, and the permissions there."""
+    """A group with committed offset 4 in ten records, a spec that hands it over, and its permissions."""
     with broker_world(secured.sandbox.bootstrap_servers) as world, closing(Scene(secured, world, here)) as scene:
         yield scene
 
 
 def least(scene: Scene, side: str) -> list[Needed]:
-    """Return what docs/permissions.md lists for one of the clusters."""
+    """Return the permissions that docs/permissions.md lists for one of the clusters."""
     group = ("Describe", "Group", scene.old) if side == "source" else ("Read", "Group", scene.new)
     return [group, ("Read", "Topic", scene.topic)]
 
 
 def mirror_to(other: BrokerWorld, scene: Scene) -> None:
-    """Give another cluster the same topic, and the same committed offset."""
+    """Create the same topic and the same committed offset on another cluster."""
     other.create_topic(topic=scene.topic)
     write(other.bootstrap_servers, scene.topic, records(scene.world.bootstrap_servers, scene.topic, 0))
     other.commit(scene.old, scene.partition, 4)
 
 
 def address(side: str, servers: str, config: str | None = None) -> list[str]:
-    """Return the options for one of both clusters."""
+    """Return the options for the connection to one of the clusters."""
     to = "to-" if side == "target" else ""
     return [f"--{to}bootstrap-server", servers, *([f"--{to}command-config", config] if config else [])]
 
@@ -57,10 +57,10 @@ def outcome(scene: Scene, arguments: list[str], allowed: list[Needed]) -> tuple[
 
 @pytest.mark.parametrize("side", SIDES)
 def test_a_move_with_the_least_permissions_on_one_cluster(scene, secured, bootstrap_servers, side):
-    """Without any one of them nothing is written, and the error names it, also if Describe is there in its place.
+    """Without any one of them nothing is written, and the error names it, even if Describe is granted instead.
 
-    The other cluster has no authorizer. No error can name a copy that is hidden, because it may not be there. Then a
-    rollback takes the offsets back, with its least permissions on the target.
+    The other cluster has no authorizer. No error can name a hidden copy, because it may not exist. Then a rollback
+    deletes the offsets, with its least permissions on the target.
     """
     arguments = address(side, secured.address("SASL_PLAINTEXT"), "client.properties")
     with broker_world(bootstrap_servers) as other:
@@ -91,9 +91,9 @@ def test_a_move_with_the_least_permissions_on_one_cluster(scene, secured, bootst
 
 
 def check_deletion(scene: Scene, other: BrokerWorld, side: str, clusters: list[str]) -> None:
-    """Delete the source group's offsets with the least permissions on one cluster; none may be missing.
+    """Delete the source group's offsets with the least permissions on one cluster, and check that each is needed.
 
-    On the target it is a dry run, so that a rollback can follow.
+    On the target cluster it is a dry run, so that a rollback can follow.
     """
     needed = [("Describe", "Group", scene.new), ("Describe", "Topic", scene.topic)]
     delete = ("delete-offsets", "split.toml.run", *clusters, "--timeout", "20s", "--dry-run")
@@ -114,7 +114,7 @@ def check_deletion(scene: Scene, other: BrokerWorld, side: str, clusters: list[s
 
 @pytest.mark.parametrize("side", SIDES)
 def test_a_cluster_that_is_not_reached_is_named(scene, secured, bootstrap_servers, side):
-    """The advice names the options of that cluster; so does that of a wrong login."""
+    """For a cluster that can't be reached, and for a wrong login, the advice names the options of that cluster."""
     other = address("source" if side == "target" else "target", bootstrap_servers)
     to = "--to-" if side == "target" else "--"
     code, out, err = scene.here.outcome(*MIGRATE, *other, *address(side, "127.0.0.1:1"))
@@ -131,7 +131,7 @@ def test_a_cluster_that_is_not_reached_is_named(scene, secured, bootstrap_server
 
 
 def test_a_move_with_the_least_permissions_on_both_clusters(scene, secured, java, kafka_jars, tmp_path_factory):
-    """Both clusters deny everything that no ACL allows, and both are reached over TLS."""
+    """With authorizers and TLS on both clusters, a move works with the least permissions."""
     spec = (scene.here.folder / "split.toml").read_text()
     with start_secured(kafka_jars, java, tmp_path_factory.mktemp("other")) as other:
         wait_for_coordinators(other.sandbox.bootstrap_servers)

@@ -1,4 +1,4 @@
-"""Advice about groups of real clients: which applications share a group."""
+"""``advise`` about groups of real clients: which applications share a group."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ COOPERATIVE = pytest.param("cooperative-sticky", marks=pytest.mark.long)
 
 @contextmanager
 def polling(world: BrokerWorld, group: str, applications: dict[str, list[str]], protocol: str) -> Iterator[None]:
-    """Have two members of each application poll for the length of a ``with`` block; each needs the polls of the others.
+    """Make two members of each application poll for the length of a ``with`` block; members need each other's polls.
 
-    The last application uses kafka-python if the protocol is classic, all others confluent-kafka.
+    The last application uses kafka-python if the protocol is classic; all others use confluent-kafka.
     """
     config = {
         "classic": {"partition.assignment.strategy": "range"},
@@ -67,7 +67,7 @@ def polling(world: BrokerWorld, group: str, applications: dict[str, list[str]], 
 
 @pytest.mark.parametrize("protocol", ["classic", COOPERATIVE, CONSUMER])
 def test_the_components_are_the_applications(cli, world, protocol):
-    """Three applications of two members in one group are told apart, whatever its protocol; one member is idle."""
+    """Three applications of two members in one group are told apart in each protocol; one member is idle."""
     applications = {name: [world.create_topic(2) for _ in range(n)] for name, n in (("shop", 2), ("web", 1))}
     applications["billing"] = [world.create_topic(1)]
     group, left = world.name("big"), world.create_topic()
@@ -121,7 +121,7 @@ def test_a_regular_expression_that_joins_all_is_named(cli, world, protocol):
 
 
 def test_other_groups_are_said_rightly(cli, world):
-    """Groups of Connect workers, of simple consumers and stopped ones are not advised to be split."""
+    """No split is advised for groups of Connect workers, groups of simple consumers, and stopped groups."""
     partition, simple, worker = TopicPartition(world.create_topic(), 0), world.name("simple"), world.name("worker")
     world.commit(simple, partition, 0)
     with raw_member(world.bootstrap_servers, worker, protocol_type="connect"):

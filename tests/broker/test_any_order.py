@@ -1,4 +1,4 @@
-"""Stories of every verb that writes, in any order, while other clients act: those of the unit tests on a real broker.
+"""The stories of the unit tests on a real broker: verbs that write, in any order, while other clients act.
 
 ``scripts/any_order.py --broker`` plays more of them.
 """
@@ -19,7 +19,7 @@ from tests.support.any_order.story import Story
 
 @pytest.fixture(scope="module")
 def shared(bootstrap_servers: str) -> Iterator[Broker]:
-    """The broker with connected clients."""
+    """A broker with connected clients."""
     with broker(bootstrap_servers) as connected:
         yield connected
 
@@ -33,7 +33,7 @@ def promise_kept(folder, shared: Broker, setting, steps) -> None:
 
 @pytest.mark.parametrize("name", NAMED)
 def test_story_by_name(tmp_path, shared, name):
-    """Each story that once found a bug also passes on a real broker."""
+    """Each story that once showed a defect also passes on a real broker."""
     setting, steps = NAMED[name]
     promise_kept(tmp_path, shared, setting, steps)
 
@@ -41,5 +41,5 @@ def test_story_by_name(tmp_path, shared, name):
 @examples(max_examples=5, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(story=stories())
 def test_no_order_of_verbs_skips_or_repeats(tmp_path_factory, shared, story):
-    """For any order of verbs and any events, exit 0 skips no record and repeats none."""
+    """For any order of verbs and any events, no record is skipped or repeated after exit 0."""
     promise_kept(tmp_path_factory.mktemp("story", numbered=True), shared, *story)

@@ -88,7 +88,7 @@ def test_commands_read_and_write_a_pipe(cli, world, old_group):
 
 
 def test_snapshot_has_partitions_without_a_committed_offset(cli, world):
-    """Each partition of a subscribed topic has a row, even without a committed offset; the group may be live."""
+    """Each partition of a subscribed topic has a row, even without a committed offset. The group may be live."""
     committed, subscribed = world.create_topic(1), world.create_topic(2)
     group = world.name("live")
     world.commit(group, TopicPartition(committed, 0), 0)
@@ -142,7 +142,7 @@ def test_apply_to_one_group(cli, world, old_group):
 
 
 def test_own_snapshot_is_applied_only_with_restore(cli, world, old_group):
-    """A snapshot of the same group is refused without --restore; with it, the group gets these offsets again."""
+    """A snapshot of the group itself is refused without --restore. With it, the group gets these offsets again."""
     group, topics = old_group
     cli("snapshot", group, "-o", "s.csv")
     before = world.committed(group)
@@ -168,7 +168,7 @@ def test_json_plan_is_equal_for_equal_input(cli, old_group):
 
 
 def test_file_of_kafkas_tool_is_applied(cli, world):
-    """A three-column file needs --to-group, a four-column file does not; neither has a source group to check."""
+    """A file with three columns needs --to-group, one with four does not. Neither has a source group to check."""
     topic, group = world.create_topic(2), world.name("group")
     world.produce(topic, 0, 5)
     (cli.folder / "three.csv").write_text(f"{topic},0,4\n")

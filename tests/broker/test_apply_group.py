@@ -22,7 +22,7 @@ def partition(world) -> TopicPartition:
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_a_group_is_handed_over_once_its_members_have_left(cli, world, partition, protocol):
-    """A live group is refused, and handed over whole once its members have left; a group of either protocol."""
+    """A live group, of either protocol, is refused. When its members have left, the whole group is handed over."""
     group, new = world.name("old"), world.name("new")
     consumer = world.join(group, partition.topic, **{"group.protocol": protocol})
     world.consume(consumer, 4)
@@ -39,7 +39,7 @@ def test_a_group_is_handed_over_once_its_members_have_left(cli, world, partition
 
 
 def test_a_live_group_is_forked_by_the_commands_that_the_error_names(cli, world, partition):
-    """The fork leaves the live group as it is, and gives the new group a copy of its committed offsets."""
+    """The commands that the error names leave the live group unchanged, and copy its offsets to the new group."""
     group, new = world.name("old"), world.name("new")
     consumer = world.join(group, partition.topic)
     world.consume(consumer, 4)

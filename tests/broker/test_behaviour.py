@@ -42,7 +42,7 @@ def test_kafka_python_writes_a_negative_offset(world, admin):
 
 
 def test_kafka_python_returns_errors_and_does_not_raise_them(world, admin):
-    """kafka-python returns the error class of a refused offset; a caller that does not check it sees no failure."""
+    """kafka-python returns the error class of a refused offset. A caller that does not check it notices no failure."""
     unknown = KafkaTopicPartition(world.name("no-such-topic"), 0)
     answers = admin.alter_group_offsets(world.name("refused"), {unknown: OffsetAndMetadata(1, "", -1)})
     assert [error.__name__ for error in answers.values()] == ["UnknownTopicOrPartitionError"]

@@ -1,4 +1,4 @@
-"""The checks before a write, with the groups and members that real brokers describe."""
+"""The checks before a write, for groups and members as real brokers describe them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.versions import CONSUMER, NEEDS_KIP_848, NEEDS_SHARE_GROUPS, 
 
 @pytest.fixture
 def writer(bootstrap_servers):
-    """The client that the tool writes with."""
+    """The client with which the tool writes."""
     with connected(bootstrap_servers) as client:
         yield client
 
@@ -41,7 +41,7 @@ def test_groups_of_plain_consumers_pass(world, writer):
 
 
 def test_group_of_connect_workers_is_refused(cli, world, writer):
-    """Verify and the plan refuse a group of Connect workers; with any_kind, the group must still be Empty."""
+    """Verify and the plan refuse a group of Connect workers. With any_kind it is accepted, but must be Empty."""
     partition, workers = old_group(world)
     _, old = old_group(world)
     with raw_member(world.bootstrap_servers, workers, protocol_type="connect", protocol="sessioned"):
@@ -62,7 +62,7 @@ def test_group_of_connect_workers_is_refused(cli, world, writer):
 
 
 def test_streams_application_without_internal_topics_may_move(world, writer):
-    """A live Kafka Streams application without internal topics is known by its assignor: it may move, once stopped."""
+    """A Streams application without internal topics, recognised by its assignor, may move when it has stopped."""
     partition, old = old_group(world)
     with raw_member(world.bootstrap_servers, old, protocol="stream", metadata=subscription(partition.topic)):
         plan = plan_of(writer, old, f"{old}-new")
@@ -74,7 +74,7 @@ def test_streams_application_without_internal_topics_may_move(world, writer):
 
 @pytest.mark.parametrize("live", [True, False], ids=["live", "stopped"])
 def test_streams_application_with_internal_topics_is_refused(world, writer, live):
-    """A Streams application is refused with the names of its internal topics, as source and as target, also stopped."""
+    """A Streams application, as source or target, is refused with its internal topics, even if it has stopped."""
     partition, old = old_group(world)
     topics = [world.create_topic(topic=f"{old}-{internal}") for internal in ("by-key-repartition", "store-changelog")]
     member = raw_member(world.bootstrap_servers, old, protocol="stream", metadata=subscription(partition.topic))
@@ -105,7 +105,7 @@ def test_connect_sinks_are_recognised_by_group_name_and_client(world, writer):
 
 @NEEDS_SHARE_GROUPS
 def test_share_group_is_refused_also_with_any_kind(cli, world, writer, sandbox):
-    """A share group is refused even with any_kind, because it has no committed offsets."""
+    """A share group is refused, even with any_kind, because it has no committed offsets."""
     partition, old = old_group(world)
     shared = world.name("shared")
     upgraded = sandbox.run_tool("org.apache.kafka.tools.FeatureCommand", "upgrade", "--feature", "share.version=1")
@@ -176,7 +176,7 @@ def test_closed_static_member_stays_until_its_session_timeout(cli, world):
 
 @NEEDS_KIP_848
 def test_reconciling_group_has_not_stopped(cli, world, writer, kafka_jars):
-    """A Reconciling group has not stopped: before 4.3 a KIP-848 member that revokes a topic no longer shows it."""
+    """A Reconciling group has not stopped: before 4.3 a KIP-848 member does not show topics that it still revokes."""
     moved, old = old_group(world)
     kept = world.create_topic()
     revoking, go_on, over = threading.Event(), threading.Event(), threading.Event()
@@ -217,7 +217,7 @@ def test_reconciling_group_has_not_stopped(cli, world, writer, kafka_jars):
 
 
 def test_missing_committed_offset_is_refused_or_restored(world, writer):
-    """A committed offset that is missing since the snapshot is refused; ``restore`` uses the snapshot's."""
+    """A committed offset that is missing since the snapshot is refused; ``restore`` takes it from the snapshot."""
     partition, old = old_group(world)
     named = handed_over(writer, old, f"{old}-new")
     writer.delete_offsets(old, [partition])

@@ -1,4 +1,4 @@
-"""Where groups stand on two clusters: the place on the target is found by content, and judged by a consumer there."""
+"""``compare`` on two real clusters: the place is found by content, and a consumer on the target judges it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOW = int(time.time() * 1000) - 60_000
 
 
 class Two:
-    """A topic on both clusters, a group that has committed on the source, and a mirror of our own."""
+    """A topic on both clusters, a group that has committed on the source cluster, and a simple mirror."""
 
     def __init__(self, source: Any, target: Any, cli: Cli) -> None:
         self.source, self.target = source, target
@@ -36,38 +36,38 @@ class Two:
         self.target.create_topic(1, topic=self.topic, **(on_target or config))
 
     def mirror(self, first: int = 0, last: int | None = None, change: Change = unchanged) -> None:
-        """Copy the records from index ``first`` to ``last``."""
+        """Copy the records from index ``first`` up to ``last``."""
         found = records(self.source.bootstrap_servers, self.topic, 0)
         write(self.target.bootstrap_servers, self.topic, found[first:last], change)
 
     def commit(self, offset: int, there: int | None = None) -> None:
-        """Commit on the source and, unless None, on the target."""
+        """Commit on the source cluster and, unless ``target`` is None, on the target cluster."""
         self.source.commit(self.group, TopicPartition(self.topic, 0), offset)
         if there is not None:
             self.target.commit(self.group, TopicPartition(self.topic, 0), there)
 
     def compare(self, *options: str, code: int) -> dict[str, Any]:
-        """Return what ``compare --format json`` says of the partition."""
+        """Return the entry of the partition in the document of ``compare --format json``."""
         done = self.cli("compare", self.group, "--format", "json", *options, code=code)
         (partition,) = json.loads(done.stdout)["partitions"]
         return dict(partition)
 
     def place(self, *options: str, code: int) -> tuple[str, int | None]:
-        """Return the status and the place."""
+        """Return the status and the place of the partition."""
         found = self.compare(*options, code=code)
         return found["status"], found["place"]
 
 
 @pytest.fixture
 def two(world, target_servers, cli) -> Iterator[Two]:
-    """A topic and a group on the shared cluster and on the second one."""
+    """A topic and a group on the shared cluster and on the second cluster."""
     cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = target_servers
     with broker_world(target_servers) as target:
         yield Two(world, target, cli)
 
 
 def test_records_read_again_and_skipped_are_those_of_a_consumer(two):
-    """The numbers are what a consumer reads from the group's offset on the target, and from the place."""
+    """The numbers equal what a consumer reads, from the group's offset on the target and from the place."""
     two.create()
     two.source.produce_in_order(two.topic, 0, [(str(number), NOW + number // 7) for number in range(60)])
     two.commit(40, there=33)
@@ -85,7 +85,7 @@ def test_records_read_again_and_skipped_are_those_of_a_consumer(two):
 
 
 def test_copies_after_a_restart_of_the_mirror(two):
-    """The place is behind the last copy of the record before the commit; a consumer reads the rest there."""
+    """The place is behind the last copy of the record before the commit. A consumer reads all later records there."""
     two.create()
     two.source.produce_in_order(two.topic, 0, [(str(number % 9), NOW + number // 20) for number in range(50)])
     two.commit(30)
@@ -102,7 +102,7 @@ def test_copies_after_a_restart_of_the_mirror(two):
 
 
 def test_aborted_records_are_counted(two):
-    """A mirror that reads uncommitted delivers aborted records as if they were committed; the number is shown."""
+    """A mirror that reads uncommitted delivers aborted records as committed records. Their number is shown."""
     two.create()
     two.source.produce(two.topic, 0, 5)
     two.source.transact(two.topic, 0, 3, commit=False)
@@ -114,7 +114,7 @@ def test_aborted_records_are_counted(two):
 
 
 def test_status_of_what_no_mirror_may_do(two):
-    """A mirror that filters, or alters values, makes another log; the place is not told, and the exit code is 7."""
+    """If a mirror filters or alters records, there is no place, and the exit code is 7."""
     two.create()
     two.source.produce(two.topic, 0, 20)
     two.commit(10, there=10)
@@ -125,7 +125,7 @@ def test_status_of_what_no_mirror_may_do(two):
 
 
 def test_a_mirror_that_lags_and_a_log_that_was_deleted(two):
-    """Before the mirror has delivered the place, nothing is told; if the target deleted it, it is gone."""
+    """There is no place before the mirror has delivered it, and none after the target has deleted it."""
     two.create()
     two.source.produce(two.topic, 0, 20)
     two.commit(10)
@@ -141,7 +141,7 @@ def test_a_mirror_that_lags_and_a_log_that_was_deleted(two):
 
 
 def test_timestamps_of_the_target_are_no_evidence(two):
-    """With LogAppendTime on the target nothing can be found there; the reason says what to do."""
+    """With LogAppendTime on the target no place can be found. The reason says what to do."""
     two.create(on_target={"message.timestamp.type": "LogAppendTime"})
     two.source.produce_in_order(two.topic, 0, [(str(number), NOW) for number in range(10)])
     two.commit(5)
@@ -152,7 +152,7 @@ def test_timestamps_of_the_target_are_no_evidence(two):
 
 
 def test_identical_records_around_the_commit(two):
-    """If the mirror sent identical records again the place is one of several, and written only at its price."""
+    """If the mirror sent identical records again there are several places, which only an option accepts."""
     two.create()
     two.source.produce_in_order(two.topic, 0, [("a", NOW), *[("x", 1001)] * 4, ("b", 1002)])
     two.commit(3)
@@ -166,7 +166,7 @@ def test_identical_records_around_the_commit(two):
 
 
 def test_more_records_than_wanted_are_not_read(two):
-    """A partition with more offsets than --max-records is not read, and the reason names the option."""
+    """A partition with more offsets than --max-records is not read. The reason names the option."""
     two.create()
     two.source.produce(two.topic, 0, 50)
     two.commit(5)
@@ -175,7 +175,7 @@ def test_more_records_than_wanted_are_not_read(two):
 
 
 def test_mistakes_are_told_in_one_line(two):
-    """A group that does not exist, a cluster that can't be reached, the same one twice, an option without its file."""
+    """A missing group, an unreachable cluster, the same cluster twice, an option without its file: one line each."""
     two.create()
     line = two.cli.fails("compare", two.group, code=3)
     assert line.startswith(f"error: group {two.group!r} does not exist on this cluster: ")
@@ -199,7 +199,7 @@ POLICIES = {
 
 @pytest.fixture
 def maker(request: pytest.FixtureRequest, java: Java, kafka_jars: KafkaJars, two: Two) -> Iterator[MirrorMaker]:
-    """A real MirrorMaker 2, which also translates the offsets of the group. The parameter: policy, offset.lag.max."""
+    """A real MirrorMaker 2, which also translates the group's offsets. Parameter: policy and offset.lag.max."""
     from migrate_groups.sandbox.jars import user_cache
 
     policy, lag = request.param
@@ -221,7 +221,7 @@ def maker(request: pytest.FixtureRequest, java: Java, kafka_jars: KafkaJars, two
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("maker", [(policy, lag) for policy in POLICIES for lag in (0, 100)], indirect=True, ids=str)
 def test_mirrormaker_is_judged_as_a_consumer_judges_it(two, maker, request):
-    """MirrorMaker's own translation re-reads as many records as a consumer that starts there; a killed one too."""
+    """``compare`` counts the records that a consumer at MirrorMaker's offset reads again, also after a kill of it."""
     for partition in range(4):
         two.source.produce_in_order(two.topic, partition, [(str(n % 50), NOW + n // 40) for n in range(500)])
         two.source.commit(two.group, TopicPartition(two.topic, partition), (10, 250, 499, 500)[partition])
@@ -251,7 +251,7 @@ def _mirrored(two: Two, topic: str) -> int:
 
 
 def _judge(two: Two, topic: str) -> None:
-    """Hold each place, and MirrorMaker's offset, against what a consumer would read on both clusters."""
+    """Compare each place, and MirrorMaker's offset, with what a consumer would read on both clusters."""
     done = two.cli("compare", two.group, "--format", "json", code=6)
     for each in json.loads(done.stdout)["partitions"]:
         assert each["status"] == "exact", each

@@ -1,4 +1,4 @@
-"""The place of records of every kind, and of copies that are no simple ones: exact, or said not to be."""
+"""The place of records of every kind, and of copies that are not simple: exact, or known to be not exact."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KINDS: tuple[dict[str, Any], ...] = (
 
 
 class Copied:
-    """Topics on both clusters, and groups that have committed the same offset in all of their partitions."""
+    """Topics on both clusters, and groups that have committed the same offset in all partitions of these topics."""
 
     def __init__(self, source: BrokerWorld, target: BrokerWorld, cli: Cli) -> None:
         self.source, self.target, self._cli = source, target, cli
@@ -46,27 +46,27 @@ class Copied:
         return self.target.create_topic(on_target, topic=self.source.create_topic(partitions))
 
     def of_source(self, topic: str, partition: int = 0) -> list[Message]:
-        """Return the records of a partition on the source."""
+        """Return the records of a partition on the source cluster."""
         return records(self.source.bootstrap_servers, topic, partition)
 
     def of_target(self, topic: str, partition: int = 0) -> list[Message]:
-        """Return the records of a partition on the target."""
+        """Return the records of a partition on the target cluster."""
         return records(self.target.bootstrap_servers, topic, partition)
 
     def commit(self, partitions: Sequence[TopicPartition], *offsets: int) -> None:
-        """Make a group for each offset."""
+        """Make a group for each of these offsets, which it commits in all partitions."""
         for offset in offsets:
             group = self.source.name("group")
             self._groups.append(group)
             self.source.commit_all(group, dict.fromkeys(partitions, offset))
 
     def compare(self, code: int) -> list[dict[str, Any]]:
-        """Return what ``compare`` says of each partition of each group."""
+        """Return what ``compare`` prints about each partition of each group."""
         done = self._cli("compare", *self._groups, "--format", "json", code=code)
         return list(json.loads(done.stdout)["partitions"])
 
     def read_again(self, found: dict[str, Any], compacted: Sequence[dict[str, Any]] = ()) -> int:
-        """Return how many records a consumer reads again that starts at a place; fail if it would skip one.
+        """Return how many records a consumer reads again from a place on; fail if it would skip a record.
 
         compacted: the records that the source partition had before it was compacted.
         """
@@ -80,7 +80,7 @@ class Copied:
         return sum(number for content, number in read.items() if content not in left | gone)
 
     def _read(self, world: BrokerWorld, topic: str, partition: int) -> list[tuple[int, object]]:
-        """Return the offset of each record, and what a consumer processes."""
+        """Return the offset of each record, and what a consumer would process."""
         at = world.bootstrap_servers, topic, partition
         if at not in self._logs:
             self._logs[at] = [
@@ -92,14 +92,14 @@ class Copied:
 
 @pytest.fixture
 def copied(world, target_servers, cli) -> Iterator[Copied]:
-    """The shared cluster and the second one."""
+    """The shared cluster and the second cluster."""
     cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = target_servers
     with broker_world(target_servers) as target:
         yield Copied(world, target, cli)
 
 
 def test_records_of_every_kind_have_their_place(copied):
-    """Headers, tombstones, null and empty keys and values, in batches of each codec that the mirror changes."""
+    """Headers, tombstones, null and empty keys and values are found, whatever compression the mirror uses."""
     topic = copied.create()
     made = [{"partition": 0, "timestamp": NOW + number // 6} | KINDS[number % 6] for number in range(60)]
     for number, codec in enumerate(CODECS):
@@ -117,7 +117,7 @@ def test_records_of_every_kind_have_their_place(copied):
 
 @pytest.mark.long
 def test_logs_that_are_compacted_differently(copied):
-    """A place that is told skips nothing, and reads as much again as is said; a full source tells each place."""
+    """A place skips nothing, and repeats as much as it says. If only the copy is compacted, each place is found."""
     servers = copied.source.bootstrap_servers, copied.target.bootstrap_servers
     topics = [copied.source.name("topic") for _ in range(3)]
     made = [
@@ -159,7 +159,7 @@ def in_turns(each: Message) -> dict[str, Any]:
 
 
 def altered(each: Message) -> dict[str, Any] | None:
-    """Change something in the copy of each record, in each partition something else; leave out some of the last one."""
+    """Alter the copy of each record, in each partition differently. In the last partition, leave out some records."""
     if each.partition() == 4 and each.offset() % 10 == 9:
         return None
     changes = [
@@ -183,7 +183,7 @@ def altered(each: Message) -> dict[str, Any] | None:
     ],
 )
 def test_a_mirror_that_repartitions_or_alters_records_is_never_exact(copied, partitions, on_target, change):
-    """No place is told, also if the source is read from some records before the commit only."""
+    """There is no exact place, even if only some records before the commit are read from the source."""
     topic = copied.create(partitions, on_target)
     made = [
         {"partition": partition, "timestamp": NOW + number // 4, "key": b"%d" % (number % 17),
@@ -204,9 +204,9 @@ def test_a_mirror_that_repartitions_or_alters_records_is_never_exact(copied, par
 
 @pytest.fixture
 def mirrormaker(copied, java, kafka_jars) -> Iterator[tuple[Copied, str]]:
-    """The same, with a MirrorMaker 2 whose transform drops a header from the records of some topics.
+    """The same clusters with a MirrorMaker 2. A transform drops a header from the records of some topics.
 
-    It copies topics that begin with a name.
+    It copies topics whose names begin with a certain prefix.
     """
     name = copied.source.name("kinds")
     settings = {
@@ -228,7 +228,7 @@ def mirrormaker(copied, java, kafka_jars) -> Iterator[tuple[Copied, str]]:
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_mirrormaker_and_records_of_every_kind(mirrormaker):
-    """Its copies are exact, also of a compacted topic and in partitions that come later; not if it drops a header."""
+    """MirrorMaker's copies are exact, also of compacted topics and of new partitions, unless it drops a header."""
     mirror, name = mirrormaker
     servers = mirror.source.bootstrap_servers
     plain, dropped = (mirror.source.create_topic(topic=f"{name}-{each}") for each in ("plain", "dropped"))

@@ -52,7 +52,7 @@ ADDED = {
 
 
 class Result(NamedTuple):
-    """What became of a command: as the page has it, the lines that it showed of the groups, and all that it printed."""
+    """The result of a command: in the form of the page, as the lines about the groups, and as the whole output."""
 
     shown: str
     lines: Sequence[Sequence[str]]
@@ -69,14 +69,14 @@ class Stage(NamedTuple):
 
 @pytest.fixture(scope="module")
 def shared(bootstrap_servers: str, kafka_tool: KafkaTool) -> Stage:
-    """The shared Kafka, for cases of their own groups."""
+    """The shared Kafka, for cases that need only their own groups."""
     with broker_world(bootstrap_servers) as world:
         return Stage(bootstrap_servers, make_topics(world), kafka_tool)
 
 
 @pytest.fixture(scope="module")
 def broken(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """Three brokers, of which the third has been killed, so that ``orders-1`` has no leader."""
+    """Three brokers. The third has been killed, so that ``orders-1`` has no leader."""
     with (
         start_sandbox(kafka_jars, java=java, brokers=3) as sandbox,
         KafkaTool(sandbox, tmp_path_factory.mktemp("tool")) as tool,
@@ -94,7 +94,7 @@ def broken(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="module")
 def alone(broken: Stage) -> Stage:
-    """The same brokers, with whole topics, for cases of all groups and of share groups."""
+    """The same brokers with all partitions available, for cases about all groups and share groups."""
     with broker_world(broken.servers) as world:
         return broken._replace(topics=make_topics(world))
 
@@ -103,14 +103,14 @@ def alone(broken: Stage) -> Stage:
     params=[pytest.param(row, id=row.case, marks=[] if row.case in IN_SHORT else pytest.mark.long) for row in ROWS]
 )
 def row(request: pytest.FixtureRequest) -> Row:
-    """A row of the page."""
+    """A case on the page, one row of a table."""
     found: Row = request.param
     return found
 
 
 @pytest.fixture
 def stage(request: pytest.FixtureRequest, row: Row) -> Stage:
-    """The Kafka for a row."""
+    """The Kafka for a case."""
     needs_own = "--all-groups" in row.kafkas[0] or row.group == "share"
     name = "broken" if "leader" in row.group else "alone" if needs_own else "shared"
     found: Stage = request.getfixturevalue(name)
@@ -118,7 +118,7 @@ def stage(request: pytest.FixtureRequest, row: Row) -> Stage:
 
 
 def run_kafkas(row: Row, shop: Shop, tool: KafkaTool, folder: Path) -> Result:
-    """Run the command of Kafka's tool."""
+    """Run the commands of Kafka's tool in this case."""
     shop.write_files(folder)
     words = shlex.split(re.sub(r"(\w+\.csv)", rf"{folder}/\1", shop.named(row.kafkas[0])))
     done = tool(*words)
@@ -166,11 +166,11 @@ def run_ours(row: Row, shop: Shop, cli: CliHere) -> Result:
 
 
 def test_case(row, stage, tmp_path):
-    """Both tools do in this case what the page says, and their results are the same if it says so."""
+    """Both tools do what the page says. If the page says so, their results are the same."""
     results: list[Result] = []
 
     def make() -> Shop:
-        """Make the groups of the case."""
+        """Make the groups that the case needs."""
         made = Shop(world, stage.topics, row)
         if row.group == "share":
             group = made.groups[0]
@@ -178,7 +178,7 @@ def test_case(row, stage, tmp_path):
         return made
 
     def look() -> bool:
-        """Run both commands; those that only look may come while the members of a group rebalance."""
+        """Run both commands. Commands that only read are repeated while members of a group rebalance."""
         shop.poll()
         results[:] = [run_kafkas(row, shop, stage.tool, tmp_path)]
         results.append(run_ours(row, shop if row.reads else make(), CliHere(tmp_path, stage.servers)))
@@ -196,14 +196,14 @@ def test_case(row, stage, tmp_path):
 
 
 def test_each_case_has_a_name_of_its_own():
-    """No two rows of the page have the same case, and the cases that run without --long are on the page."""
+    """No two rows of the page have the same name, and the cases that run without --long are on the page."""
     cases = {row.case for row in ROWS}
     assert len(cases) == len(ROWS)
     assert set(IN_SHORT) <= cases
 
 
 def test_the_page_counts_its_cases():
-    """The page says how many cases have the same result, and how many another exit code alone."""
+    """The page's numbers are right: cases with the same result, and cases that differ only in the exit code."""
     same = [row for row in ROWS if row.kafkas_result == row.our_result]
     alike = [row for row in ROWS if row.kafkas_result.split(":")[1] == row.our_result.split(":")[1]]
     counts = f"{len(same)} have the same result, and {len(alike) - len(same)} differ in the exit code alone"
@@ -212,7 +212,7 @@ def test_the_page_counts_its_cases():
 
 @pytest.mark.long
 def test_odd_names_go_to_kafkas_tool_and_back(cli, world, kafka_tool):
-    """Topics and groups with odd names go through a file of ours to Kafka's tool, and through a file of its to ours."""
+    """Topics and groups with odd names survive in our file for Kafka's tool, and in its file for us."""
     topics = ["null", "NaN", "123", "00", "1e5", "0x10", "-dash", "__x", "topic", "partition", "a.b-c_d", "A" * 249]
     odd = ('one, "two"', "größe 群", "-o", "=1+1", "null", "two  blanks", "a\tb")
     groups = [*(f"{each}{world.name('')}" for each in odd), "partition", "offset"]

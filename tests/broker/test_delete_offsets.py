@@ -16,7 +16,7 @@ NOW = ("--settle", "0s", "--yes")
 
 @pytest.fixture
 def partitions(world) -> list[TopicPartition]:
-    """A partition of each of two topics, with ten records."""
+    """Two partitions with ten records each, in two topics."""
     found = [TopicPartition(world.create_topic(), 0) for _ in range(2)]
     for partition in found:
         world.produce(*partition, 10)
@@ -25,7 +25,7 @@ def partitions(world) -> list[TopicPartition]:
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_a_topic_that_a_live_group_has_left(cli, world, partitions, protocol):
-    """A live group's offsets are deleted for a topic that no member has, and never for one that a member has."""
+    """A live group's offsets are deleted only for a topic that no member has."""
     left, held = partitions
     group = world.name("g")
     consumer = world.join(group, left.topic, held.topic, **{"group.protocol": protocol})
@@ -48,7 +48,7 @@ def test_a_topic_that_a_live_group_has_left(cli, world, partitions, protocol):
 
 
 def test_a_rollback_restores_epoch_and_metadata(cli, world, partitions):
-    """The receipt holds each offset whole, also that of a group which disappears with its last offset."""
+    """The receipt has each whole committed offset, even of a group that disappears with its last offset."""
     group = world.name(" a b/ü\n")
     for number, partition in enumerate(partitions):
         world.commit(group, partition, 3 + number, metadata=f"at {number}")
@@ -69,7 +69,7 @@ def test_a_rollback_restores_epoch_and_metadata(cli, world, partitions):
 
 
 def test_a_topic_without_a_committed_offset_is_exit_2(cli, world, partitions):
-    """A topic that the group has no committed offset for is named, whether it exists or not."""
+    """A topic without a committed offset of the group is named, whether or not it exists."""
     group = world.name("g")
     world.commit(group, partitions[0], 1)
     for topic in (partitions[1].topic, "nowhere", "no*"):

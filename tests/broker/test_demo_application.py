@@ -16,9 +16,10 @@ _LONG_SECONDS = 90  # longer than a request of kafka-python that times out on a 
 
 
 def test_a_rebalance_that_outlasts_a_poll_is_completed(world, bootstrap_servers, monkeypatch):
-    """All records are processed if a poll of the leader ends between its assignment and the answer to SyncGroup.
+    """The application processes all records although its poll ends before the broker has answered SyncGroup.
 
-    A second member subscribes to a topic that the leader does not know. So the leader rejoins because of new metadata.
+    The application is the leader. It rejoins because of new metadata, after a second member has subscribed to a topic
+    that the leader does not know.
     """
     join_and_sync = BaseCoordinator._do_join_and_sync_async
 

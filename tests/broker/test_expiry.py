@@ -1,6 +1,6 @@
-"""Committed offsets that expire during a cut-over, on a broker that checks each second instead of every ten minutes.
+"""Committed offsets that expire during a cut-over, on a broker that checks every second instead of every ten minutes.
 
-The broker also deletes empty groups without offsets each second, so other tests do not share it.
+The broker also deletes empty groups without offsets every second, so that other tests can't share it.
 """
 
 from __future__ import annotations

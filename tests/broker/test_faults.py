@@ -123,7 +123,7 @@ def test_sandbox_prints_the_process_id_of_each_broker(tmp_path, kafka_jars, monk
 
 
 def test_new_coordinator_gets_the_offsets_after_the_first_is_killed(brokers, cli, monkeypatch):
-    """If a coordinator is killed after the first group's write, its successor gets the second group's offsets."""
+    """If a coordinator is killed after the first group's write, its successor gets the offsets of the second group."""
     old = Old(brokers, cli.folder)
     alter, groups = KafkaPythonWriter.alter_offsets_by_group, []
 
@@ -172,9 +172,10 @@ def test_partition_without_a_leader_is_refused(brokers, cli):
 
 
 def test_an_unclean_election_is_noticed_even_after_the_log_has_grown_again(brokers, cli):
-    """The log end offset is read again; a committed offset above the cut is refused, though the log reaches it again.
+    """A committed offset above the cut is refused, although the log has grown again beyond it.
 
-    The check is by the leader epoch that the old application committed with its offset.
+    The check uses the leader epoch that the old application committed with its offset. The log end offset is read
+    again.
     """
     _, first, second = brokers.sandbox.nodes
     unclean = {"unclean.leader.election.enable": "true"}

@@ -50,19 +50,19 @@ def config(bootstrap_servers: str) -> ClientConfig:
 
 @pytest.fixture
 def cluster(config: ClientConfig) -> Iterator[KafkaPythonWriter]:
-    """The tool's own client, for the coordinator's description of a group."""
+    """The tool's own client, for the description of a group by its coordinator."""
     with closing(KafkaPythonWriter(config)) as writer:
         yield writer
 
 
 @pytest.fixture
 def guarded(guarded_sandbox: Sandbox) -> tuple[ClientConfig, int]:
-    """A Kafka with ACLs and a narrow range of session timeouts: the configuration of a client, and the process id."""
+    """A Kafka with ACLs and a narrow range of session timeouts: a client's configuration, and the process id."""
     return ClientConfig(bootstrap_servers=guarded_sandbox.bootstrap_servers, timeout=20), guarded_sandbox.node.pid
 
 
 def stopped_group(world, protocol: str = "simple") -> tuple[str, TopicPartition]:
-    """Return an Empty group and its committed partition; its members had this protocol (``simple``: no members)."""
+    """Return an Empty group and its committed partition. Its members used this protocol (``simple``: none)."""
     topic, group = world.create_topic(), world.name("old")
     world.produce(topic, 0, 10)
     if protocol != "simple":
@@ -256,7 +256,7 @@ def test_killed_holder_frees_the_group_after_its_session_timeout(world, cluster)
 
 
 def test_lost_hold_is_noticed_by_the_next_heartbeat(config, world):
-    """If an admin client removes the holder, the next heartbeat notices it, and the block ends without an error."""
+    """If an admin client removes the holder, the next heartbeat shows it. The block ends without an error."""
     group, partition = stopped_group(world)
     with hold(config, group) as held, closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
         admin.remove_group_members(group, [MemberToRemove(member_id=held.member_id)])
@@ -286,9 +286,9 @@ def test_lost_hold_is_noticed_by_the_last_heartbeat(config, world, monkeypatch):
 
 @NEEDS_AUTHORIZER
 def test_hold_is_uncertain_while_the_coordinator_does_not_answer(guarded):
-    """Without an answer to its heartbeats, the hold is uncertain; the next answer makes it certain again.
+    """Without an answer to its heartbeats, the hold is uncertain. After the next answer it is certain again.
 
-    The broker does not allow the requested session timeout, so the hold uses another one.
+    The broker does not allow the requested session timeout, so that the hold uses another one.
     """
     config, pid = guarded
     with hold(config, "silent", session_timeout=1.9) as held:
@@ -304,7 +304,7 @@ def test_hold_is_uncertain_while_the_coordinator_does_not_answer(guarded):
 
 @NEEDS_AUTHORIZER
 def test_session_timeouts_that_no_broker_allows_are_the_reason(guarded, monkeypatch):
-    """If the brokers allow none of the session timeouts, the error names their settings, and no members."""
+    """If the brokers allow no session timeout, the error names the brokers' settings, and says nothing of members."""
     config, _ = guarded
     monkeypatch.setattr("migrate_groups.kafka.lone_member._OTHER_SESSION_TIMEOUTS", (30.0,))
     with pytest.raises(Refused) as refusal, hold(config, "timeless", session_timeout=1.5):
@@ -334,7 +334,7 @@ def test_hold_without_read_on_the_group_is_refused(guarded):
 
 @NEEDS_AUTHORIZER
 def test_hold_on_a_hung_cluster_ends_at_the_timeout(guarded):
-    """If brokers accept the connection and never answer, the attempt ends at the timeout."""
+    """If brokers accept connections and never answer, the attempt to hold ends at the timeout."""
     config, pid = guarded
     impatient = ClientConfig(bootstrap_servers=config.bootstrap_servers, timeout=1)
     os.kill(pid, signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""Kafka's kafka-consumer-groups reads files that this tool exports, and offsets that this tool writes."""
+"""Kafka's kafka-consumer-groups reads the files that this tool exports, and the offsets that this tool writes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_kafkas_tool_applies_an_exported_file_of_one_group(cli, world, kafka_too
 
 
 def described(group: str, shown: str) -> list[list[str]]:
-    """Return the cells of the header and of the sorted lines of a group that --describe shows."""
+    """Return the cells of the header and of a group's lines, sorted, in the output of --describe."""
     lines = [line.split() for line in shown.splitlines()]
     return [line for line in lines if line[:1] == ["GROUP"]] + sorted(line for line in lines if line[:1] == [group])
 
@@ -84,7 +84,7 @@ def test_kafkas_tool_describes_a_group_that_apply_wrote(cli, world, kafka_tool, 
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_a_live_group_is_described_as_kafkas_tool_does(cli, world, kafka_tool, protocol):
-    """The shared columns are the same, also for partitions without a commit; only members without partitions differ.
+    """The common columns are the same, also for partitions without a commit. Only members without partitions differ.
 
     Kafka's tool leaves these members out, and describe shows them.
     """
@@ -103,7 +103,7 @@ def test_a_live_group_is_described_as_kafkas_tool_does(cli, world, kafka_tool, p
     until(balanced)
 
     def same() -> bool:
-        """Return whether both show the same; a rebalance may go on between them."""
+        """Return whether both tools show the same. A rebalance may be going on meanwhile."""
         kafkas = described(group, kafka_tool("--describe", "--group", group).stdout)
         ours = described(group, cli("describe", group).stdout)
         idle = [line for line in ours if line[1] == "-"]

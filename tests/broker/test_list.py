@@ -1,4 +1,4 @@
-"""List the groups of a real broker: many groups, groups that come and go, and groups and topics that are hidden."""
+"""List the groups of a real broker: many groups, groups that come and go meanwhile, hidden groups and topics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.versions import NEEDS_KIP_848, NEEDS_MANY_GROUPS
 
 @pytest.fixture
 def reader(bootstrap_servers):
-    """The client that the command reads with."""
+    """The client with which the command reads."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
     with closing(KafkaPythonReader(config)) as opened:
         yield opened
@@ -31,7 +31,7 @@ def reader(bootstrap_servers):
 
 @NEEDS_MANY_GROUPS
 def test_the_number_of_requests_does_not_grow_with_groups(world, reader, sent):
-    """With 200 groups more, list and describe of all of them send as many requests as before."""
+    """With 200 more groups, list and describe of all groups send as many requests as before."""
     topic, prefix = world.create_topic(3), world.name("many")
     for partition in range(3):
         world.produce(topic, partition, 10)
@@ -66,7 +66,7 @@ def test_the_number_of_requests_does_not_grow_with_groups(world, reader, sent):
 
 @NEEDS_KIP_848
 def test_groups_of_every_kind_are_listed(cli, world):
-    """Groups of every protocol are listed with state, type, members and lag; ``--topic`` tells who reads it."""
+    """Groups of every protocol are listed with state, type, members and lag. ``--topic`` selects those that read it."""
     topic, groups = world.create_topic(2), [world.name(each) for each in ("a", "b", "c", "d")]
     for partition in (0, 1):
         world.produce(topic, partition, 10)
@@ -98,7 +98,7 @@ def test_groups_of_every_kind_are_listed(cli, world):
 
 
 def test_a_group_that_garbles_does_not_hide_the_others(cli, world):
-    """A member with malformed metadata makes its group's members unknown; list and describe show all other groups."""
+    """If a member has malformed metadata, its group's members are unknown. All other groups are shown."""
     partition, group, other = TopicPartition(world.create_topic(), 0), world.name("garbled"), world.name("other")
     for each in (group, other):
         world.commit(each, partition, 0)
@@ -112,7 +112,7 @@ def test_a_group_that_garbles_does_not_hide_the_others(cli, world):
 
 
 def test_groups_come_and_go_while_they_are_listed(world, reader):
-    """Groups that are made and deleted meanwhile do not make the list fail."""
+    """Groups that are made and deleted during the list do not make it fail."""
     partition, over = TopicPartition(world.create_topic(), 0), Event()
     stays = world.name("stays")
     world.commit(stays, partition, 0)
@@ -136,7 +136,7 @@ def test_groups_come_and_go_while_they_are_listed(world, reader):
 
 @NEEDS_KIP_848
 def test_kip_848_groups_are_described_at_once(world, reader, sent):
-    """The members of several KIP-848 groups are read with one request; a group that was deleted meanwhile is Dead."""
+    """The members of several KIP-848 groups are read with one request. A group deleted meanwhile is Dead."""
     topic, groups = world.create_topic(), [world.name("kip-848") for _ in range(3)]
     members = {group: world.join(group, topic, **{"group.protocol": "consumer"}).memberid() for group in groups}
     sent.clear()

@@ -1,4 +1,4 @@
-"""A topic moves out of a group that lives on, and back, with each kind of member: every record is processed once."""
+"""A topic leaves a group that lives on, and comes back, with each kind of member: every record is processed once."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Member:
         self.subscribe = self._consumer.subscribe
 
     def read(self) -> None:
-        """Process the next record, if there is one. Also lets the consumer take part in a rebalance."""
+        """Process the next record, if there is one, and take part in a rebalance."""
         message = self._consumer.poll(0.02)
         if message is not None and message.error() is None:
             self.processed.append(message.value().decode())
             until(lambda: self._committed(message))
 
     def _committed(self, message: confluent_kafka.Message) -> bool:
-        """Commit, and return whether the coordinator accepts it; in some steps of a rebalance it does not."""
+        """Commit, and return whether the coordinator accepted it. During a rebalance it may refuse."""
         try:
             self._consumer.commit(message, asynchronous=False)
         except confluent_kafka.KafkaException:
@@ -52,7 +52,7 @@ class Member:
 
 
 class ConsoleConsumer:
-    """Kafka's console consumer with a pattern: it prints what it processes, and commits when it ends."""
+    """Kafka's console consumer with a pattern. It prints the records that it processes, and commits when it ends."""
 
     def __init__(self, sandbox: Sandbox, group: str, include: str, printed: Path, *options: str) -> None:
         self._printed = printed
@@ -83,7 +83,7 @@ class ConsoleConsumer:
 
 @pytest.fixture
 def reader(bootstrap_servers: str) -> Iterator[KafkaPythonWriter]:
-    """The tool's client, for descriptions of groups."""
+    """The tool's client, with which groups are described."""
     with connected(bootstrap_servers) as client:
         yield client
 
@@ -109,7 +109,7 @@ KINDS = [
 
 
 class Applications:
-    """The applications of one kind: what they are to process, and what each of them has processed."""
+    """The applications of one kind: which records they have to process, and which each has processed."""
 
     def __init__(
         self, kind: str, old: Old, sandbox: Sandbox, version: str, reader: KafkaPythonWriter, folder: Path
@@ -126,11 +126,11 @@ class Applications:
         self._running: list[Member | ConsoleConsumer] = []
 
     def topics(self, *names: str) -> list[str]:
-        """Return what a member subscribes to."""
+        """Return the topics to which a member subscribes."""
         return [f"^({'|'.join(names)})$"] if self.kind == "KIP-848 by regex" else [*names]
 
     def start(self, group: str, *names: str, name: str = "node-1") -> Member | ConsoleConsumer:
-        """Start a member; of the kinds of console consumers, only ``node-1`` is one."""
+        """Start a member. Of the members of kinds with console consumers, only ``node-1`` is one."""
         started: Member | ConsoleConsumer
         if "console" in self.kind and name == "node-1":
             printed = self._folder / f"{len(self._all)}.txt"
@@ -150,7 +150,7 @@ class Applications:
             each.stop()
 
     def end(self) -> None:
-        """End the processes that still run, which they do only if the test has failed."""
+        """End the processes that are still running, as after a failure of the test."""
         for each in self._running:
             if isinstance(each, ConsoleConsumer):
                 each.kill()
@@ -176,7 +176,7 @@ class Applications:
         until(done, seconds=60)
 
     def read_all(self, group: str, number: int, *names: str) -> None:
-        """Read until these topics are assigned to the members of a Stable group, and everything is processed."""
+        """Let members read until these topics are assigned in a Stable group, and all records are processed."""
         wanted = [(name, each) for name in sorted(names) for each in (0, 1)]
 
         def settled() -> bool:
@@ -190,10 +190,7 @@ class Applications:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_topic_leaves_a_living_group_and_comes_back(cli, world, sandbox, kafka_jars, reader, kind, tmp_path, request):
-    """One of two members stops, the other drops the topic and stays; later both are back.
-
-    Each record is processed once.
-    """
+    """One of two members stops, the other drops the topic; later both return. Each record is processed once."""
     old = Old(cli, world, stay=True)
     apps = Applications(kind, old, sandbox, kafka_jars.version, reader, tmp_path)
     request.addfinalizer(apps.end)

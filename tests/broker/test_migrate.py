@@ -111,7 +111,7 @@ def test_migrate_writes_nothing_if_the_wait_times_out(cli, world):
     ],
 )
 def test_source_application_that_restarts_during_the_guard_is_exit_4(cli, world, option, protocol):
-    """If the old application joins again, the exit code is 4. With --hold, it can join only after the release."""
+    """If the old application joins again, the exit code is 4. With --hold it can join only after the hold."""
     old = Old(cli, world)
     with running(cli, "migrate", "split.toml", "--yes", *option, "--guard", "6s") as process:
         until(lambda: world.committed(old.find_group))
@@ -126,9 +126,9 @@ def test_source_application_that_restarts_during_the_guard_is_exit_4(cli, world,
 @NEEDS_KIP_848
 @pytest.mark.parametrize("way", ["by name", "by regex", "a commit"])
 def test_kip_848_member_that_takes_a_moved_topic_during_the_guard_is_exit_4(cli, world, way):
-    """In a KIP-848 group that lives on, a member is named that subscribes to a moved topic, and a commit is seen.
+    """In a KIP-848 group that lives on, the guard names a member that subscribes to a moved topic, and sees a commit.
 
-    The member that stays has other topics, so it alone is no reason.
+    The member that stays has other topics, so that it alone is no reason.
     """
     old = Old(cli, world, stay=True)
     protocol = {"group.protocol": "consumer"}
@@ -157,7 +157,7 @@ def test_kip_848_member_that_takes_a_moved_topic_during_the_guard_is_exit_4(cli,
 
 @pytest.mark.parametrize(("uncommitted", "received"), [("latest", 5), ("leave", 0)])
 def test_uncommitted_latest_keeps_records_produced_during_the_cut_over(cli, world, uncommitted, received):
-    """Records produced during the cut-over are not lost with ``uncommitted = "latest"``, and are lost with ``leave``.
+    """Records produced during the cut-over are kept with ``uncommitted = "latest"``, and lost with ``leave``.
 
     The partition has no committed offset, and the target's consumers use auto.offset.reset=latest. The tool writes the
     log end offset from before the stop.
@@ -220,7 +220,7 @@ def test_approved_plan_fixes_topics_and_options_but_not_offsets(cli, world):
 
 
 def test_hold_is_refused_if_some_topics_stay(cli, world):
-    """With [stay], --hold is refused at once, because the source group stays live."""
+    """With [stay], --hold is refused at once, because the source group keeps running."""
     Old(cli, world, stay=True)
     assert "drop --hold" in cli.fails("migrate", "split.toml", "--hold", "--yes", code=2)
 
@@ -253,7 +253,7 @@ def test_run_directory_of_another_migration_is_refused(cli, world):
 
 @NEEDS_NEW_PARTITIONS
 def test_rerun_after_a_kill_hands_over_later_commits(cli, world):
-    """If the source group commits and partitions are added after a kill, a re-run hands over the new state."""
+    """If the source commits, and partitions are added, after a kill, a re-run hands over the present offsets."""
     old = Old(cli, world)
     assert cli.killed_at(5, "migrate", "split.toml", "--yes")
     assert world.committed(old.find_group) | world.committed(old.pay_group)
@@ -270,7 +270,7 @@ def test_rerun_after_a_kill_hands_over_later_commits(cli, world):
 
 
 def test_plan_warns_that_offsets_may_expire_after_a_hold(cli, world):
-    """The plan with --hold warns if the source group never had a member."""
+    """If the source group never had a member, the plan with --hold warns that its offsets may expire."""
     Old(cli, world)
     assert "never had a member" in cli("migrate", "split.toml", "--hold", "--dry-run").stdout
     assert "never had a member" not in cli("migrate", "split.toml", "--dry-run").stdout

@@ -1,4 +1,4 @@
-"""SASL OAUTHBEARER: each way to get a token, with both clients, over TLS; and tokens that expire during a long wait."""
+"""SASL OAUTHBEARER: each way to get a token, with both clients, over TLS, and tokens that expire during a long wait."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OAUTH = f"{MODULES}.oauthbearer"
 
 
 def of_kafka(secured: Secured, **properties: str) -> dict[str, str]:
-    """Return properties as Kafka's tools take them; the token server is trusted by options in JAAS."""
+    """Return the properties in the form of Kafka's tools, which need JAAS options to trust the token server."""
     store = {"location": str(secured.folder / "trust.jks"), "password": SECRETS["store"]}
     options = {f"ssl.truststore.{name}": value for name, value in store.items()}
     return {
@@ -93,7 +93,7 @@ OF_THE_TOOL = (pytest.param("client assertion", marks=NEEDS_CLIENT_ASSERTION), "
 
 @pytest.mark.parametrize("way", WAYS)
 def test_both_clients_log_in_with_a_token(secured: Secured, here, hand_over, way, capfd):
-    """`list`, `snapshot` and `migrate` with a token from a server or a file, for both clients; no secret is shown."""
+    """`list`, `snapshot` and `migrate` work with a token from a server or a file, and show no secret."""
     file = here.folder / "client.properties"
     file.write_text(properties_text(**WAYS[way](secured)))
     said = hand_over.run("-vv", "--bootstrap-server", secured.address("SASL_SSL"), "--command-config", file)
@@ -104,7 +104,7 @@ def test_both_clients_log_in_with_a_token(secured: Secured, here, hand_over, way
 
 
 def test_both_clients_log_in_with_a_token_of_azures_metadata_server(secured: Secured, here, hand_over):
-    """A hand-over with librdkafka's `azure_imds`, and a metadata server of the test's own that has no secret."""
+    """A hand-over works with librdkafka's `azure_imds` and a fake metadata server, which asks for no secret."""
     token = json.dumps({"access_token": secured.server.token(3600), "expires_in": "3600"})
     properties = {name: value for name, value in of_librdkafka(secured).items() if "oauthbearer" not in name} | {
         "sasl_oauthbearer_method": "oidc",
@@ -122,7 +122,7 @@ def test_both_clients_log_in_with_a_token_of_azures_metadata_server(secured: Sec
 @NEEDS_TOOL
 @pytest.mark.parametrize("way", OF_THE_TOOL)
 def test_kafkas_tool_reads_the_same_file(secured: Secured, tmp_path, secured_topic, way, monkeypatch):
-    """Kafka's own tool logs in with the file that both clients log in with, and sends an equal token request."""
+    """Kafka's own tool logs in with the same properties file, and sends an equal token request."""
     before = len(secured.server.requests)
     file = tmp_path / "client.properties"
     file.write_text(properties_text(**WAYS[way](secured)))
@@ -142,7 +142,7 @@ def test_kafkas_tool_reads_the_same_file(secured: Secured, tmp_path, secured_top
 
 
 def content_of(form: dict[str, str]) -> dict[str, object]:
-    """Return a token request with the content of its assertion, in which an identifier is only a name, and no time."""
+    """Return a token request with its assertion decoded, and identifiers and times made comparable."""
     (name,) = {"assertion", "client_assertion"} & form.keys()
     header, claims = (json.loads(urlsafe_b64decode(part + "==")) for part in form[name].split(".")[:2])
     times = {each: claims.pop(each) - claims["iat"] for each in ("exp", "nbf")}
@@ -156,7 +156,7 @@ def login(properties: dict[str, str]) -> OAuth:
 
 
 def test_a_token_file_is_read_anew_for_each_connection(secured: Secured):
-    """A token that Kubernetes or another program renews in its file is used at once; an expired one is refused."""
+    """A token that another program renews in its file is used at once, as in Kubernetes. An expired one is refused."""
     held = login(token_file(secured))
     file = secured.folder / "token"
     newer = secured.server.token(7200)
@@ -169,7 +169,7 @@ def test_a_token_file_is_read_anew_for_each_connection(secured: Secured):
 
 
 def test_confluents_extensions_go_to_both_clients(secured: Secured):
-    """The extensions of an identity pool of Confluent Cloud, in JAAS or as librdkafka has them, reach both clients."""
+    """The extensions of a Confluent Cloud identity pool, from JAAS or librdkafka's property, reach both clients."""
     expected = {"logicalCluster": "lkc-1", "identityPoolId": "pool-2"}
     options = {f"extension_{name}": value for name, value in expected.items()}
     in_jaas = jaas("oauthbearer.OAuthBearerLoginModule", clientId="app", clientSecret=SECRETS["client"], **options)
@@ -181,7 +181,7 @@ def test_confluents_extensions_go_to_both_clients(secured: Secured):
 
 @pytest.mark.long
 def test_a_wait_outlives_its_tokens(secured: Secured, cli, secured_topic, monkeypatch):
-    """`migrate` waits for the stop until the fourth token of ten seconds, as in a --wait of hours; then it goes on."""
+    """`migrate` waits for the stop while tokens of ten seconds expire three times, and then completes."""
     monkeypatch.setattr(secured.server, "lifetime", 10)
     (cli.folder / "client.properties").write_text(properties_text(**assertion(secured, "JwtBearerJwtRetriever")))
     cli.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = secured.address("SASL_SSL")
@@ -193,7 +193,7 @@ def test_a_wait_outlives_its_tokens(secured: Secured, cli, secured_topic, monkey
 
 
 def test_a_read_back_ends_the_sleep_of_confluent_kafkas_constructor(secured: Secured, secured_topic):
-    """With a token, the constructor of a client sleeps for one second or more, unless something ends its sleep."""
+    """With a token, a client's constructor sleeps at least a second unless our signal ends its sleep."""
     security = understand(parse_properties(properties_text(**token_file(secured)), "test")).security
     config = ClientConfig(bootstrap_servers=secured.address("SASL_SSL"), timeout=60, security=security)
     wanted, seconds = TopicPartition(secured_topic, 0), [1.0]
@@ -206,7 +206,7 @@ def test_a_read_back_ends_the_sleep_of_confluent_kafkas_constructor(secured: Sec
 
 
 def test_a_token_is_renewed_early_and_kept_while_the_server_is_down(secured: Secured, monkeypatch):
-    """A token is used for 80 % of its time, and for the rest of its time only if the token server fails."""
+    """A token is used for 80 % of its lifetime, and for the rest of it only if the token server fails."""
     monkeypatch.setattr(secured.server, "lifetime", 3600)
     held = login(assertion(secured, "JwtBearerJwtRetriever"))
     asked, now = len(secured.server.requests), time.monotonic()
@@ -226,7 +226,7 @@ def test_a_token_is_renewed_early_and_kept_while_the_server_is_down(secured: Sec
 
 
 def test_a_redirect_is_not_followed(secured: Secured, monkeypatch):
-    """A token server that redirects gets no second chance: its client's secret must not go to another server."""
+    """A redirect of the token server is an error, because the client's secret must not go to another server."""
     monkeypatch.setattr(secured.server, "failing", 307)
     with pytest.raises(NoToken, match="HTTP 307"):
         login(assertion(secured, "ClientCredentialsJwtRetriever")).token()
@@ -234,7 +234,7 @@ def test_a_redirect_is_not_followed(secured: Secured, monkeypatch):
 
 @contextmanager
 def proxy() -> Iterator[tuple[str, list[str]]]:
-    """Run an HTTP proxy that tunnels one answer of a connection; yield its URL, and the addresses it was asked for."""
+    """Run an HTTP proxy, which tunnels one answer of each connection. Yield its URL, and the addresses requested."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -268,7 +268,7 @@ def proxy() -> Iterator[tuple[str, list[str]]]:
 
 
 def test_the_token_server_is_reached_through_the_proxy_of_the_environment(secured: Secured, monkeypatch):
-    """``https_proxy`` counts for the token server, whose certificate is still checked; ``no_proxy`` exempts it."""
+    """``https_proxy`` applies to the token server, whose certificate is still checked; ``no_proxy`` exempts it."""
     held = login(assertion(secured, "JwtBearerJwtRetriever"))
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)

@@ -1,4 +1,4 @@
-"""The log of a real offsets topic, read by a consumer without a group."""
+"""The log of a real offsets topic, read without a consumer group."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Landing:
         return producer
 
     def land(self):
-        """Land new records; return the group's records as (kind, last byte of the offset), and the landing."""
+        """Land new records. Return the group's records as (kind, last byte of the offset), and the landing's result."""
         start = self.fence.ends[self.number]
         assert start is not None
         log = CopiedLog.load_with_starts(self.folder, self.fence.cluster_id, {self.number: start})
@@ -61,7 +61,7 @@ class Landing:
 
 @pytest.fixture
 def landing(world, tmp_path, bootstrap_servers):
-    """A group whose log is landed."""
+    """A group whose commits are landed."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=2)
     with closing(KafkaPythonReader(config)) as reader, closing(KafkaOffsetsTopic(config)) as topic:
         yield Landing(world, tmp_path, reader, topic)
@@ -69,7 +69,7 @@ def landing(world, tmp_path, bootstrap_servers):
 
 @NEEDS_TRANSACTIONS
 def test_commits_transactions_and_deletions_are_landed(landing, bootstrap_servers):
-    """Commits since the fence (plain, transactional, aborted, deleted) are landed in order; later runs add new ones."""
+    """Commits since the fence are landed in order: plain, transactional, aborted, deleted. Later runs add new ones."""
     landing.world.commit(landing.group, landing.partition, 3)
     landing.commit_in_transaction(4).commit_transaction(30)
     landing.commit_in_transaction(5).abort_transaction(30)
@@ -84,7 +84,7 @@ def test_commits_transactions_and_deletions_are_landed(landing, bootstrap_server
 
 @NEEDS_TRANSACTIONS
 def test_landing_waits_for_an_open_transaction(landing):
-    """Records behind an open transaction are counted at the timeout, and landed once the transaction has ended."""
+    """Records behind an open transaction are counted at the timeout, and landed after the transaction has ended."""
     producer = landing.commit_in_transaction(6)
     landing.world.commit(landing.group, landing.partition, 7)
     records, landed = landing.land()
@@ -95,7 +95,7 @@ def test_landing_waits_for_an_open_transaction(landing):
 
 
 def test_landing_creates_no_group(landing, bootstrap_servers):
-    """Landing creates no group."""
+    """Landing creates no consumer group."""
     with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers)) as admin:
         before = {group["group_id"] for group in admin.list_groups()}
         landing.land()

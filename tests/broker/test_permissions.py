@@ -1,4 +1,4 @@
-"""The permissions that a broker with an authorizer reports before the write, and that it then enforces."""
+"""The permissions that a broker reports before the write, and enforces at the write."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ pytestmark = NEEDS_AUTHORIZER
 
 @pytest.fixture(scope="module")
 def clients(guarded_sandbox: Sandbox):
-    """Other clients on a broker with ACLs, the client under test, and the administrator of permissions."""
+    """Other clients on a broker with ACLs, the client under test, and an administrator of ACLs."""
     address = guarded_sandbox.bootstrap_servers
     with broker_world(address) as world, connected(address) as client, closing(Admin(world)) as admin:
         yield world, client, admin
@@ -64,14 +64,14 @@ class Admin:
         self._client.close()
 
     def delete_all(self) -> None:
-        """Delete every ACL; return once the broker applies this."""
+        """Delete every ACL, and wait until the broker applies this."""
         anything = ResourcePatternFilter(AclResourceType.ANY, None, ACLResourcePatternType.ANY)
         about = ACLFilter(None, "*", ACLOperation.ANY, ACLPermissionType.ANY, anything)
         self._client.delete_acls([about])
         until(lambda: not self._client.describe_acls(about)[0])
 
     def allow(self, kind: str, name: str, *operations: str, but: str | None = None) -> None:
-        """Allow every principal only these operations on a resource; return once the broker applies this."""
+        """Allow every principal only these operations on a resource, and wait until the broker applies this."""
         resource = ResourcePattern(AclResourceType[kind], name)
         rules = [("User:*", operation, "ALLOW") for operation in operations] or [("User:nobody", "ALL", "ALLOW")]
         rules += [("User:*", but, "DENY")] if but else []
@@ -101,7 +101,7 @@ class Admin:
 def test_the_least_permissions_are_enough(guarded):
     """Read on the groups and the topic, and Delete on the target group, are enough for a write and a rollback.
 
-    Read on the source group and Delete on the target group are for a rollback.
+    Only a rollback needs Read on the source group and Delete on the target group.
     """
     world, writer, admin = guarded
     partition, old = old_group(world)
@@ -216,7 +216,7 @@ def test_short_retention_is_a_warning_and_unknown_retention_passes(guarded):
 
 
 def test_migrate_without_describe_on_the_offsets_topic_has_no_fence(guarded, tmp_path):
-    """Without Describe on the offsets topic the cut-over reports that it has no fence; the audit is exit 7."""
+    """Without Describe on the offsets topic, migrate says that there is no fence, and the audit is exit 7."""
     world, _, admin = guarded
     partition, old = old_group(world)
     spec = f"source = '{old}'\n[[target]]\ngroup = '{old}-new'\ntopics = ['{partition.topic}']\n"

@@ -22,7 +22,7 @@ TOPICS = 12
 
 
 def cut_over_to(targets: int, world, writer, sent, clock: Clock) -> Counter[str]:
-    """Hand a stopped group over to this many targets; return the requests from the stop to the read-back."""
+    """Hand a stopped group over to this number of target groups. Return the requests from the stop to the read-back."""
     topics = [world.create_topic() for _ in range(TOPICS)]
     old, new = world.name("old"), world.name("new")
     for topic in topics:
@@ -44,7 +44,7 @@ def cut_over_to(targets: int, world, writer, sent, clock: Clock) -> Counter[str]
 
 
 def test_only_offset_commit_takes_a_request_for_each_target_group(world, bootstrap_servers, sent):
-    """OffsetCommit takes a request for each target group; the number of other requests does not grow."""
+    """Only the number of OffsetCommit requests grows with the number of target groups."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
     with closing(KafkaPythonWriter(config)) as writer:
         one, twelve = (cut_over_to(targets, world, writer, sent, FakeClock()) for targets in (1, TOPICS))

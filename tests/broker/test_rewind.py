@@ -1,4 +1,4 @@
-"""Rewind on a real broker, with every kind of target and of log."""
+"""Rewind on a real broker, for each kind of target and of log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEPT = {"retention.ms": "-1"}
 
 
 def at(seconds: float) -> str:
-    """Return the moment this many seconds after T, in the format of a log line."""
+    """Return the time that is this number of seconds after T, in the format of a log line."""
     return f"{datetime.fromtimestamp(T / 1000 + seconds, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
@@ -32,13 +32,13 @@ def records(world, topic: str, partition: int, *seconds: float) -> None:
 
 
 def rewound(cli, *arguments: object) -> tuple[list[str], str]:
-    """Run rewind, and return the offsets by partition (``""`` for none) and the messages."""
+    """Run rewind. Return the offsets by partition (``""``: none) and the messages."""
     done = cli("rewind", *arguments, "-o", "-")
     return [row["offset"] for row in csv.DictReader(io.StringIO(done.stdout))], done.stderr
 
 
 def notes(said: str) -> list[str]:
-    """Return the notes of the table's partitions, without the reason."""
+    """Return the notes of the table's partitions, without their reasons."""
     return re.findall(r"\d  ([a-z ]+): ", said)
 
 
@@ -50,7 +50,7 @@ def cli(bootstrap_servers, tmp_path) -> CliHere:
 
 @pytest.fixture
 def topic(world) -> str:
-    """A partition with ten records, one a second from T on; an empty partition; one with five records before T."""
+    """A topic of three partitions: ten records, one each second from T on; no record; five records before T."""
     name = world.create_topic(3, **KEPT)
     records(world, name, 0, *range(10))
     records(world, name, 2, *range(-5, 0))
@@ -69,7 +69,7 @@ def test_rewind_to_a_time_finds_the_first_record_at_or_after_it(cli, topic, time
 
 
 def test_past_end_skips_or_refuses_a_partition(cli, topic):
-    """For a time after the last record, ``skip`` gives no offset and ``fail`` refuses, except in empty partitions."""
+    """For a time after the last record, ``skip`` gives no offset and ``fail`` refuses, except for empty partitions."""
     by_time = ("--topic", topic, "--to-datetime", at(4))
     offsets, said = rewound(cli, *by_time, "--past-end", "skip")
     assert offsets == ["4", "0", ""]
@@ -81,7 +81,7 @@ def test_past_end_skips_or_refuses_a_partition(cli, topic):
 
 
 def test_output_shows_the_time_in_utc_and_in_the_time_zone(cli, topic):
-    """A time without a UTC offset is in the given time zone; the output shows it in UTC and in the zone."""
+    """A time without a UTC offset is in the given time zone. The output shows the time in UTC and in the zone."""
     _, said = rewound(cli, "--topic", topic, "--to-datetime", "2023-11-15T09:13:22", "--timezone", "Australia/Sydney")
     assert said.startswith("from 2023-11-14T22:13:22Z = 2023-11-15T09:13:22+11:00 (Australia/Sydney)\n")
 
@@ -98,7 +98,7 @@ def test_rewind_by_a_duration(cli, world):
 
 @pytest.fixture
 def group(world, topic) -> str:
-    """A group that has committed 8, nothing and 2 for the topic's partitions."""
+    """A group with committed offset 8, none, and 2 in the topic's three partitions."""
     name = world.name("orders")
     for partition, offset in ((0, 8), (2, 2)):
         world.commit(name, TopicPartition(topic, partition), offset, metadata="of the old group")
@@ -119,7 +119,7 @@ def group(world, topic) -> str:
     ids=" ".join,
 )
 def test_rewind_to_targets_other_than_a_time(cli, topic, group, target, expected, noted):
-    """Each target lies within the log; the output shows clamped offsets and partitions without a committed offset."""
+    """Each target lies within the log. The output names offsets that were limited, and partitions without an offset."""
     offsets, said = rewound(cli, "--group", group, *target)
     assert offsets == expected
     assert notes(said) == noted
@@ -142,7 +142,7 @@ def test_rewind_and_kafkas_tool_give_the_same_offsets(cli, kafka_tool, topic, gr
 
 
 def test_rewind_to_a_time_before_the_log_start(cli, world, topic):
-    """Deleted records are reported with their time span: the replay starts at the log start; ``--strict`` refuses."""
+    """The replay starts at the log start. The output has the time span of deleted records; ``--strict`` refuses."""
     world.delete_records(topic, 0, 4)
     by_time = ("--topic", topic, "--partition", "0", "--to-datetime", at(1))
     offsets, said = rewound(cli, *by_time)
@@ -180,7 +180,7 @@ def test_rewind_of_a_compacted_topic(cli, world):
 
 
 def test_records_out_of_time_order(cli, world):
-    """The lowest offset at or after the time is used: no later record is skipped, and older ones behind it repeat."""
+    """The lowest offset at or after the time is used: no later record is skipped, but older ones are repeated."""
     name = world.create_topic(1, **KEPT)
     records(world, name, 0, 5, 3, 9, 1, 7)
     for seconds, first in ((1, "0"), (4, "0"), (6, "2"), (8, "2"), (10, "5")):
@@ -188,7 +188,7 @@ def test_records_out_of_time_order(cli, world):
 
 
 def test_rewind_uses_the_append_time_of_a_log_append_time_topic(cli, world):
-    """The broker's append time counts, not the producer's timestamp."""
+    """In a LogAppendTime topic the broker's time counts, and not the producer's timestamp."""
     name = world.create_topic(1, **{"message.timestamp.type": "LogAppendTime"})
     world.produce(name, 0, 2, timestamp=T)
     time.sleep(0.01)  # otherwise both appends could have the same millisecond
@@ -200,7 +200,7 @@ def test_rewind_uses_the_append_time_of_a_log_append_time_topic(cli, world):
 
 @NEEDS_TRANSACTIONS
 def test_transaction_markers_and_aborted_records(cli, world):
-    """The offset found may be a transaction marker's, but is never after the first record at or after the time."""
+    """The result may be the offset of a control record, but is never after the first record at or after the time."""
     name = world.create_topic(1, **KEPT)
     world.transact(name, 0, 2, timestamp=T)
     world.transact(name, 0, 2, timestamp=T + 1000, commit=False)
@@ -225,7 +225,7 @@ def test_records_of_an_open_transaction(cli, world):
 
 
 def mentions(disk: Path) -> int:
-    """Return how often the controller's log names a disk: once for the broker's registration, once for each replica."""
+    """Return how often the controller's log names a disk: once for the broker, and once for each replica."""
     properties = dict(line.split("=", 1) for line in (disk / "meta.properties").read_text().splitlines() if "=" in line)
     disk_id = base64.urlsafe_b64decode(properties["directory.id"].replace("\\", "") + "==")
     return (disk.parent / "data" / "__cluster_metadata-0" / f"{0:020}.log").read_bytes().count(disk_id)
@@ -233,7 +233,7 @@ def mentions(disk: Path) -> int:
 
 @NEEDS_FAILED_DISKS
 def test_partition_without_a_leader_is_refused(java, kafka_jars, tmp_path):
-    """A partition on a failed disk is refused by name, and nothing is written; the others can be rewound alone."""
+    """A partition on a failed disk is refused by name, and nothing is written. The others can be rewound alone."""
     settings = {"log.dirs": "data,broken", "replica.high.watermark.checkpoint.interval.ms": "200"}
     with (
         start_sandbox(kafka_jars, java=java, settings=settings) as sandbox,

@@ -24,7 +24,7 @@ def test_repeated_migrate_after_the_target_groups_have_started(cli, world):
 
 
 def test_hand_back_waits_for_the_source_group_and_migrate_works_again(cli, world):
-    """Hand-back waits until the source group stops, as brokers refuse writes to live groups; migrate then works."""
+    """Hand-back waits until the source group stops, because brokers refuse writes to live groups."""
     old = Old(cli, world, stay=True)
     first = TopicPartition(old.pay, 0)
     member = world.join(old.group, old.find)

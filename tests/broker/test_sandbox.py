@@ -1,4 +1,4 @@
-"""The sandbox is a complete Kafka; however it or its parent ends, no process and no file remains."""
+"""The sandbox is a complete Kafka. However it or its parent ends, no process and no file remains."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ with start_sandbox(fetch_jars(java=java, cache=user_cache()), java=java) as sand
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The temporary folder for the sandboxes of a test."""
+    """The temporary folder for a test's sandboxes."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -51,7 +51,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def parent(request: pytest.FixtureRequest, kafka_jars: KafkaJars, temporary: Path, tmp_path: Path):
-    """A process group leader that has started a sandbox, with the sandbox's address and process ids."""
+    """A process group leader that has started a sandbox. The result has the sandbox's address and process ids."""
     process = subprocess.Popen(
         [sys.executable, "-c", PARENT, getattr(request, "param", "")],
         cwd=Path(__file__).parents[2],
@@ -78,7 +78,7 @@ def listens(address: str) -> bool:
 
 
 def test_sandbox_listens_on_localhost_only(sandbox: Sandbox):
-    """The address is on 127.0.0.1 and belongs to a cluster of one broker with the sandbox's id."""
+    """The sandbox listens on 127.0.0.1 only. It is a cluster of one broker, with the sandbox's cluster id."""
     assert sandbox.bootstrap_servers.startswith("127.0.0.1:")
     cluster = AdminClient({"bootstrap.servers": sandbox.bootstrap_servers}).list_topics(timeout=10)
     assert cluster.cluster_id == sandbox.cluster_id
@@ -101,7 +101,7 @@ def test_run_tool_runs_a_command_of_kafka(sandbox: Sandbox, world: BrokerWorld):
 def test_two_sandboxes_are_two_clusters(
     sandbox: Sandbox, java: Java, kafka_jars: KafkaJars, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Two sandboxes are two clusters; each passes its settings to Kafka, and uses another port if its port is taken."""
+    """Two sandboxes are two clusters with their own settings. If a port is taken, another port is used."""
     taken = int(sandbox.bootstrap_servers.split(":")[1])
     choose: Callable[[int], list[int]] = node_module._free_ports
     choices = iter([[taken, *choose(1)], choose(2)])
@@ -151,7 +151,7 @@ def test_waiting_for_the_sandbox_raises_if_kafka_ends(java: Java, kafka_jars: Ka
 
 @pytest.mark.parametrize("parent", [pytest.param("", marks=pytest.mark.long), "fork"], indirect=True)
 def test_sandbox_ends_with_its_parent(parent, temporary: Path):
-    """After kill -9 of the parent, Kafka and its keeper end and the folder is deleted, even if a fork still runs."""
+    """After kill -9 of the parent, Kafka and its keeper end and the folder is deleted, even if a fork is running."""
     process, address, java, keeper = parent
     assert listens(address)
     process.kill()

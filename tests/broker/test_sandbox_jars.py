@@ -50,7 +50,7 @@ def fetch(java: Java, repository: MavenRepository, tmp_path: Path):
 
 
 def fake_java(folder: Path, version: str) -> Path:
-    """Make a ``bin/java`` that prints a version, after the output that the environment asks for."""
+    """Make a fake ``bin/java``, which prints a version after the output that the environment demands."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\necho 'Picked up JAVA_TOOL_OPTIONS: -Dversion \"99\"' >&2\necho '{version}' >&2\n")
@@ -114,7 +114,7 @@ def test_a_damaged_cache_is_fetched_again(fetch):
 
 
 def test_interrupted_download_is_resumed(fetch, repository: MavenRepository, tmp_path: Path):
-    """An interrupted download is a one-line error with the missing files; the next fetch keeps the complete files."""
+    """An interrupted download is a one-line error with the missing files. The next fetch keeps the complete files."""
     repository.failing["kafka-clients-9.9.9.jar"] = lambda request, content: send(request, content[:50], len(content))
     with pytest.raises(ClusterUnavailable, match=r"^.*org.apache.kafka:kafka-clients:9.9.9.*run this again.*$"):
         fetch()

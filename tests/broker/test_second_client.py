@@ -1,4 +1,4 @@
-"""The second client crashes, as librdkafka does (SIGSEGV, SIGABRT): it is restarted once, and not again."""
+"""The second client crashes, as librdkafka does (SIGSEGV, SIGABRT). It is started again once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.old_group import Old
 
 
 class Crashing(Child):
-    """A real child process that is killed at its first requests, with one signal for each entry of ``crashes``."""
+    """A real child process that is killed during its first requests, with one signal for each entry of ``crashes``."""
 
     crashes: list[int]
 
@@ -29,7 +29,7 @@ class Crashing(Child):
 
 @pytest.fixture
 def crashes(monkeypatch) -> list[int]:
-    """The signals for the next requests to the second client."""
+    """The signals that kill the second client at its next requests."""
     Crashing.crashes = []
     monkeypatch.setattr(second_client, "Child", Crashing)
     return Crashing.crashes
@@ -72,7 +72,7 @@ def test_migrate_confirms_all_offsets_after_one_crash(here, world, crashes, monk
 def test_migrate_reports_groups_confirmed_by_one_client_only(
     here, world, crashes, monkeypatch, bootstrap_servers, required
 ):
-    """After two crashes at one request, one client alone confirms the groups; if both are required, exit 4."""
+    """After two crashes in one request, only one client confirms the groups. If both are required, exit 4."""
     monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", bootstrap_servers)
     old = Old(here, world)
     crashes += [signal.SIGABRT, signal.SIGSEGV]

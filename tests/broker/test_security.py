@@ -1,4 +1,4 @@
-"""Every kind of listener, with client properties files that Kafka's tools also read, and the errors of wrong ones."""
+"""Every kind of listener, with client properties that Kafka's tools also read, and the errors of wrong properties."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_both_clients_and_kafkas_tool_read_the_same_properties_file(
 def test_no_log_of_verbose_has_a_secret(secured, hand_over, client_properties, mode):
     """`list`, `snapshot` and `migrate` work with each login and both clients, and their logs show no secret.
 
-    ``-vv`` shows the requests and the logs of both clients, but no password, key or token, also not encoded.
+    ``-vv`` logs the requests, and both clients' own messages, without a password, key or token, even encoded.
     """
     listener, properties = secured.modes()[mode]
     file = client_properties(properties)
@@ -122,7 +122,7 @@ def test_no_secret_is_in_the_process_list(secured, secured_topic, monkeypatch, p
 
 
 def test_a_killed_command_leaves_no_secret_behind(secured, cli, secured_topic):
-    """A command that is killed in its first handshake leaves no temporary file, and showed no secret anywhere."""
+    """A command that is killed in its first handshake leaves no temporary file, and has shown no secret."""
     (cli.folder / "client.properties").write_text(properties_text(**secured.modes()["mutual TLS, JKS"][1]))
     (cli.folder / "offsets.csv").write_text(f"{secured_topic},0,7\n")
     cli.environment["TMPDIR"] = str(cli.folder / "temporary")
@@ -151,7 +151,7 @@ def test_a_killed_command_leaves_no_secret_behind(secured, cli, secured_topic):
 
 
 def all_secrets(cli, secured: Secured) -> None:
-    """Give a command secrets of every kind: those of stores in a file, that of the OAuth client in the environment."""
+    """Give a command secrets of every kind: for stores in a file, for an OAuth client in the environment."""
     stores = secured.modes()["mutual TLS, JKS"][1] | {"security_protocol": "SASL_SSL"}
     (cli.folder / "client.properties").write_text(properties_text(**stores))
     cli.environment |= {
@@ -164,7 +164,7 @@ def all_secrets(cli, secured: Secured) -> None:
 
 
 def written_by(cli) -> bytes:
-    """Return the content of all files in the command's folder, but that of its properties."""
+    """Return the content of all files in the command's folder, except its properties file."""
     assert not [*(cli.folder / "temporary").iterdir()]
     files = [path for path in cli.folder.rglob("*") if path.is_file() and path.name != "client.properties"]
     return b"".join(path.read_bytes() for path in files)
@@ -186,12 +186,10 @@ LONG = pytest.mark.long
     ],
 )
 def test_a_command_that_is_ended_while_it_waits_leaves_no_secret_behind(secured, cli, secured_topic, end, request):
-    """`migrate` waits for the stop, and a signal ends it: its processes, logs and files have no secret.
+    """A signal ends `migrate` while it waits for the stop: its processes, logs and files contain no secret.
 
-    No process would write a core file.
-
-    MIGRATE_GROUPS_PROPERTIES is in the environment of the command itself, where the user put it, but not in that of the
-    second client's process.
+    No process would write a core file. MIGRATE_GROUPS_PROPERTIES is in the environment of the command itself, where the
+    user put it, but not in that of the second client's process.
     """
     all_secrets(cli, secured)
     cores, most = resource.getrlimit(resource.RLIMIT_CORE)
@@ -226,7 +224,7 @@ def test_a_command_that_is_ended_while_it_waits_leaves_no_secret_behind(secured,
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_compare_shows_no_secret(secured, cli, world, side):
-    """`compare` reads groups and records of a cluster with secrets: logs, documents and files have none."""
+    """`compare` reads groups and records with secret settings: logs, documents and files contain no secret."""
     all_secrets(cli, secured)
     if side == "target":
         for name in ("PROPERTIES", "BOOTSTRAP_SERVER", "COMMAND_CONFIG"):
@@ -246,7 +244,7 @@ def test_compare_shows_no_secret(secured, cli, world, side):
 
 
 def test_a_traceback_has_no_secret(secured, cli):
-    """A bug ends a command with a traceback: it has no secret, also not as the value of a variable."""
+    """The traceback of a bug contains no secret, not even as the value of a variable."""
     all_secrets(cli, secured)
     bug = "import migrate_groups.kafka.connection as c, migrate_groups.cli.app as a; c.tenacity = None; a.main()"
     cli.program = ("-c", bug)
@@ -384,7 +382,7 @@ def test_hung_server_ends_at_the_timeout(here, hung, protocol):
 
 
 def test_hung_servers_leave_time_for_the_others(secured, here, hung):
-    """Each bootstrap server gets a share of the timeout, so that a working one is found after hung ones."""
+    """Each bootstrap server gets a share of the timeout, so that a working server is found after hung servers."""
     servers = ",".join([hung, hung, "127.0.0.1:1", secured.address("PLAINTEXT")])
     code, _, err = here.outcome("describe", "no-such-group", "--bootstrap-server", servers, "--timeout", "8s")
     assert (code, "does not exist" in err) == (3, True), err

@@ -1,4 +1,4 @@
-"""The proof that a group has stopped, on a real broker: verify, and the checks of apply."""
+"""The proof that a group has stopped, on a real broker, by verify and by the checks of apply."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOW = ("--settle", "0s", "--guard", "0s")
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_verify_refuses_a_live_group(cli, world, protocol):
-    """A live group is refused with the client and host of its members; once it has no members it passes."""
+    """A live group is refused with its members' client ids and hosts. When it has no members, it passes."""
     topic, group = world.create_topic(), world.name("live")
     consumer = world.join(group, topic, **{"group.protocol": protocol})
     refusal = cli.fails("verify", group, "--settle", "0s", code=3)
@@ -70,9 +70,9 @@ def test_verify_by_topic_passes_for_a_group_with_other_topics(cli, world, protoc
 
 @NEEDS_KIP_848
 def test_kip_848_member_that_is_assigned_nothing_is_refused_by_name(cli, world):
-    """A KIP-848 member that subscribes to a topic is named with its regular expression, also if it is assigned nothing.
+    """A KIP-848 member that subscribes to a topic is named with its regular expression, even if it is assigned nothing.
 
-    It gets the topic as soon as another member leaves.
+    It gets the topic when another member leaves.
     """
     topic, group = world.create_topic(), world.name("live")
     world.commit(group, TopicPartition(topic, 0), 0)
@@ -81,7 +81,7 @@ def test_kip_848_member_that_is_assigned_nothing_is_refused_by_name(cli, world):
         return world.consumer(group, subscription, **{"group.protocol": "consumer", "client.id": client_id})
 
     def assigned(client_id: str | None = None) -> dict[str, list[object]]:
-        """Return the partitions of each member once the group is Stable, and the client has one."""
+        """Return the partitions of each member, when the group is Stable and the client has a partition."""
         (found,) = parsed(cli("describe", group, "--format", "json").stdout)["groups"]
         members = {member["client_id"]: member["assignment"] for member in found["members"]}
         return members if found["state"] == "Stable" and (not client_id or members.get(client_id)) else {}
@@ -100,7 +100,7 @@ def test_kip_848_member_that_is_assigned_nothing_is_refused_by_name(cli, world):
 
 
 def test_consumer_without_membership_is_found_by_moving_offsets(cli, world):
-    """A consumer without membership is found, because committed offsets move within ``settle``."""
+    """A consumer without membership is found, because its commits move offsets within ``settle``."""
     topic, group = world.create_topic(), world.name("simple")
     partition = TopicPartition(topic, 0)
     world.produce(topic, 0, 1000)
@@ -172,7 +172,7 @@ def test_live_target_is_refused(cli, world):
 
 
 def test_topic_recreated_since_the_snapshot_is_refused(cli, world):
-    """A topic with another topic id is refused, because it has other records at the same offsets."""
+    """A topic with another topic id than in the snapshot is refused, because it has other records."""
     partition, group = group_with_a_snapshot(cli, world)
     world.delete_topic(partition.topic)
     world.create_topic(topic=partition.topic)
@@ -198,7 +198,7 @@ def test_offset_outside_the_log_is_refused(cli, world, offset, complaint):
 
 
 def test_existing_offsets_are_refused_forwarded_or_overwritten(cli, world):
-    """A target with other committed offsets is refused by default, moved forward only, or overwritten."""
+    """A target's own offsets are refused by default; options overwrite them, or only raise them."""
     topic, group = world.create_topic(2), world.name("group")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     for partition in (first, second):
@@ -265,7 +265,7 @@ def test_commit_of_the_source_group_during_the_guard_is_exit_4(cli, world):
 
 @NEEDS_TRANSACTIONS
 def test_pending_transactional_commits_are_not_in_all_committed(world, bootstrap_servers):
-    """The committed offsets of all partitions have None for a pending transactional commit, or omit a first one.
+    """When all partitions are read, a pending transactional commit is None, and a first pending commit is left out.
 
     Requests for these partitions are refused until the transaction ends.
     """
@@ -339,7 +339,7 @@ def test_dead_group_with_committed_offsets_counts_as_empty(world, bootstrap_serv
 
 @NEEDS_TRANSACTIONS
 def test_pending_commits_on_topics_that_stay_do_not_hold_up_the_others(cli, world):
-    """While an application that stays has a transaction open, the topics of the others are planned and handed over."""
+    """An open transaction of an application that stays does not delay the hand-over of the other topics."""
     old = Old(cli, world, stay=True)
     producer = world.transactional_producer()
     producer.begin_transaction()

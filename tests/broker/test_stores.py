@@ -1,4 +1,4 @@
-"""Truststores and keystores as keytool writes them: what is read from them, and the errors of unusable ones."""
+"""Truststores and keystores that keytool wrote: what is read from them, and the errors of unusable stores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEYSTORES = ("client.jks", "client.p12", "both.jks", "made.p12")
 
 
 def read(**properties: str) -> Tls:
-    """Return the TLS settings of these properties; a ``_`` in a name is a dot."""
+    """Return the TLS settings of these properties. A ``_`` in a name stands for a dot."""
     dotted = {name.replace("_", "."): value for name, value in properties.items()}
     found = understand({"security.protocol": "SSL"} | dotted).security.tls
     assert found is not None
@@ -32,9 +32,9 @@ def certificates(pem: str) -> list[str]:
 @pytest.mark.parametrize("name", TRUSTSTORES)
 @pytest.mark.parametrize("password", [PASSWORD, ""])
 def test_a_truststore_of_keytool_has_the_certificates_that_were_added(secured: Secured, name, password):
-    """JKS, PKCS #12 that is named .jks, that of older Javas, and one without a password: all certificates are trusted.
+    """All certificates are read from JKS, from PKCS #12 under either name and of older Javas, and without a password.
 
-    Without a password JKS is read unverified, as Java does; PKCS #12 can't be.
+    Without a password JKS is read unverified, as Java does; PKCS #12 can't be read then.
     """
     if not password and name in ("trusted.jks", "legacy.p12"):
         with pytest.raises(InvalidInput, match=r"needs a password: set ssl\.truststore\.password"):
@@ -57,7 +57,7 @@ def test_a_keystore_of_keytool_has_the_key_and_its_chain_in_order(secured: Secur
 
 
 def test_java_trusts_the_certificate_of_a_key_in_a_truststore_but_not_its_chain(secured: Secured):
-    """A JKS that is keystore and truststore at once trusts what was added, and the client's own certificate."""
+    """If one JKS is keystore and truststore, it trusts the certificates that were added, and the client's own."""
     tls = read(**secured.store("truststore", "both.jks"))
     expected = [secured.pem("ca.pem"), certificates(secured.pem("client.pem"))[0]]
     assert sorted(certificates(tls.trusted or "")) == sorted(expected)
@@ -107,7 +107,7 @@ def test_a_store_type_that_is_not_supported_is_refused_by_name(secured: Secured,
 
 
 def test_a_certificate_that_no_root_signed_is_trusted_if_it_is_in_the_truststore(secured: Secured, here):
-    """As in Java, a broker's own certificate is enough; librdkafka would need that of the root, too."""
+    """As in Java, a broker's own certificate is enough in a truststore. librdkafka needs the root's, too."""
     own = here.folder / "broker.pem"
     own.write_text(certificates(secured.pem("server.pem"))[0])
     file = here.folder / "client.properties"
@@ -116,7 +116,7 @@ def test_a_certificate_that_no_root_signed_is_trusted_if_it_is_in_the_truststore
 
 
 def mutants(content: bytes, number: int, seed: str) -> list[bytes]:
-    """Return damaged copies: cut, with other bytes, bytes left out or repeated, or a length that is too large."""
+    """Return damaged copies of a store: cut off, with changed, missing or repeated bytes, or too large a length."""
     chance = random.Random(seed)
 
     def damaged() -> bytes:

@@ -1,4 +1,4 @@
-"""A group moves to another cluster behind a mirror: no record is skipped, and none is read twice."""
+"""A group moves to another cluster behind a mirror: no record is skipped or processed twice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOW = int(time.time() * 1000) - 60_000
 
 
 class Move:
-    """A group with offsets on a topic of three partitions, a mirror of our own, and a spec that keeps the name."""
+    """A group with offsets on a topic of three partitions, a simple mirror, and a spec that keeps the group's name."""
 
     def __init__(self, source: Any, target: Any, cli: Cli) -> None:
         self.source, self.target, self.cli = source, target, cli
@@ -43,32 +43,32 @@ class Move:
         self.spec(self.group)
 
     def spec(self, *groups: str, guard: str = "1s") -> None:
-        """Write the spec; all groups get the topic."""
+        """Write a spec in which each of these groups gets the topic."""
         lines = [f'source = "{self.group}"', "fan_out = true", f'[options]\nsettle = "0s"\nguard = "{guard}"']
         lines += [f'[[target]]\ngroup = "{group}"\ntopics = ["{self.topic}"]' for group in groups]
         (self.cli.folder / "move.toml").write_text("\n".join(lines))
 
     def mirror(self, first: int = 0, last: int | None = None) -> None:
-        """Copy the records of each partition from index ``first`` to ``last``."""
+        """Copy the records of each partition from index ``first`` up to ``last``."""
         for partition in range(PARTITIONS):
             found = records(self.source.bootstrap_servers, self.topic, partition)
             write(self.target.bootstrap_servers, self.topic, found[first:last])
 
     def commit(self, *offsets: int) -> None:
-        """Commit an offset in each partition on the source."""
+        """Commit an offset in each partition on the source cluster."""
         for partition, offset in enumerate(offsets):
             self.source.commit(self.group, TopicPartition(self.topic, partition), offset)
 
     def migrate(self, *options: str, code: int = 0) -> Any:
-        """Run ``migrate`` without waiting for anything that is not needed."""
+        """Run ``migrate`` without waits that are not needed."""
         return self.cli("migrate", "move.toml", "--yes", *options, code=code)
 
     def there(self, group: str | None = None) -> dict[int, int]:
-        """Return the committed offsets on the target cluster by partition."""
+        """Return the committed offsets on the target cluster, by partition."""
         return {each.partition: offset for each, offset in self.target.committed(group or self.group).items()}
 
     def rest(self, *, of_source: bool, offsets: dict[int, int]) -> dict[int, list[tuple[Any, bytes]]]:
-        """Return what a consumer reads from these offsets on, on one of both clusters: timestamp and value."""
+        """Return what a consumer reads from these offsets on, on either cluster: timestamps and values."""
         servers = (self.source if of_source else self.target).bootstrap_servers
         return {
             partition: [
@@ -82,14 +82,14 @@ class Move:
 
 @pytest.fixture
 def move(world, target_servers, cli) -> Iterator[Move]:
-    """A group on the shared cluster, and a second cluster."""
+    """A group on the shared cluster, and a second cluster to which it moves."""
     cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = target_servers
     with broker_world(target_servers) as target:
         yield Move(world, target, cli)
 
 
 def test_a_group_keeps_its_name_on_the_other_cluster(move):
-    """The target group reads exactly the rest, although the mirror delivered some records twice; the source stays."""
+    """The target group reads exactly the remaining records, although the mirror sent some twice; the source stays."""
     move.commit(5, 18, 30)
     move.mirror(0, 20)
     move.mirror(10)
@@ -112,7 +112,7 @@ def test_a_group_keeps_its_name_on_the_other_cluster(move):
 
 
 def test_a_dry_run_names_both_clusters_and_writes_nothing(move):
-    """The plan shows where each offset comes from; without a target cluster, such a spec is refused."""
+    """The plan shows the source of each offset. Without a target cluster a spec that keeps the name is refused."""
     move.commit(10, 20, 30)
     move.mirror()
     shown = move.cli("migrate", "move.toml", "--dry-run").stdout
@@ -125,7 +125,7 @@ def test_a_dry_run_names_both_clusters_and_writes_nothing(move):
 
 
 def test_the_write_waits_for_the_mirror(move):
-    """While the mirror is behind, the plan is pending; the offset is written once the records are there."""
+    """While the mirror is behind, the plan is pending. The offset is written when the records have been copied."""
     move.commit(10, 20, 30)
     move.mirror(0, 25)
     shown = move.cli("migrate", "move.toml", "--dry-run").stdout
@@ -145,7 +145,7 @@ def test_the_write_waits_for_the_mirror(move):
 
 @pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
 def test_a_mirror_that_stays_behind_is_a_refusal(move):
-    """If the wait for the mirror runs out, nothing is written."""
+    """If the mirror is still behind at the end of the wait, nothing is written."""
     move.commit(10, 20, 30)
     move.mirror(0, 25)
     done = move.migrate("--wait", "1s", code=3)
@@ -156,7 +156,7 @@ def test_a_mirror_that_stays_behind_is_a_refusal(move):
 
 @pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
 def test_what_is_not_exact_is_refused_or_accepted_at_its_price(move):
-    """Identical records that were delivered again leave several places; the option says how many may be read again."""
+    """Identical records that were sent again leave several places. The option says how many may be read again."""
     twice = TopicPartition(move.topic, 0)
     move.source.produce_in_order(move.topic, 0, [("x", NOW + 1000)] * 4 + [("y", NOW + 1001)])
     move.commit(32, 20, 30)
@@ -172,7 +172,7 @@ def test_what_is_not_exact_is_refused_or_accepted_at_its_price(move):
 
 @pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
 def test_a_source_that_goes_on_is_seen(move):
-    """A consumer that commits on the source cluster after the write is found by the watch; a second run goes on."""
+    """The guard finds a consumer that commits on the source cluster after the write. A second run continues."""
     move.commit(10, 20, 30)
     move.mirror()
     move.spec(move.group, guard="6s")
@@ -188,7 +188,7 @@ def test_a_source_that_goes_on_is_seen(move):
 
 @pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
 def test_an_earlier_offset_on_the_target_is_replaced_by_option_only(move):
-    """An offset that the mirror has synchronised itself is named, and overwritten only with --on-existing."""
+    """An offset that the mirror has written is named, and overwritten only with --on-existing."""
     move.commit(10, 20, 30)
     move.mirror()
     move.target.commit(move.group, TopicPartition(move.topic, 1), 5)
@@ -198,7 +198,7 @@ def test_an_earlier_offset_on_the_target_is_replaced_by_option_only(move):
 
 
 def test_rollback_takes_the_offsets_on_the_target_back(move):
-    """Before the new group runs, a rollback deletes what was written on the target; hand-back has no way yet."""
+    """Before the new group starts, a rollback deletes the offsets written on the target. The source's offsets stay."""
     move.commit(10, 20, 30)
     move.mirror()
     move.spec(f"{move.group}-a", f"{move.group}-b")
@@ -211,7 +211,7 @@ def test_rollback_takes_the_offsets_on_the_target_back(move):
 
 
 def test_a_run_that_is_over_is_told(move):
-    """If the new group has committed, the same command writes nothing and says so."""
+    """If the new group has committed, the same command says that the run is over, and writes nothing."""
     move.commit(10, 20, 30)
     move.mirror()
     move.migrate()
@@ -221,7 +221,7 @@ def test_a_run_that_is_over_is_told(move):
 
 
 def test_an_approved_plan_holds_for_both_clusters(move):
-    """The plan of a dry run is approved; another name of the copy, or another source, is another intent."""
+    """The plan of a dry run is approved. Another name of the copy, or another source, changes the intent."""
     move.commit(10, 20, 30)
     move.mirror()
     move.cli("migrate", "move.toml", "--dry-run", "--plan-out", "plan.json")
@@ -233,7 +233,7 @@ def test_an_approved_plan_holds_for_both_clusters(move):
 
 
 def test_whole_groups_move_one_after_the_other(move):
-    """A group that does not stop is refused, while another one moves; the same command moves it once it has stopped."""
+    """A group that does not stop is refused, while another moves. When it has stopped, the same command moves it."""
     running = f"{move.group}-running"
     move.commit(10, 20, 30)
     move.source.commit(running, TopicPartition(move.topic, 0), 5)
@@ -255,7 +255,7 @@ def test_whole_groups_move_one_after_the_other(move):
 
 
 def test_the_example_of_the_python_api(move, tmp_path, monkeypatch, capsys):
-    """The example of docs/python.md compares a group, moves it under its name, and takes the offsets back."""
+    """The example in docs/python.md compares a group, moves it under its name, and rolls the move back."""
     move.commit(10, 20, 30)
     move.mirror(0, 25)
     move.mirror(5)
@@ -275,7 +275,7 @@ def test_the_example_of_the_python_api(move, tmp_path, monkeypatch, capsys):
 
 
 def test_names_of_copies_in_the_python_api(move, tmp_path):
-    """`Copies` says another name of the copy; the plan of a dry run has it, and nothing is written."""
+    """With `Copies` a copy may have another name. The plan of a dry run uses it, and nothing is written."""
     move.commit(10, 20, 30)
     other = move.source.name("copy")
     move.target.create_topic(PARTITIONS, topic=other)
@@ -292,7 +292,7 @@ def test_names_of_copies_in_the_python_api(move, tmp_path):
 
 
 def test_the_source_is_cleaned_after_the_new_group_has_started(move):
-    """delete-offsets deletes the offsets on the source, and looks at the new group on the target; a kill is resumed."""
+    """delete-offsets deletes the source's offsets after it has read the new group on the target; a kill is resumed."""
     move.commit(10, 20, 30)
     move.mirror()
     move.migrate()
@@ -311,7 +311,7 @@ def test_the_source_is_cleaned_after_the_new_group_has_started(move):
 
 
 def test_audit_needs_both_clusters(move):
-    """The fences of both are kept; a cluster that is missing or is the other one is told before any log is read."""
+    """Both clusters' fences are kept. A missing cluster, or the wrong one, is an error before any log is read."""
     move.commit(10, 20, 30)
     move.mirror()
     move.migrate()
@@ -329,7 +329,7 @@ def test_audit_needs_both_clusters(move):
 
 @pytest.mark.parametrize("steps", [(3, 4), pytest.param(range(1, 40), marks=pytest.mark.long)], ids=["write", "all"])
 def test_a_move_that_is_killed_is_completed_by_the_same_command(move, steps):
-    """Killed before or after each request that writes and each record of the receipt, it ends with the same offsets."""
+    """After a kill at any request that writes, or any save of the receipt, the same command gives the same offsets."""
     move.commit(5, 18, 30)
     move.mirror(0, 20)
     move.mirror(10)
@@ -349,9 +349,9 @@ def test_a_move_that_is_killed_is_completed_by_the_same_command(move, steps):
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_running_application_moves_behind_mirrormaker(move, java, kafka_jars):
-    """A consumer stops on one cluster and starts on the other; its ledger has every record once.
+    """A consumer stops on one cluster and starts on the other. Its ledger has every record once.
 
-    The log of both clusters proves it, also after the offsets on the source were deleted; a commit there is late.
+    The logs of both clusters prove it, also after the offsets on the source were deleted; a commit there is late.
     """
     jars = fetch_mirror_jars(java=java, cache=user_cache(), version=kafka_jars.version)
     servers = move.source.bootstrap_servers, move.target.bootstrap_servers

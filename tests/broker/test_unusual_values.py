@@ -65,7 +65,7 @@ def test_groups_with_unusual_names_are_migrated(cli, world, unusual):
 
 
 def test_largest_offset_is_read_exactly_and_not_handed_over(cli, world):
-    """An offset of 2^63 - 1 is read, saved and shown exactly; it is refused, because it is beyond the log end."""
+    """An offset of 2^63 - 1 is read, saved and shown exactly. The hand-over refuses it as beyond the log end."""
     partition, group, largest = TopicPartition(world.create_topic(), 0), world.name("far"), 2**63 - 1
     world.commit(group, partition, largest)
     assert f" {largest} " in cli("describe", group).stdout

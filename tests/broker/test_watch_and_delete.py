@@ -62,7 +62,7 @@ def test_watch_is_exit_3_at_its_timeout(cli, replay):
 
 @NEEDS_TRANSACTIONS
 def test_watch_ends_before_the_last_transaction_marker(cli, world):
-    """A consumer that commits each record never commits behind the last marker; watch ends when no record is unread."""
+    """A consumer never commits past the last control record. Watch ends when no record is unread."""
     topic, group = world.create_topic(), world.name("replay")
     world.transact(topic, 0, 3)
     world.transact(topic, 0, 2, commit=False)
@@ -99,7 +99,7 @@ def test_records_of_an_open_transaction_count_as_unread(world):
 
 
 def test_watch_waits_for_the_log_end_offsets_of_a_snapshot_or_the_current_ones(cli, world):
-    """Watch waits for the log end offsets of a snapshot; without a file, for the current ones."""
+    """Watch waits for the log end offsets in a snapshot or, without a file, for the current ones."""
     topic, group = world.create_topic(), world.name("old")
     world.produce(topic, 0, 10)
     world.commit(group, TopicPartition(topic, 0), 4)
@@ -171,7 +171,7 @@ def test_delete_refuses_a_connect_group(cli, world):
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_delete_checks_all_groups_before_the_first_deletion(cli, world, replay, protocol):
-    """A live group and a missing group are both named, and no group is deleted; without them, all are."""
+    """A live and a missing group are both named, and no group is deleted. Without these two, all groups are deleted."""
     topic, group = replay
     live, other = world.name("live"), world.name("a b/ü\n")
     consumer = world.join(live, topic, **{"group.protocol": protocol})

@@ -1,4 +1,4 @@
-"""Open a page in the browser, and measure what a person sees of it."""
+"""Open a page in the browser, and measure what a person can see of it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ CONTRASTS = """() => {
 def opened_page(
     browser: Browser, file: Path, text: str, width: int = DESK, scheme: Literal["light", "dark"] = "light"
 ) -> Iterator[Page]:
-    """Open the page as a file in a window; any request or console message of the page is an error."""
+    """Open the page as a file in a window. Any request or console message of the page is an error."""
     file.write_text(text, encoding="utf-8")
     with browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme) as context:
         page = context.new_page()
@@ -67,12 +67,12 @@ def opened_page(
 
 
 def width_of(page: Page) -> int:
-    """Return the width of the page, which is more than that of the window if the page does not fit."""
+    """Return the width of the page. It is larger than the window's if the page does not fit."""
     return page.evaluate("document.documentElement.scrollWidth")
 
 
 def beyond(page: Page) -> list[str]:
-    """Return what is visible beyond the right edge of the window and in no box that scrolls."""
+    """Return what is visible beyond the right edge of the window, outside of boxes that scroll."""
     return page.evaluate(
         "[...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll *') && e.checkVisibility()"
         " && e.getBoundingClientRect().right > innerWidth).map(e => e.outerHTML)"

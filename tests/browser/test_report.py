@@ -27,7 +27,7 @@ def opened(
 
 @pytest.mark.parametrize(("width", "scheme"), VIEWS)
 def test_page_fits_its_window(browser, tmp_path, width, scheme):
-    """With open folds the page fits any width and colour scheme; wide content scrolls in its own box."""
+    """With all folds open the page fits any width and colour scheme; wide content scrolls in its own box."""
     with opened(browser, tmp_path, FOUND, width, scheme) as page:
         assert width_of(page) == width
         assert beyond(page) == []
@@ -93,7 +93,7 @@ def test_length_of_bars_is_proportional_to_the_lag(browser, tmp_path, width):
 
 
 def test_curves_have_a_dot_for_each_known_lag(browser, tmp_path):
-    """Each known lag has a dot at its time; the line has a gap where the lag is unknown."""
+    """Each known lag has a dot at its time. The line has a gap where the lag is unknown."""
     lags = (40, 10, None, None, 0, 30)
     with opened(browser, tmp_path, reconciliation(topic(), timeline=moments(*lags))) as page:
         line, area, dots = (page.locator(f"svg .{name}").get_attribute("d") or "" for name in ("line", "area", "dots"))

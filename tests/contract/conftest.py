@@ -1,4 +1,4 @@
-"""The two clusters of the contract suite: one in memory, one real."""
+"""The two clusters of the contract tests: one in memory, one real."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class InMemoryWorld:
         return getattr(self.writer, method)
 
     def join(self, group: str, *topics: str, **config: str) -> tuple[str, str]:
-        """Add a member that gets what no other member has; a topic that starts with ``^`` is a regular expression."""
+        """Add a member that gets the partitions that no other member has. A topic ``^…`` is a regular expression."""
         member_id = self.name("member")
         regex = "".join(topic for topic in topics if topic.startswith("^"))
         matched = TopicPattern(regex, is_regex=True).matching([*self.writer.describe_topics(None)]) if regex else []
@@ -67,13 +67,13 @@ class InMemoryWorld:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give a busy machine more time than users have to look for the first unread records."""
+    """Allow more time for the first unread records than users get, because the machine may be busy."""
     monkeypatch.setattr("migrate_groups.kafka.first_records._LOOK_SECONDS", 60.0)
 
 
 @pytest.fixture(params=["in-memory", "broker"])
 def world(request: pytest.FixtureRequest):
-    """Other clients; ``world.writer``, ``world.second_client`` and ``world.records`` are under test."""
+    """Other clients. The clients under test are ``world.writer``, ``world.second_client`` and ``world.records``."""
     if request.param == "in-memory":
         yield InMemoryWorld()
         return

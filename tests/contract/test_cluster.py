@@ -1,4 +1,4 @@
-"""The behaviour of every `GroupWriter` and second client, in memory and on a real broker."""
+"""The behaviour of every `GroupWriter` and every second client, in memory and on a real broker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_group_that_never_existed_is_dead(world):
 
 
 def test_group_created_by_alter_is_an_empty_consumer_group(world):
-    """A group that is created by writing offsets is classic, Empty, has no protocol type, and can be written again."""
+    """A group created by writing offsets is classic and Empty, has no protocol type, and can be written again."""
     topic, group = world.create_topic(), world.name("group")
     world.writer.alter_offsets(group, {TopicPartition(topic, 0): CommittedOffset(offset=0)})
     described = world.writer.describe_group(group)
@@ -57,7 +57,7 @@ def test_members_have_client_id_assignment_and_subscription(world):
 
 @NEEDS_KIP_848
 def test_kip_848_members_have_assignment_and_subscription(world):
-    """A member of a KIP-848 group shows what it subscribes to, by name or regular expression, also if it gets none."""
+    """A KIP-848 member shows its subscription, by name or regular expression, even if it is assigned nothing."""
     topic, group = world.create_topic(), world.name("group")
     kip_848 = {"group.protocol": "consumer"}
     joined = world.join(group, topic, **kip_848)
@@ -84,7 +84,7 @@ def test_kip_848_members_have_assignment_and_subscription(world):
 
 
 def stable(described: GroupDescription, *, state: str = "Stable", members: int) -> GroupDescription | None:
-    """Return the description if the group has this state and number of members."""
+    """Return the description if the group has this state and this number of members; else None."""
     return described if (described.state, len(described.members)) == (state, members) else None
 
 
@@ -123,12 +123,12 @@ def test_permissions_include_resources_that_do_not_exist(world):
 
 
 def test_offsets_retention_is_read_from_the_brokers(world):
-    """The retention of offsets is a setting of the brokers; its default is seven days."""
+    """The retention of offsets is a setting of the brokers; the default is seven days."""
     assert world.writer.offsets_retention() == timedelta(days=7)
 
 
 def test_the_initial_rebalance_delay_is_read_from_the_brokers(world):
-    """How long an Empty group waits for more members is a setting of the brokers; a sandbox sets it to 0."""
+    """The time for which an Empty group waits for more members is a setting of the brokers; a sandbox sets 0."""
     assert world.writer.initial_rebalance_delay() == timedelta(0)
 
 
@@ -154,7 +154,7 @@ def test_log_start_and_log_end_offsets(world):
 
 
 def test_a_known_log_end_offset_is_not_read_again(world):
-    """A known log end or log start offset is returned as given, the other is read; unknown partitions are omitted."""
+    """A known log end or log start offset is returned as given; the other is read. Unknown partitions are left out."""
     topic = world.create_topic(2)
     world.produce(topic, 0, 5)
     world.delete_records(topic, 0, 2)
@@ -173,7 +173,7 @@ def test_a_known_log_end_offset_is_not_read_again(world):
 
 
 def test_a_log_end_offset_that_no_leader_returned_is_read_again(world):
-    """A given log end offset is read again, unless a leader has returned it or the log start offset is given too."""
+    """A given log end offset is read again, unless a leader has returned it, or the log start offset is given, too."""
     topic = world.create_topic()
     partition = TopicPartition(topic, 0)
     world.produce(topic, 0, 5)
@@ -184,7 +184,7 @@ def test_a_log_end_offset_that_no_leader_returned_is_read_again(world):
 
 
 def test_a_leader_epoch_without_a_later_one_has_no_end(world):
-    """The current leader epoch and a higher one have no end; partitions that do not exist are omitted."""
+    """The current leader epoch and higher epochs have no end. Partitions that do not exist are left out."""
     partition = TopicPartition(world.create_topic(), 0)
     world.produce(*partition, 3)
     asked = [LeaderEpoch(partition=partition, epoch=epoch) for epoch in (0, 7)]
@@ -209,7 +209,7 @@ def test_offset_epoch_and_metadata_survive_write_and_read(world, metadata):
 
 
 def test_second_client_reads_offset_and_leader_epoch(world):
-    """The second client reads the same offsets and epochs for 600 partitions, and None without a committed offset."""
+    """The second client reads the written offsets and epochs of 600 partitions, and None without a committed offset."""
     topic, group = world.create_topic(600), world.name("group")
     wanted = {TopicPartition(topic, number): CommittedOffset(offset=number, leader_epoch=0) for number in range(599)}
     world.writer.alter_offsets(group, wanted)
@@ -265,7 +265,7 @@ def test_groups_are_listed(world):
 
 
 def test_several_groups_are_described_at_once(world):
-    """Descriptions of several groups equal those of each group alone, including groups that do not exist."""
+    """The descriptions of several groups, read at once, equal those of each group, even of groups that do not exist."""
     topic, live, empty, never = world.create_topic(), world.name("live"), world.name("empty"), world.name("never")
     joined = world.join(live, topic)
     world.commit(empty, TopicPartition(topic, 0), 0)
@@ -276,7 +276,7 @@ def test_several_groups_are_described_at_once(world):
 
 
 def test_descriptions_and_commits_of_groups_are_those_of_each_alone(world):
-    """Descriptions and all committed offsets, read for many groups at once, equal those of each group alone."""
+    """Descriptions and committed offsets of many groups, read at once, equal those of each group read alone."""
     topic, live, never = world.create_topic(2), world.name("live"), world.name("never")
     joined = world.join(live, topic)
     groups = [world.name("group") for _ in range(20)]
@@ -303,7 +303,7 @@ def test_partition_without_commit_is_none(world):
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_live_group_refuses_every_partition(world, protocol):
-    """A live group refuses every partition with UNKNOWN_MEMBER_ID, and nothing is written."""
+    """A live group refuses a write of every partition with UNKNOWN_MEMBER_ID, and nothing is written."""
     topic, group = world.create_topic(2), world.name("group")
     joined = world.join(group, topic, **{"group.protocol": protocol})
     partitions = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
@@ -340,13 +340,13 @@ def test_metadata_over_the_limit_is_refused(world):
 
 
 def test_negative_offset_is_refused():
-    """A negative offset is refused when it is made: written, it would make the target group apply auto.offset.reset."""
+    """A `CommittedOffset` can't be negative: if written, the target group would apply auto.offset.reset."""
     with pytest.raises(ValueError, match="never negative"):
         CommittedOffset(offset=-1)
 
 
 def test_empty_group_name_is_refused(world):
-    """An empty group name is refused before any request: kafka-python would write to the group ''."""
+    """An empty group name is refused before any request, because kafka-python would write to the group ''."""
     topic = world.create_topic()
     with pytest.raises(ValueError, match="group name is empty"):
         world.writer.alter_offsets("", {TopicPartition(topic, 0): CommittedOffset(offset=1)})
@@ -354,7 +354,7 @@ def test_empty_group_name_is_refused(world):
 
 
 def test_delete_offsets(world):
-    """Deleted offsets are no longer committed; the others stay."""
+    """Deleted offsets are no longer committed; other offsets stay."""
     topic, group = world.create_topic(2), world.name("group")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     world.writer.alter_offsets(group, {first: CommittedOffset(offset=1), second: CommittedOffset(offset=2)})
@@ -365,7 +365,7 @@ def test_delete_offsets(world):
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_delete_offsets_of_a_subscribed_topic_is_refused(world, protocol):
-    """A topic that a member subscribes to keeps its committed offsets."""
+    """Offsets of a topic that a member subscribes to are not deleted."""
     topic, group = world.create_topic(), world.name("group")
     joined = world.join(group, topic, **{"group.protocol": protocol})
     (answer,) = world.writer.delete_offsets(group, [TopicPartition(topic, 0)]).values()

@@ -18,7 +18,7 @@ T = 1_700_000_000_000
 
 
 def test_lookup_by_timestamp_takes_one_timestamp_per_partition(world):
-    """One request takes a timestamp for each partition."""
+    """One request looks up another timestamp in each partition."""
     topic = world.create_topic(2)
     for partition in (0, 1):
         for seconds in range(3):
@@ -29,7 +29,7 @@ def test_lookup_by_timestamp_takes_one_timestamp_per_partition(world):
 
 
 def test_lookup_by_timestamp_finds_the_first_record_at_or_after_it(world):
-    """The first record with the timestamp or a later one is found; None after the last one or in an empty log."""
+    """The lookup finds the first record at or after a timestamp; None after the last record and in an empty log."""
     topic = world.create_topic(2)
     full, empty = TopicPartition(topic, 0), TopicPartition(topic, 1)
     for number in range(3):
@@ -41,7 +41,7 @@ def test_lookup_by_timestamp_finds_the_first_record_at_or_after_it(world):
 
 
 def test_lookup_by_timestamp_with_records_out_of_order(world):
-    """The first matching record by offset is found; records after it may be older."""
+    """The first matching record by offset is found. Later records may be older."""
     topic = world.create_topic()
     for seconds in (5, 3, 9, 1, 7):
         world.produce(topic, 0, 1, timestamp=T + 1000 * seconds)
@@ -72,14 +72,14 @@ def test_lookup_by_timestamp_omits_unknown_partitions(world):
 
 
 def test_a_negative_timestamp_is_refused(world):
-    """A negative timestamp is refused before any request: to a broker, -1 and -2 mean the ends of the log."""
+    """A negative timestamp is refused before any request, because for a broker -1 and -2 mean the log's ends."""
     with pytest.raises(ValueError, match="negative"):
         world.writer.offsets_at({TopicPartition("any", 0): -1})
 
 
 @NEEDS_TRANSACTIONS
 def test_aborted_records_and_markers_are_found_by_timestamp_but_not_consumed(world):
-    """The lookup by timestamp may find an aborted record; a read_committed consumer gets neither that nor a marker."""
+    """A lookup by timestamp may find an aborted record. A read_committed consumer gets no aborted or control record."""
     topic = world.create_topic()
     partition = TopicPartition(topic, 0)
     world.transact(topic, 0, 2, timestamp=T)
@@ -94,7 +94,7 @@ def test_aborted_records_and_markers_are_found_by_timestamp_but_not_consumed(wor
 
 @NEEDS_TRANSACTIONS
 def test_last_stable_offsets(world):
-    """The LSO is the log end offset or the first record of an open transaction; unknown partitions are omitted."""
+    """The LSO is the log end offset, or the first record of an open transaction. Unknown partitions are left out."""
     topic = world.create_topic(2)
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     world.produce(topic, 0, 3)
@@ -110,7 +110,7 @@ def test_last_stable_offsets(world):
 
 @NEEDS_TRANSACTIONS
 def test_first_record_ignores_records_after_the_span(world):
-    """Records at or after the end of the span do not count; each partition has its own answer."""
+    """Records from the end of the span on do not count. Each partition has its own answer."""
     topic = world.create_topic(2)
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     world.produce(topic, 0, 2)
@@ -125,7 +125,7 @@ def test_first_record_ignores_records_after_the_span(world):
 
 @NEEDS_TRANSACTIONS
 def test_time_lag_beside_equal_timestamps_markers_and_aborted_records(world):
-    """The age of the oldest unread record is right beside equal timestamps, a marker, or an aborted transaction."""
+    """The time lag is right with equal timestamps, a control record, or an aborted transaction near the offset."""
     topic, group = world.create_topic(5), world.name("group")
     for partition in (0, 1):
         for seconds in (0, 5, 5, 5, 9):

@@ -16,7 +16,7 @@ def read(world, topic: str, span: range, *, committed_only: bool = True):
 
 
 def test_records_in_a_span(world):
-    """The records in the span, in order, with their timestamps; an empty span has none, nor has an empty log."""
+    """The records of a span come in order, with their timestamps. An empty span and an empty log have none."""
     topic = world.create_topic()
     for number in range(5):
         world.produce(topic, 0, 1, timestamp=NOW + number)
@@ -28,7 +28,7 @@ def test_records_in_a_span(world):
 
 
 def test_a_fingerprint_stands_for_the_record_and_not_for_its_offset(world):
-    """Equal records have equal fingerprints of 16 bytes; another time or another value makes another one."""
+    """Equal records have equal fingerprints of 16 bytes. Another timestamp or value gives another fingerprint."""
     topic = world.create_topic()
     for timestamp in (NOW, NOW, NOW + 1):
         world.produce(topic, 0, 2, timestamp=timestamp)
@@ -39,7 +39,7 @@ def test_a_fingerprint_stands_for_the_record_and_not_for_its_offset(world):
 
 
 def test_records_that_were_deleted_are_left_out(world):
-    """A span that begins at the log start has the records that are left."""
+    """Deleted records are left out: a span from the log's beginning has only the records that are left."""
     topic = world.create_topic()
     world.produce(topic, 0, 5, timestamp=NOW)
     world.delete_records(topic, 0, 3)
@@ -48,7 +48,7 @@ def test_records_that_were_deleted_are_left_out(world):
 
 @NEEDS_TRANSACTIONS
 def test_transactions(world):
-    """Markers are no records; aborted records and those of open transactions are, unless only committed ones count."""
+    """Control records are never returned; aborted records and records of open transactions only on demand."""
     topic = world.create_topic()
     world.produce(topic, 0, 1)
     world.transact(topic, 0, 2, commit=False)
@@ -60,6 +60,6 @@ def test_transactions(world):
 
 
 def test_compacted_topics(world):
-    """Topics whose cleanup.policy has compact; one that does not exist is none."""
+    """A topic is compacted if its cleanup.policy contains compact. A topic that does not exist is not."""
     kept = world.create_topic(**{"cleanup.policy": "compact"})
     assert world.writer.compacted_topics({kept, world.create_topic(), world.name("topic")}) == {kept}

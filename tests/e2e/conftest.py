@@ -25,7 +25,7 @@ def cli(bootstrap_servers: str, tmp_path: Path) -> Cli:
 
 @pytest.fixture
 def here(bootstrap_servers: str, tmp_path: Path, spark) -> CliHere:
-    """The command line in this process, in the same folder: its jobs use the shared Spark session.
+    """The command line in this process, in the same folder. Its jobs use the shared Spark session.
 
     A job writes only to absolute paths, because Spark stays in the folder in which it was started.
     """

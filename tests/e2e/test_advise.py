@@ -1,4 +1,4 @@
-"""What sharing a group costs, from a real broker's offsets topic and the clients' callbacks."""
+"""The cost of sharing a group, from a real broker's offsets topic and from the clients' callbacks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tests.support.split_sharing import GROUP, near, split
 
 @pytest.mark.long
 def test_a_split_is_measured_as_the_clients_saw_it(spark, java, kafka_jars, tmp_path):
-    """Three applications share a group, then each has its own: the log agrees with the callbacks of the clients.
+    """Three applications share a group, then each has its own. The log agrees with the clients' callbacks.
 
-    Whether the predictions hold depends on how busy the machine is: scripts/check_advise.py holds them.
+    Whether predictions hold depends on how busy the machine is, so that only scripts/check_advise.py checks it.
     """
     restarts = 2
     topics, before, after, costs, found = split(
@@ -42,7 +42,7 @@ def test_a_split_is_measured_as_the_clients_saw_it(spark, java, kafka_jars, tmp_
 
 
 def test_a_group_without_records_of_members_is_undetermined(here, world):
-    """A simple consumer's group has commits and no members, so the log can't say who shares it; a wrong use is said."""
+    """A group of a simple consumer has no records of members: undetermined. Wrong usage is an error."""
     group = world.name("simple")
     world.commit_all(group, {})
     assert "no record of the members" in here.fails("advise", group, "--log", "log", "-o", "out", code=7)

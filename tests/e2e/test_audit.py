@@ -21,7 +21,7 @@ from tests.support.versions import NEEDS_TOPIC_IDS
 
 
 class HandedOver:
-    """A group with three topics of two partitions that `migrate` has split into three groups, one for each topic."""
+    """A group with three topics of two partitions, which `migrate` has split into a group for each topic."""
 
     def __init__(self, cli: Cli, world) -> None:
         self.world, self.old = world, world.name("big")
@@ -49,7 +49,7 @@ class HandedOver:
 
 
 def test_clean_hand_over_is_exit_0(tmp_path, bootstrap_servers, world, cli, here):
-    """A clean audit is exit 0, also if a target group has not started yet. Spark runs in its own process.
+    """A clean audit is exit 0, even if a target group has not started yet. Spark runs in its own process.
 
     After the source group is deleted, a second audit, which extends the landed log, is exit 7.
     """
@@ -77,7 +77,7 @@ def test_clean_hand_over_is_exit_0(tmp_path, bootstrap_servers, world, cli, here
 
 
 def test_audit_finds_a_late_commit_a_wrong_start_and_a_rewind(bootstrap_servers, world, cli, here):
-    """Exactly a late source commit, a target that starts at another offset, and a rewind are found: exit 6."""
+    """The audit finds exactly one late commit, one target that starts at a wrong offset, and one rewind: exit 6."""
     handed = HandedOver(cli, world)
     alpha, beta, gamma = handed.topics
     world.commit(handed.old, TopicPartition(alpha, 1), 7)
@@ -113,7 +113,7 @@ def test_audit_finds_a_late_commit_a_wrong_start_and_a_rewind(bootstrap_servers,
 def test_commits_of_a_recreated_topic_are_undetermined(world, cli, here):
     """If topics were recreated after the hand-over, commits for the new topics are neither late, earlier nor rewinds.
 
-    The first target group has not started before, the second one has; the source group commits for the third topic.
+    The first target group has not started before, the second has; the source group commits for the third topic.
     """
     handed = HandedOver(cli, world)
     handed.consume(1, 12)
@@ -174,7 +174,7 @@ def test_compacted_log_is_undetermined(tmp_path, java, kafka_jars, spark):
 
 
 def test_run_without_a_fence_is_undetermined(tmp_path, world, cli):
-    """The audit of a run without a fence is exit 7, with a damaged file exit 2, and after a rollback exit 3."""
+    """The audit of a run is exit 7 without a fence, exit 2 with a damaged file, and exit 3 after a rollback."""
     HandedOver(cli, world)
     run = tmp_path / "split.toml.run"
     kept = (run / "fence.parquet").read_bytes()

@@ -1,4 +1,4 @@
-"""Bad input on the command line is one line that says what to do, with the right exit code; nothing is written."""
+"""Bad input on the command line is one line with what to do and the right exit code. Nothing is written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROW = "c,2026-11-20T01:02:03.000000Z,g,,Empty,classic,t,id,0,5,0,,0,9"
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
-    """The command line without a cluster, beside a good snapshot of group ``g``."""
+    """The command line without a cluster, in a folder with a valid snapshot of group ``g``."""
     (tmp_path / "good.csv").write_text(f"{HEADER}\n{ROW}\n")
     return Cli(tmp_path)
 
@@ -97,7 +97,7 @@ def test_server_that_never_answers_is_exit_5_at_the_timeout(cli):
 
 
 def test_unknown_host_is_exit_5(cli):
-    """A host name that does not resolve is exit 5 and named."""
+    """A host name that does not resolve is exit 5, and the error names the host."""
     assert "no-such-host.invalid:9092" in cli.fails(
         "describe", "g", "--bootstrap-server", "no-such-host.invalid:9092", code=5
     )
@@ -152,7 +152,7 @@ def test_unreadable_file_is_exit_2(cli):
     ],
 )
 def test_a_command_line_with_a_mistake_is_one_line_that_says_what_to_type(cli, command, complaint):
-    """Unknown commands and options, those of Kafka's own tools, and missing or extra arguments: exit 2, one line."""
+    """Unknown commands and options, those of Kafka's tools, and missing or extra arguments are exit 2 with one line."""
     done = cli(*command.split(), code=2)
     assert done.stderr.startswith(f"error: {complaint}")
     assert (done.stderr.count("\n"), done.stdout) == (1, "")
@@ -160,7 +160,7 @@ def test_a_command_line_with_a_mistake_is_one_line_that_says_what_to_type(cli, c
 
 @pytest.fixture
 def files(cli) -> Cli:
-    """The command line beside one file of each kind."""
+    """The command line in a folder with one file of each kind."""
     semicolons = f"{HEADER}\n{ROW}\n".replace(",", ";")
     described = "\nGROUP  TOPIC  PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG\ng      t      0          5    9   4\n"
     texts = {
@@ -218,18 +218,18 @@ def files(cli) -> Cli:
     ],
 )
 def test_a_file_of_another_kind_is_recognised(files, command, complaint):
-    """A file that is given where another kind is expected: the message says what it is and what takes it."""
+    """If a file of another kind is given, the message says what it is, and which command accepts it."""
     assert complaint in files.fails(*command.split(), code=2)
 
 
 def test_a_plan_is_approved_by_a_plan_only(files):
-    """--approved with a receipt says that it is a receipt."""
+    """For a receipt after --approved, the error says that it is a receipt."""
     refused = files.fails("migrate", "split.toml", "--approved", "split.toml.run/receipt.json", "--yes", code=2)
     assert "split.toml.run/receipt.json is a receipt, not a plan" in refused
 
 
 def test_a_snapshot_with_a_mistake_is_still_a_snapshot(cli):
-    """A snapshot in which a cell is invalid is not taken for another kind of file: line and column are named."""
+    """A snapshot with an invalid cell is not taken for another kind of file: the error has line and column."""
     row = ROW.replace(",g,", ",[[target]] CURRENT-OFFSET,").replace(",5,", ",five,")
     (cli.folder / "wrong.csv").write_text(f"{HEADER}\n{row}\n")
     assert "wrong.csv, line 2: offset is 'five'" in cli.fails("filter", "wrong.csv", "-o", "out.csv", code=2)
@@ -258,7 +258,7 @@ def test_version_and_help(cli):
 
 
 def test_a_mistyped_group_is_answered_with_the_similar_name(cli, world):
-    """Each command that names a group which does not exist asks whether the group with a similar name is meant."""
+    """If a group does not exist, each command asks whether the group with a similar name is meant."""
     topic, group = world.create_topic(), world.name("payments-and-refunds")
     world.commit(group, TopicPartition(topic, 0), 0)
     typed = group.replace("payments", "paymints")

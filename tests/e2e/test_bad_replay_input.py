@@ -1,4 +1,4 @@
-"""Bad input to rewind, watch and delete: one line that says what to do, the right exit code; nothing is written."""
+"""Bad input to rewind, watch and delete is one line with what to do and the right exit code. Nothing is written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCE = ["--topic", "t"]
 
 @pytest.fixture
 def cli(tmp_path: Path) -> CliHere:
-    """The command line with an address where no process listens, a good snapshot, and a file for Kafka's tool."""
+    """The command line with an address where no process listens, a valid snapshot, and a file for Kafka's tool."""
     (tmp_path / "good.csv").write_text(SNAPSHOT)
     (tmp_path / "reset.csv").write_text("t,0,5\n")
     return CliHere(tmp_path, "127.0.0.1:1")

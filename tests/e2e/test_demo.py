@@ -17,7 +17,7 @@ from tests.support.documents import parsed
 def stories(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, tuple[Path, Process]]]:
-    """The story "migration", and with ``--long`` "clusters" at the same time, because both wait most of it."""
+    """The story "migration" and, with ``--long``, "clusters" at the same time, because both mostly wait."""
     names = ("migration", "clusters") if request.config.getoption("--long") else ("migration",)
     folders = {story: tmp_path_factory.mktemp(story) for story in names}
     started = {story: (folder, Cli(folder).start("demo", "--story", story)) for story, folder in folders.items()}
@@ -28,7 +28,7 @@ def stories(
 
 
 def told(process: Process) -> str:
-    """Return the output of a story that ends well."""
+    """Return the output of a story, which must succeed."""
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, f"{out}\n{err}"
     return out
@@ -53,9 +53,9 @@ def test_demo_counts_every_record(stories):
 
 @pytest.mark.long
 def test_the_story_of_two_clusters(stories):
-    """At the places of ``migrate`` every record is processed once; at MirrorMaker 2's offsets some are read again.
+    """From the offsets of ``migrate``, every record is processed once; from MirrorMaker 2's, some are processed again.
 
-    The ledger counts no more of these than ``compare`` has said.
+    ``compare`` prints at least as many such records as the ledger counts.
     """
     out = told(stories["clusters"][1])
     said = re.search(r"9 exact; from the committed offsets on the target ([\d,]+) records read again, 0 skipped", out)
@@ -70,7 +70,7 @@ def test_the_story_of_two_clusters(stories):
 
 @pytest.mark.long
 def test_the_story_of_an_overloaded_group(tmp_path):
-    """The restarting application is named, the split carried out, and its seconds are compared with the prediction."""
+    """The demo names the restarting application, splits the group, and compares its seconds with the prediction."""
     done = Cli(tmp_path)("demo", "--story", "overload", "--format", "json", seconds=400)
     counts = parsed(done.stdout)
     assert counts["migrate_groups"]["skipped"] == counts["migrate_groups"]["twice"] == 0
@@ -82,7 +82,7 @@ def test_the_story_of_an_overloaded_group(tmp_path):
 
 
 def test_demo_does_not_change_a_folder_with_other_files(tmp_path):
-    """If the folder demo-out has files that the demo did not write, it is not changed."""
+    """A folder demo-out with files that the demo did not write is not changed."""
     (tmp_path / "demo-out").mkdir()
     (tmp_path / "demo-out" / "thesis.txt").write_text("precious")
     assert "not an earlier demo's" in CliHere(tmp_path).fails("demo", code=2)

@@ -57,7 +57,7 @@ def start(popen: type, folder: Path, code: str, **options: object) -> subprocess
 
 
 def test_fork_starts_like_a_subprocess(tmp_path, monkeypatch):
-    """A fork has a subprocess's arguments, environment, folder, signals, streams, open descriptors and output."""
+    """A fork has the arguments, environment, folder, signals, streams, descriptors and output of a subprocess."""
     monkeypatch.setenv("HERE", "not there")
     environment = {**os.environ, "THERE": "größe", "TMPDIR": str(tmp_path)}
     del environment["HERE"]
@@ -72,7 +72,7 @@ def test_fork_starts_like_a_subprocess(tmp_path, monkeypatch):
 
 
 def test_passed_descriptors_keep_their_numbers(tmp_path):
-    """The descriptors of ``pass_fds`` keep their numbers, and no others are open."""
+    """The descriptors in ``pass_fds`` keep their numbers, and no others are open."""
     reader, writer = os.pipe()
     code = f"import os\nos.write({writer}, b'through')\nprint(os.path.exists('/proc/self/fd/{reader}'))"
     with start(forks.Popen, tmp_path, code, pass_fds=[writer]) as process:
@@ -96,7 +96,7 @@ def test_fork_ends_like_a_subprocess(tmp_path, code):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_signal_ends_only_its_process(tmp_path, number):
-    """A signal ends the process that gets it and no other."""
+    """A signal ends only the process that gets it."""
     with start(forks.Popen, tmp_path, WAITING) as other, start(forks.Popen, tmp_path, WAITING) as process:
         for each in (other, process):
             assert each.stdout is not None
@@ -127,7 +127,7 @@ def test_server_survives_a_caller_that_ends_during_its_request(tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells")
 def test_server_has_one_thread_and_its_forks_end_with_it(tmp_path):
-    """The server has one thread, because forks copy one thread only; its forked processes end with it."""
+    """The server has one thread, because a fork copies only one. Forked processes end with the server."""
     server = forks._Server()
     pid = server._process.pid
     assert len(list(Path(f"/proc/{pid}/task").iterdir())) == 1

@@ -16,14 +16,14 @@ from tests.support.documents import parsed
 
 
 def second_later() -> float:
-    """Wait until shortly after the start of the next whole second; return the time."""
+    """Wait until shortly after the start of the next second, and return the time."""
     begun = math.ceil(time.time())
     until(lambda: time.time() > begun + 0.2)
     return time.time()
 
 
 def test_history_shows_lag_over_time_without_a_snapshot(tmp_path, world, here):
-    """The history has the lag at each second without a snapshot; a second run extends the log, and has all groups."""
+    """The history has the lag at each second, without a snapshot. A second run extends the log and shows all groups."""
     topic, group = world.create_topic(2), world.name("history")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     world.produce(topic, 0, 10)

@@ -1,4 +1,4 @@
-"""A consumer wrote Formula 1 telemetry to a store that failed for an hour; a replay group brings this hour back."""
+"""A replay group processes again the hour in which a store of Formula 1 telemetry failed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARTITIONS, MINUTES = 3, 180
 
 @pytest.fixture
 def race(world):
-    """A topic with three hours of records, one a minute in each partition, and a live group near its log end.
+    """A topic with three hours of records, one each minute in each partition, and a live group near its log end.
 
     Yields the topic, the live group, and the time when the store failed (an hour ago, in milliseconds since 1970).
     """
@@ -41,7 +41,7 @@ def values(topic: str, minutes: range) -> set[str]:
 
 
 def group_state(cli, world, group: str) -> tuple[str, dict[TopicPartition, int]]:
-    """Return the group's members, offsets and lag from describe, and its offsets from another client."""
+    """Return the group's members, offsets and lag as describe prints them, and its offsets read by another client."""
     return cli("describe", group).stdout, world.committed(group)
 
 

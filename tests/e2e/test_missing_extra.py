@@ -20,7 +20,7 @@ from tests.support.cli import CliHere
     ids=" ".join,
 )
 def test_error_names_the_command_that_installs_the_extra(tmp_path, monkeypatch, missing, arguments):
-    """The error has the command that installs the extra and no traceback, and nothing is written."""
+    """The error is one line with the command that installs the extra, and nothing is written."""
     found = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *more: None if name == missing else found(name, *more)

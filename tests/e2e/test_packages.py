@@ -1,4 +1,4 @@
-"""The wheel and the sdist, as a release publishes them: what is in them, and that they can be installed and run."""
+"""The wheel and the sdist of a release: what they contain, and that they can be installed and run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Packages(NamedTuple):
 
 
 def run(*arguments: str | Path, folder: Path, **environment: str | Path) -> str:
-    """Run a program that must succeed, outside of the checkout; return what it prints on stdout."""
+    """Run a program outside of the checkout, check that it succeeds, and return its stdout."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MIGRATE_GROUPS_"))}
     variables = clean | {name: str(value) for name, value in environment.items()}
     done = subprocess.run(arguments, cwd=folder, env=variables, capture_output=True, text=True, timeout=_SECONDS)
@@ -41,14 +41,14 @@ def run(*arguments: str | Path, folder: Path, **environment: str | Path) -> str:
 
 
 def error(*arguments: str | Path, folder: Path) -> str:
-    """Run a program that must fail; return what it prints."""
+    """Run a program, check that it fails, and return its output."""
     done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, timeout=_SECONDS)
     assert done.returncode != 0
     return done.stdout + done.stderr
 
 
 def build(source: Path, *kinds: str, to: Path) -> None:
-    """Build packages from a folder with the build backend of this environment, so that no network is needed."""
+    """Build packages from a folder with this environment's build backend, so that no network is needed."""
     targets = [word for kind in kinds for word in ("-t", kind)]
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", to, *targets], cwd=source, check=True)
 
@@ -64,7 +64,7 @@ def packages(tmp_path_factory) -> Packages:
 
 @pytest.fixture
 def environment(tmp_path) -> Path:
-    """The folder of the programs of a new environment with pip."""
+    """The folder of programs in a new environment with pip."""
     venv.create(tmp_path / "environment", with_pip=True)
     return tmp_path / "environment" / "bin"
 
@@ -75,7 +75,7 @@ def files_of(wheel: Path) -> dict[str, bytes]:
 
 
 def sources(*folders: str) -> set[str]:
-    """Return the files of folders of the checkout, without what Python and tools leave there."""
+    """Return the files in folders of the checkout, without what Python and tools leave there."""
     found = {path.relative_to(ROOT) for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()}
     return {str(path) for path in found if "__pycache__" not in path.parts and path.suffix != ".pyc"}
 
@@ -108,7 +108,7 @@ def test_the_metadata_of_the_wheel(packages):
 
 
 def test_the_sdist_has_the_tests_and_builds_the_same_wheel(packages, tmp_path):
-    """The sdist has what the checkout has of sources, tests and docs, and the wheel from it is the published one."""
+    """The sdist has the checkout's sources, tests and docs. The wheel built from it is the published wheel."""
     with tarfile.open(packages.sdist) as opened:
         opened.extractall(tmp_path)  # noqa: S202  our own; before Python 3.11.4 there is no filter
     [source] = tmp_path.iterdir()
@@ -120,7 +120,7 @@ def test_the_sdist_has_the_tests_and_builds_the_same_wheel(packages, tmp_path):
 
 
 def test_the_installed_wheel_runs(packages, tmp_path):
-    """After the installation of the wheel the command and the import work without the checkout.
+    """After the installation of the wheel, the command and the import work without the checkout.
 
     The dependencies are those of this environment, so that no network is needed.
     """
@@ -144,7 +144,7 @@ def test_the_installed_wheel_runs(packages, tmp_path):
 
 @pytest.mark.long
 def test_pip_installs_the_wheel_with_its_dependencies(packages, environment, tmp_path):
-    """The wheel is installed with its dependencies from the network; commands of the extra ``spark`` ask for it."""
+    """With pip the wheel and its dependencies are installed. Commands that need the extra ``spark`` say so."""
     run(environment / "python", "-m", "pip", "install", packages.wheel, folder=tmp_path)
     assert run(environment / "migrate-groups", "--version", folder=tmp_path).strip() == VERSION
     code = "import migrate_groups as m; [getattr(m, name) for name in m.__all__]; import migrate_groups.kafka.writer"
@@ -165,7 +165,7 @@ def test_types_reach_a_program_that_uses_the_package(packages, environment, tmp_
 
 @pytest.mark.long
 def test_pipx_and_uvx_run_the_wheel(packages, environment, tmp_path):
-    """The command runs from the wheel by pipx and by uvx, without an installation."""
+    """The command runs from the wheel with pipx and with uvx, without an installation."""
     run(environment / "python", "-m", "pip", "install", "pipx", "uv", folder=tmp_path)
     homes = {"PIPX_HOME": tmp_path / "pipx", "PIPX_BIN_DIR": tmp_path / "bin", "UV_CACHE_DIR": tmp_path / "uv"}
     for start in (("pipx", "run", "--spec"), ("uvx", "--from")):

@@ -1,4 +1,4 @@
-"""The GitHub action, and the lines of docs/pull-requests.md: they run on a real broker as GitHub runs them."""
+"""The GitHub action, and the shell lines of docs/pull-requests.md, run on a real broker as GitHub runs them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def blocks(language: str) -> list[str]:
 
 
 def lines_with(command: str) -> str:
-    """Return the only shell block of the page that has a command."""
+    """Return the page's only shell block that contains a command."""
     [block] = [block for block in blocks("sh") if command in block]
     return block
 
@@ -35,7 +35,7 @@ CUT_OVER, AS_REVIEWED, OTHER_PIPELINES = map(lines_with, ("--approved", "apply p
 
 
 def workflow(runner: Runner, bootstrap_servers: str, properties: str = "") -> Ran:
-    """Run the page's workflow, and keep the artifact that it uploads."""
+    """Run the workflow of the page, and keep the artifact that it uploads."""
     [text] = blocks("yaml")
     checkout, plan, upload = yaml.safe_load(text)["jobs"]["plan"]["steps"]
     assert checkout["uses"].startswith("actions/checkout@")
@@ -88,17 +88,17 @@ class Review:
 
 @pytest.fixture
 def review(runner, world) -> Review:
-    """The group and the checkout that the pull request is about."""
+    """The group and the checkout of the pull request."""
     return Review(runner, world)
 
 
 def shell_of_operator(runner: Runner, lines: str, bootstrap_servers: str) -> tuple[int, str]:
-    """Run lines of the page as an operator does, with the cluster in the environment."""
+    """Run shell lines of the page as an operator does, with the cluster in the environment."""
     return runner.shell(lines, more={"MIGRATE_GROUPS_BOOTSTRAP_SERVER": bootstrap_servers})
 
 
 def test_first_push_is_commented(runner, review, world, bootstrap_servers):
-    """A live group has a pending plan: the job passes, and a comment, the summary and the outputs have the plan."""
+    """The plan of a live group is pending: the job passes. Comment, summary and outputs have the plan."""
     world.join(review.old, review.pay, review.find)
     ran = workflow(runner, bootstrap_servers)
     assert ran.code == 0, ran.log
@@ -119,7 +119,7 @@ def test_first_push_is_commented(runner, review, world, bootstrap_servers):
 
 
 def test_second_push_updates_the_comment(runner, review, world, bootstrap_servers):
-    """The second push changes the comment of the first, and no comment of another author, even with the same text."""
+    """The second push changes the first push's comment, and no comment of another author, even with the same text."""
     theirs = {"id": 8, "user": {"login": "mallory"}, "body": "<!-- migrate-groups: the plan of split.toml -->\n"}
     other_spec = {"id": 9, "user": {"login": BOT}, "body": "<!-- migrate-groups: the plan of a/split.toml -->\n"}
     runner.comments = [theirs, other_spec, {"id": 10, "user": None, "body": "\u2028"}]
@@ -135,7 +135,7 @@ def test_second_push_updates_the_comment(runner, review, world, bootstrap_server
 
 
 def test_refused_plan_is_commented_and_then_fails_the_job(runner, review, world, bootstrap_servers):
-    """A plan that a check refuses fails the job with exit 3, and the comment has the check and the reason."""
+    """If a check refuses the plan, the job fails with exit 3. The comment has the check and the reason."""
     world.commit(review.search, TopicPartition(review.find, 0), 7)
     ran = workflow(runner, bootstrap_servers)
     assert ran.code == 3, ran.log
@@ -147,7 +147,7 @@ def test_refused_plan_is_commented_and_then_fails_the_job(runner, review, world,
 
 
 def test_plan_without_changes(runner, review, world, bootstrap_servers):
-    """If the target groups have the offsets already, `changed` is false and the job passes."""
+    """If the target groups already have the offsets, `changed` is false and the job passes."""
     for group, topic in ((review.billing, review.pay), (review.search, review.find)):
         for partition in (0, 1):
             world.commit(group, TopicPartition(topic, partition), 4)
@@ -157,7 +157,7 @@ def test_plan_without_changes(runner, review, world, bootstrap_servers):
 
 
 def test_without_a_cluster_the_comment_says_that_there_is_no_plan(runner, review, bootstrap_servers):
-    """Without a cluster the job fails with the error, and the comment shows no plan of an earlier push."""
+    """Without a cluster the job fails with the error, and the comment no longer shows an earlier plan."""
     assert workflow(runner, bootstrap_servers).code == 0
     ran = workflow(runner, "127.0.0.1:1")
     assert (ran.code, "127.0.0.1:1" in ran.log) == (5, True)
@@ -168,7 +168,7 @@ def test_without_a_cluster_the_comment_says_that_there_is_no_plan(runner, review
 
 
 def test_without_comment(runner, review, bootstrap_servers):
-    """With `comment: false` gh is not called, and the summary has the plan."""
+    """With `comment: false` the action does not call gh; the summary has the plan."""
     ran = runner.action({"spec": "split.toml", "bootstrap-server": bootstrap_servers, "comment": "false"})
     assert (ran.code, runner.gh_calls()) == (0, []), ran.log
     assert "### Consumer groups: 4 partitions (4 create)" in ran.summary
@@ -184,7 +184,7 @@ def test_gh_that_fails_is_an_error(runner, review, bootstrap_servers):
 
 
 def test_hostile_names_are_text(runner, world, bootstrap_servers):
-    """Group names, paths and properties are never run, start no workflow command, and add no markup to the comment."""
+    """Group names, paths and properties are never executed, start no workflow command, and add no markup."""
     review = Review(runner, world, _HOSTILE)
     folder, spec = f"-{_HOSTILE}", f"--{_HOSTILE}.toml"
     (runner.workspace / folder).mkdir()
@@ -210,7 +210,7 @@ def test_hostile_names_are_text(runner, world, bootstrap_servers):
 
 
 def test_no_output_has_a_secret_of_the_properties(runner, review, bootstrap_servers):
-    """A login from `properties` is used, and no file, no log and no environment of gh has its password."""
+    """A login from `properties` works; no file, no log and no environment of gh contains its password."""
     login = 'PlainLoginModule required username="ops" password="hunter-secret";'
     properties = f"""bootstrap.servers={bootstrap_servers}
 sasl.mechanism=PLAIN
@@ -228,7 +228,7 @@ sasl.jaas.config=org.apache.kafka.common.security.plain.{login}
 
 
 def test_a_live_group_is_cut_over_as_approved(runner, review, world, bootstrap_servers):
-    """The cut-over uses the groups and topics of the approved plan, and the offsets of the stop."""
+    """The cut-over uses groups and topics of the approved plan, and the offsets at which the group stopped."""
     member = world.join(review.old, review.pay, review.find)
     assert workflow(runner, bootstrap_servers).code == 0
     world.leave(member)
@@ -294,7 +294,7 @@ def test_reader_of_a_dry_run_has_no_method_that_writes(bootstrap_servers):
 
 
 def test_other_pipelines_learn_from_the_exit_code(runner, review, world, bootstrap_servers):
-    """With ``--detailed-exitcode`` a dry run is exit 10 with something to write, 0 without, and 3 if refused."""
+    """With ``--detailed-exitcode`` a dry run is exit 10 if there is something to write, else 0, and 3 if refused."""
     folder = runner.workspace
     codes = []
     for offset in (None, 4, 5):
@@ -309,7 +309,7 @@ def test_other_pipelines_learn_from_the_exit_code(runner, review, world, bootstr
 
 
 def test_the_page_lists_the_inputs_and_outputs():
-    """The page's tables have exactly the inputs, with their defaults, and the outputs of action.yml, in its order."""
+    """The tables of the page have exactly the inputs, with defaults, and outputs of action.yml, in the same order."""
     rows = re.findall(r"^\| `([a-z-]+)` \|([^|]*)\|", _PAGE, re.M)
     inputs, outputs = list(ACTION["inputs"]), list(ACTION["outputs"])
     assert [name for name, _ in rows] == inputs + outputs
@@ -319,7 +319,7 @@ def test_the_page_lists_the_inputs_and_outputs():
 
 
 def test_inputs_reach_the_shell_as_environment_variables():
-    """No expression is in a shell line, and each step's ``env`` has every variable that its lines use."""
+    """No shell line contains an expression. The ``env`` of each step has every variable that its lines use."""
     set_by_the_runner = {"GITHUB_ACTION_PATH", "GITHUB_OUTPUT", "RUNNER_TEMP"}
     for step in ACTION["runs"]["steps"]:
         lines = step.get("run", "")
@@ -332,7 +332,7 @@ def test_inputs_reach_the_shell_as_environment_variables():
 
 @pytest.mark.long
 def test_the_action_installs_the_package_from_its_own_checkout(tmp_path, world, bootstrap_servers):
-    """The action installs the package into an environment of its own, and imports no file of the pull request."""
+    """The action installs the package into its own environment, and imports no file of the pull request."""
     runner = Runner(tmp_path, real_python=True)
     review = Review(runner, world)
     for module in ("venv", "ensurepip", "pip", "json", "subprocess", "migrate_groups", "msgspec"):

@@ -19,7 +19,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read
 
 @pytest.fixture
 def orders(world) -> dict[str, str]:
-    """A stopped group on two topics of two partitions; its unique names are mapped from the names in the docs."""
+    """A stopped group on two topics of two partitions. The names in the docs are mapped to its unique names."""
     names = {name: world.name(name) for name in ("orders", "payments", "search")}
     for topic in ("payments", "search"):
         world.create_topic(2, topic=names[topic])
@@ -30,7 +30,7 @@ def orders(world) -> dict[str, str]:
 
 
 def test_examples_run_one_after_another(orders, world, bootstrap_servers, spark, tmp_path, monkeypatch, capsys):
-    """Each example continues the previous ones: a confirmed hand-over, its proof, its rollback, and a replay group."""
+    """Each example continues the previous one: a confirmed hand-over, its proof, its rollback, and a replay group."""
     monkeypatch.chdir(tmp_path)
     scope: dict[str, Any] = {}
     said = []
@@ -78,7 +78,7 @@ def test_api_refuses_a_live_group_and_writes_nothing(orders, world, bootstrap_se
 
 
 def test_a_cluster_that_nobody_closed_ends_with_the_interpreter(orders, bootstrap_servers, tmp_path):
-    """At the end of a program the connections are closed: the exit code is 0, and stderr is empty."""
+    """Connections that the program did not close are closed at its end: exit code 0, and an empty stderr."""
     code = (
         "import sys, pathlib, migrate_groups as mg\n"
         "cluster = mg.connect(sys.argv[1], timeout=20)\n"
@@ -93,7 +93,7 @@ def test_a_cluster_that_nobody_closed_ends_with_the_interpreter(orders, bootstra
 
 
 def test_import_loads_no_large_dependency():
-    """The import loads no large dependency; an unknown name is an AttributeError."""
+    """The import of the package loads no large dependency. An unknown name is an AttributeError."""
     code = (
         "import sys, migrate_groups as m\n"
         "heavy = {'kafka', 'confluent_kafka', 'pyarrow', 'pyspark', 'msgspec', 'typer', 'rich'} & {*sys.modules}\n"

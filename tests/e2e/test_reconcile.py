@@ -22,7 +22,7 @@ NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 def test_reconcile_passes_a_hand_over_and_finds_a_rewind(tmp_path, world, cli, here):
     """A correct hand-over is exit 0; a target group that was rewound is exit 6.
 
-    `test_demo` starts Spark in processes of its own.
+    Spark runs in this process. `test_demo` starts Spark in separate processes.
     """
     topic, group = world.create_topic(2), world.name("00123")
     new = f"{group}-new"
@@ -68,7 +68,7 @@ def test_sigterm_while_spark_starts_leaves_no_jvm(tmp_path, monkeypatch):
 
 
 def test_reconcile_and_describe_show_the_time_lag(world, cli, here):
-    """With `snapshot --time-lag` on both sides, reconcile shows the largest time lag of each, and describe each one."""
+    """With `snapshot --time-lag` before and after, reconcile shows the largest time lags, and describe each one."""
     topic, group = world.create_topic(2), world.name("aged")
     now = round(time.time() * 1000)
     for hours, partition in ((30, 0), (3, 0), (2, 0), (1, 1)):
@@ -90,7 +90,7 @@ def test_reconcile_and_describe_show_the_time_lag(world, cli, here):
 
 
 def test_reconcile_reads_the_snapshots_of_a_run_directory(tmp_path, world, cli, here):
-    """A run directory has the snapshots from before and right after; a later snapshot can replace the second one."""
+    """A run directory has snapshots from before and after the write; a later snapshot can replace the second."""
     topic, group = world.create_topic(3), world.name("big")
     new = f"{group}-new"
     for partition in (0, 1):
@@ -124,7 +124,7 @@ def test_reconcile_reads_the_snapshots_of_a_run_directory(tmp_path, world, cli, 
 
 
 def test_missing_side_is_exit_2(tmp_path):
-    """One path that is not a run directory, or no path, is exit 2."""
+    """A single path that is not a run directory, or no path, is exit 2."""
     cli = CliHere(tmp_path)
     for arguments in ([], ["before.csv"], ["--before", "a.csv"], ["--after", "a.csv"]):
         assert "name both" in cli.fails("reconcile", *arguments, code=2)

@@ -1,7 +1,7 @@
 """A replay group beside the live group, as in a published Go service, but without that service's defect.
 
 The Go service resets its offsets to a timestamp whenever partitions are assigned to it, so that every rebalance replays
-all records again. Here the offsets are set once, in the coordinator, before any member joins.
+all records again. In this test the offsets are set once, in the coordinator, before any member joins.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def as_committed(consumer: confluent_kafka.Consumer, partitions: list[confluent_
 
 
 def reset_to_timestamp(consumer: confluent_kafka.Consumer, partitions: list[confluent_kafka.TopicPartition]) -> None:
-    """Start at the timestamp, as the Go sample does in its callback of ``AssignedPartitions``."""
+    """Start at the timestamp, as the Go service does in its callback of ``AssignedPartitions``."""
     asked = [confluent_kafka.TopicPartition(each.topic, each.partition, T) for each in partitions]
     consumer.assign(consumer.offsets_for_times(asked, 30))
 
 
 @dataclass
 class Replay:
-    """Changing members of a group that commit each record before the next, and the delivery count of each record."""
+    """Changing members of a group, which commit each record before the next one, and the deliveries of each record."""
 
     world: BrokerWorld
     group: str
@@ -71,12 +71,12 @@ class Replay:
                 member.commit(message=message, asynchronous=False)
 
     def deliver(self, records: int) -> None:
-        """Poll until this many more records have been delivered."""
+        """Poll until ``records`` more records have been delivered."""
         wanted = self.delivered.total() + records
         self._step_until(lambda: self.delivered.total() >= wanted)
 
     def finish(self, ends: dict[TopicPartition, int]) -> None:
-        """Poll until the group has committed these log ends."""
+        """Poll until the group has committed these log end offsets."""
         self._step_until(lambda: self.world.committed(self.group) == ends, seconds=60)
 
     @property
@@ -111,7 +111,7 @@ def topic(world) -> str:
 
 
 def play(replay: Replay) -> None:
-    """Let three members join and one leave during the replay, one after another."""
+    """Make three members join and one leave during the replay, one after another."""
     replay.join()
     replay.deliver(50)
     replay.join()
@@ -123,7 +123,7 @@ def play(replay: Replay) -> None:
 
 
 def test_rebalances_do_not_repeat_a_replay(cli, world, topic, capsys):
-    """With offsets set once in the coordinator each record comes once; with a reset at assignment many are repeated."""
+    """With offsets set once each record is delivered once. With a reset at each assignment many are repeated."""
     expected = {f"{topic}-{partition}-{number}" for partition in range(PARTITIONS) for number in range(RECORDS)}
     ours = Replay(world, world.name("replay"), topic, as_committed)
     cli("rewind", "--topic", topic, "--to-datetime", FROM, "-o", "replay.csv")

@@ -1,4 +1,4 @@
-"""Two kafka-python consumers start at a given time, with offsets that the tool sets and not their code."""
+"""Two kafka-python consumers start at a given time, because the tool has set the offsets and not their code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SINCE = datetime.fromisoformat(NAIVE).replace(tzinfo=ZoneInfo(ZONE))
 
 
 def order(faker: Faker, placed: datetime) -> dict[str, str]:
-    """Return an order as a shop would write it."""
+    """Return an order, a JSON document."""
     return {
         "id": faker.uuid4(),
         "customer": faker.name(),
@@ -56,7 +56,7 @@ class Shop:
 
 @pytest.fixture
 def shop(world):
-    """Partition 0 has orders around the time, partition 1 only earlier ones: (shop, topic, ids since the time)."""
+    """Partition 0 has orders before and after the time, partition 1 only earlier ones: (shop, topic, later ids)."""
     topic = world.create_topic(2, topic=world.name("orders"), **{"retention.ms": "-1"})
     made = Shop(world.bootstrap_servers, topic)
     since = []
@@ -69,7 +69,7 @@ def shop(world):
 
 
 class Rejoin(ConsumerRebalanceListener):  # type: ignore[misc]
-    """Makes a consumer go on with a rebalance that outlasts a poll, as migrate_groups.demo.application does."""
+    """Makes the consumer complete a rebalance that outlasts a poll; see migrate_groups.demo.application."""
 
     def __init__(self, of: KafkaConsumer) -> None:
         self._consumer = of
@@ -82,7 +82,7 @@ class Rejoin(ConsumerRebalanceListener):  # type: ignore[misc]
 
 
 def consumer(bootstrap_servers: str, group: str, topic: str) -> KafkaConsumer:
-    """Return a consumer that subscribes, has no auto-commit, and sets no offset."""
+    """Return a consumer that subscribes, without auto-commit, and without setting an offset."""
     settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False}
     made = KafkaConsumer(bootstrap_servers=bootstrap_servers, group_id=group, **settings)
     # kafka-python 3.0.12 does not assign a topic that it does not know yet.
@@ -93,7 +93,7 @@ def consumer(bootstrap_servers: str, group: str, topic: str) -> KafkaConsumer:
 
 @contextmanager
 def each_in_a_thread(consumers: Sequence[KafkaConsumer], received: list[dict[str, str]]) -> Iterator[None]:
-    """Poll each consumer in a thread of its own, as an application does; add what it has committed to ``received``."""
+    """Poll each consumer in its own thread, as an application does. Add the committed records to ``received``."""
     stop = threading.Event()
 
     def consume(each: KafkaConsumer) -> None:
@@ -117,7 +117,7 @@ def each_in_a_thread(consumers: Sequence[KafkaConsumer], received: list[dict[str
 
 
 def test_consumers_get_orders_since_a_local_time(cli, world, shop):
-    """Two consumers get each order since the time once; a partition without such an order starts at its next one."""
+    """Two consumers get each order since the time once. In a partition without such an order they get the next one."""
     sells, topic, since = shop
     group = world.name("since")
     said = cli("rewind", "--topic", topic, "--to-datetime", NAIVE, "--timezone", ZONE, "-o", "offsets.csv").stderr

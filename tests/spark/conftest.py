@@ -32,7 +32,7 @@ DEFAULTS: dict[str, Any] = {
 
 @pytest.fixture
 def snapshot(spark: SparkSession) -> Callable[..., DataFrame]:
-    """Return a function that makes a snapshot; each row is given by its differences from the defaults."""
+    """Return a function that makes a snapshot. Each row is given by its differences from default values."""
 
     def make(*rows: dict[str, Any]) -> DataFrame:
         return local_table(spark, [tuple((DEFAULTS | row).values()) for row in rows], SNAPSHOT)

@@ -1,4 +1,4 @@
-"""The verdicts of an audit, from logs that the tests build record by record."""
+"""The verdicts of an audit of logs that the tests make record by record."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def key(group: str, topic: str = "t", partition: int = 0) -> bytes:
 
 
 def value(offset: int, topic_id: str = "") -> bytes:
-    """Return a commit's value of version 4; topic_id: 32 hexadecimal digits, or none."""
+    """Return the value of a commit, in version 4. topic_id: 32 hexadecimal digits; empty: none."""
     tagged = b"\1\0\x10" + bytes.fromhex(topic_id) if topic_id else b"\0"
     return b"\0\4" + offset.to_bytes(8, signed=True) + b"\xff" * 4 + b"\1" + (1763610000000).to_bytes(8) + tagged
 
@@ -46,13 +46,12 @@ def group_key(group: str, kind: int = 2) -> bytes:
 
 
 class Case(NamedTuple):
-    """The records of one log partition from the fence on; ``old`` stopped at 10 and was handed over to ``new``.
+    """The records of one log partition from the fence on. ``old`` stopped at 10 and was handed over to ``new``.
 
-    A record is a pair: ``(group, offset)`` commits, ``(group, None)`` deletes, ``(key, value)`` in bytes is a raw
-    record. ``(group, offset, topic id)`` commits as Kafka 4.3 does. Bytes alone are the key of a deletion, a string is
-    the kind of a record, None is an offset without a record.
-    at_once: all records have the same time; otherwise each is a second later than the previous one. topic_id: of the
-    topic that was handed over.
+    Forms of a record: ``(group, offset)`` commits; ``(group, None)`` deletes; ``(group, offset, topic id)`` commits as
+    Kafka 4.3 does; ``(key, value)`` in bytes is a raw record; bytes are the key of a deletion; a string is the kind of
+    a record; None is an offset without a record. at_once: whether all records have the same time; otherwise each is a
+    second later than the previous one. topic_id: that of the topic handed over.
     """
 
     records: tuple[Any, ...]
@@ -66,7 +65,7 @@ class Case(NamedTuple):
 
 
 class Tables:
-    """The tables of an audit of these cases; each case has its own partition of the log and its own groups."""
+    """The tables of an audit of these cases. Each case has its own partition of the log and its own groups."""
 
     def __init__(self, spark: SparkSession, cases: Iterable[Case]) -> None:
         rows: list[Any] = []
@@ -245,7 +244,7 @@ OLD: dict[str, tuple[Case, tuple[str, int, str | None]]] = {
 
 
 def test_verdicts_of_a_target_group(compiled: SparkSession) -> None:
-    """The target group's commits after the fence decide its verdict; a gap in the log never makes it pass.
+    """The target group's commits after the fence decide its verdict. A gap in the log never makes the verdict better.
 
     This test compiles expressions; the other tests interpret them, as a small job does.
     """
@@ -258,7 +257,7 @@ def test_verdicts_of_a_target_group(compiled: SparkSession) -> None:
 def test_commits_of_a_recreated_topic_are_not_judged(spark: SparkSession) -> None:
     """A commit with another topic id is of other records: it is neither a start nor a rewind, and proves nothing.
 
-    Without topic ids, commits are judged by their offsets.
+    Commits without a topic id are judged by their offsets.
     """
     found = Tables(spark, (case for case, _ in IDS.values())).proof()
     assert {
@@ -268,7 +267,7 @@ def test_commits_of_a_recreated_topic_are_not_judged(spark: SparkSession) -> Non
 
 
 def test_verdicts_of_a_source_group(spark: SparkSession) -> None:
-    """A source commit after the fence is late, gaps or not; without one, only a log without gaps shows a stop.
+    """A commit of the source group after the fence is late, even in a log with gaps, which can't prove a stop.
 
     The list of deletions agrees: a group that changes its protocol is not deleted.
     """
@@ -299,9 +298,9 @@ def test_verdicts_of_a_source_group(spark: SparkSession) -> None:
 
 
 def test_rewinds_and_evidence_are_counted(spark: SparkSession) -> None:
-    """A commit at a lower offset than the previous commit is a rewind; the tool's own write never is.
+    """A commit at a lower offset than the previous commit is a rewind, unless the tool wrote it.
 
-    A deletion between two commits does not hide a rewind. Every offset of the log is counted as some kind.
+    A deletion between two commits does not hide a rewind. Every offset of the log is counted under one kind.
     """
     back = Case((OURS, ("new", 20), ("new", 12), ("new", 30), ("new", 29)), before=40)
     rest = [
@@ -323,10 +322,10 @@ def test_rewinds_and_evidence_are_counted(spark: SparkSession) -> None:
 
 
 def two_clusters(spark: SparkSession, source: tuple[Any, ...], target: tuple[Any, ...]) -> Audit:
-    """Return the audit of group ``g``, which has moved from 10 of topic ``t`` to 20 of its copy, on another cluster.
+    """Return the audit of group ``g``, which moved from offset 10 of topic ``t`` to 20 of its copy on a second cluster.
 
-    Group, topic and partition of the log have the same names on both. source, target: the records of ``g`` there from
-    the fence on; see `Case`.
+    Group, topic and log partition have the same names on both clusters. source, target: the records of ``g`` on each
+    cluster from the fence on, in the forms of `Case`.
     """
     logs = []
     for records in (target, source):
@@ -341,7 +340,7 @@ def two_clusters(spark: SparkSession, source: tuple[Any, ...], target: tuple[Any
 
 
 def test_a_move_is_judged_from_the_logs_of_both_clusters(spark: SparkSession) -> None:
-    """The source group is judged by its commits on the source only, the target group by its own on the target only."""
+    """Only commits on the source judge the source group, and only commits on the target judge the target group."""
     # On the source the topic has another id, which makes a commit there neither less late nor recreated.
     found = two_clusters(spark, ((13, RECREATED),), ((20, TOPIC), (19, TOPIC)))
     assert (found.old["late-commit"], found.new["earlier"], found.rewinds) == (1, 1, 1)
@@ -351,7 +350,7 @@ def test_a_move_is_judged_from_the_logs_of_both_clusters(spark: SparkSession) ->
 
 
 def test_a_log_with_gaps_leaves_the_verdicts_of_the_other_cluster(spark: SparkSession) -> None:
-    """If a record on the source is missing, only the source group is undetermined; the reason names its cluster."""
+    """If the source's log lacks a record, only the source group is undetermined. The reason names the cluster."""
     found = two_clusters(spark, (None,), ((20, TOPIC), (25, TOPIC)))
     assert (found.old["undetermined"], found.new["starts-at-snapshot"]) == (1, 1)
     assert found.source_log is not None

@@ -29,7 +29,7 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which a first process has run and left its archive."""
+    """A folder that has the archive of a first process, which has ended."""
     made = tmp_path_factory.mktemp("spaces in the path")
     done = in_a_new_process(made, START, **environment())
     assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
@@ -48,7 +48,7 @@ def test_second_process_uses_the_archive_of_the_first(folder: Path) -> None:
 
 @pytest.mark.parametrize("damage", [pytest.param("cut short", marks=pytest.mark.long), "garbled"])
 def test_damaged_archive_is_ignored(folder: Path, damage: str) -> None:
-    """A damaged archive is ignored without a message."""
+    """Java ignores a damaged archive without a message."""
     [archive] = (folder / "archives").glob("*.jsa")
     whole = archive.read_bytes()
     half = len(whole) // 2
@@ -72,7 +72,7 @@ def test_spark_starts_if_java_makes_no_archive(tmp_path: Path, option: str) -> N
 
 
 def test_failed_archive_is_not_tried_again(tmp_path: Path) -> None:
-    """A JVM that ends without an archive leaves an empty file, so that there is no second attempt."""
+    """A JVM that ends without an archive leaves an empty file, so that no JVM tries again."""
     asked = class_data(tmp_path, java=tmp_path, spark=tmp_path)
     assert asked is not None
     assert "ArchiveClassesAtExit" in asked.options
@@ -83,14 +83,14 @@ def test_failed_archive_is_not_tried_again(tmp_path: Path) -> None:
 
 
 def written(asked: ClassData, content: bytes) -> None:
-    """Write what a JVM with these options writes at its exit."""
+    """Write the file that a JVM with these options writes at its exit."""
     Path(asked.options.strip('"').removeprefix("-XX:ArchiveClassesAtExit=")).write_bytes(content)
 
 
 def test_processes_that_start_together_leave_one_complete_archive(tmp_path: Path) -> None:
-    """Each process writes its own file; the first to finish leaves the archive, and the second keeps it.
+    """Each process writes its own file. The archive is that of the first process to end.
 
-    The files of processes that were killed are deleted.
+    The files of killed processes are deleted.
     """
     ours = Path(__file__)  # any file whose modification time stays
     first, killed = (class_data(tmp_path, java=ours, spark=ours) for _ in range(2))
@@ -114,7 +114,7 @@ def test_archive_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
 
 
 def test_replaced_java_gets_a_new_archive(tmp_path: Path) -> None:
-    """A Java that was replaced at the same path gets a new archive."""
+    """A new Java at the same path gets a new archive."""
     (tmp_path / "java").write_text("")
     first = class_data(tmp_path, java=tmp_path / "java", spark=tmp_path)
     same = class_data(tmp_path, java=tmp_path / "java", spark=tmp_path)

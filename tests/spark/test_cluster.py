@@ -1,4 +1,4 @@
-"""The job by spark-submit: in one process, and on a Spark cluster, which runs in other processes."""
+"""The job run with spark-submit: in one process, and on a Spark cluster of several processes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def counted(**counts: int) -> dict[str, int]:
 def test_spark_submit_runs_the_job(reconciled: Callable[..., Any]) -> None:
     """spark-submit runs the job in one process, with the package as a wheel.
 
-    The exit code, the tables and the totals as one line of JSON are right.
+    Exit code, tables, and the totals as one line of JSON are right.
     """
     found = reconciled("local[2]", ONE_BEHIND_ONE_MISSING, 6)
     assert (found["clean"], found["counts"]) == (False, counted(behind=1, missing=1, exact=1))
@@ -70,7 +70,7 @@ def test_spark_submit_runs_the_job(reconciled: Callable[..., Any]) -> None:
 def test_a_cluster_runs_the_job(
     reconciled: Callable[..., Any], tmp_path: Path, after: tuple[str, ...], code: int, counts: dict[str, int]
 ) -> None:
-    """On a master and two workers, both workers take part, and the result is the same."""
+    """On a master with two workers both workers take part, and the result is the same."""
     with spark_cluster(tmp_path) as cluster:
         found = reconciled(cluster.url, after, code)
         assert cluster.took_part() == [True, True]

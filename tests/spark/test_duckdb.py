@@ -1,4 +1,4 @@
-"""Spark's verdicts equal those of the same query in DuckDB: a small run of the benchmark's check."""
+"""Spark's verdicts equal those of the same query in DuckDB: a small run of the benchmark's comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scripts.bench_reconcile import STATUSES, SUMS, fingerprint, generate, total
 
 @pytest.mark.parametrize(("kind", "session"), [("csv", "spark"), ("parquet", "compiled")])
 def test_totals_and_rows_equal_duckdbs(request: pytest.FixtureRequest, tmp_path: Path, kind: str, session: str) -> None:
-    """Totals and every row of 5,000 partitions equal DuckDB's, for every status, interpreted and compiled."""
+    """For 5,000 partitions with every status, totals and rows equal DuckDB's, with and without compiled expressions."""
     spark: SparkSession = request.getfixturevalue(session)
     before, after = generate(5_000, tmp_path, kind=kind)
     expected = totals(before, after)

@@ -1,4 +1,4 @@
-"""Spark's exceptions are one-line errors."""
+"""Failures of Spark become one-line errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Caused by: java.lang.RuntimeException: java.io.IOException: %s
 def test_spark_failure_is_a_one_line_error(
     thrown: Exception, kind: type[MigrateGroupsError], code: int, message: str
 ) -> None:
-    """A known failure says what to do; any other has Spark's message without its stack trace."""
+    """The error for a known failure says what to do. Any other has Spark's message without its stack trace."""
     with pytest.raises(MigrateGroupsError) as error, readable_failures():
         raise thrown
     assert (type(error.value), error.value.exit_code) == (kind, code)
@@ -52,7 +52,7 @@ def test_other_exceptions_are_raised_unchanged() -> None:
 
 
 def test_interrupt_stays_an_interrupt() -> None:
-    """If PySpark's own call after an interrupt fails, the block was interrupted all the same."""
+    """If PySpark's own call fails after an interrupt, the error is still the interrupt."""
     failure = ConnectionResetError("by the call that PySpark makes once more")
     failure.__context__ = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt), readable_failures():

@@ -21,7 +21,7 @@ HEADER = "cluster_id,group,source_group,topic,partition,offset,log_start_offset,
 
 @pytest.fixture
 def split(csv_file: CsvFile) -> str:
-    """A split file: the offsets that were handed over."""
+    """A file that ``split`` wrote, with the offsets that were handed over."""
     rows = ("c,00123,big,007,0,10,0,15", "c,00123,big,007,1,20,0,25", "c,search,big,catalog,0,5,0,5")
     return csv_file(HEADER, *rows, name="split.csv")
 
@@ -35,7 +35,7 @@ def after(csv_file: CsvFile) -> str:
 
 @pytest.fixture
 def broken(csv_file: CsvFile) -> str:
-    """A snapshot after a hand-over with one partition behind and one missing."""
+    """A snapshot after a hand-over, with one partition behind and one missing."""
     return csv_file(HEADER, "c,00123,,007,0,9,0,15", "c,search,,catalog,0,5,0,5", name="broken.csv")
 
 
@@ -136,7 +136,7 @@ def test_overlapping_output_and_quarantine_folders_are_refused(
 
 
 def test_each_side_may_be_several_files(spark: SparkSession, csv_file: CsvFile, split: str, tmp_path: Path) -> None:
-    """Each side may be several files, folders and globs; more than two times give a timeline."""
+    """BEFORE and AFTER may be several files, folders and globs. More than two moments give a timeline."""
     timed = f"taken_at,{HEADER}"
     for hour in (1, 2):
         row = f"2026-11-2{hour}T12:00:00Z,c,search,,catalog,0,{4 + hour},0,{10 + hour}"
@@ -180,7 +180,7 @@ def test_bad_row_leaves_no_output(
 def test_after_older_than_before_and_shared_files_are_refused(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
-    """An AFTER older than BEFORE, and a file on both sides, are refused; equal times and rows without a time pass."""
+    """An AFTER older than BEFORE, and a file in both, are refused. Equal times and rows without a time pass."""
     timed = HEADER.replace("cluster_id", "taken_at,cluster_id")
     row = "c,a,big,t,0,10,0,15"
     early = csv_file(timed, f"2026-11-20T12:00:00Z,{row}", name="early.csv")

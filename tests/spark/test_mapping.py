@@ -16,7 +16,7 @@ SnapshotTable = Callable[..., DataFrame]
 
 
 def split(**targets: str) -> SplitMapping:
-    """Return the mapping of a spec with source `big`; each keyword is a target group with its topic pattern."""
+    """Return the mapping of a spec with source ``big``. Each keyword is a target group with its topic pattern."""
     spec = SplitSpec(
         source="big",
         targets=tuple(SplitTarget(group=group, topics=(TopicPattern(topics),)) for group, topics in targets.items()),
@@ -46,7 +46,7 @@ def test_a_spec_is_expanded_by_topic(spark: SparkSession, snapshot: SnapshotTabl
 
 
 def test_driver_gets_each_topic_once(snapshot: SnapshotTable) -> None:
-    """The driver gets each topic once, sorted, not each row."""
+    """The driver gets each topic once, sorted, and not once for each row."""
     seen: list[Sequence[str]] = []
 
     def covered(topics: Sequence[str]) -> Mapping[str, Sequence[str]]:
@@ -78,13 +78,13 @@ def test_driver_gets_each_topic_once(snapshot: SnapshotTable) -> None:
 def test_uncovered_and_overlapping_topics_are_refused(
     snapshot: SnapshotTable, rows: list[dict[str, str]], targets: dict[str, str], message: str
 ) -> None:
-    """A leftover or overlapping topic, a pattern without match and another group's file are refused, as in `split`."""
+    """Topics left over or taken twice, patterns without a match and another group's file are refused, as in `split`."""
     with pytest.raises(InvalidInput, match=message):
         spec_mapping(snapshot(*rows), split(**targets))
 
 
 def test_planned_offset_is_compared_if_none_was_committed(spark: SparkSession, snapshot: SnapshotTable) -> None:
-    """Without a committed offset the planned one is compared, also if BEFORE lacks the partition; its lag is null."""
+    """Without a committed offset the planned offset is compared, even if BEFORE lacks the partition; lag is null."""
     moved = {"group": "billing", "source_group": "big"}
     before = snapshot({**moved, "offset": None}, {**moved, "partition": 1, "offset": None}, {**moved, "partition": 5})
     after = snapshot(

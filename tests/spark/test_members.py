@@ -1,4 +1,4 @@
-"""The members of a group, from the group records in the offsets topic."""
+"""The members of a group, from the records of groups in the offsets topic."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KEY = RECORDED["group-value-3"][0]
 
 
 def broken(name: str) -> list[Record]:
-    """Return 250 records with changed or missing bytes."""
+    """Return 250 records in which bytes are changed or missing."""
     chance = random.Random(9)
     key, value = RECORDED[name]
     assert value
@@ -52,7 +52,7 @@ def broken(name: str) -> list[Record]:
 
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> dict[str, list[Row]]:
-    """The result of one job over all records, by kind."""
+    """The result of one job over all records, by their kind."""
     records: dict[str, list[Record]] = {
         "recorded": [RECORDED[name] for name in NAMES],
         "many": [(KEY, classic(*CLIENTS)), (KEY, classic()), (KEY, classic(("ünï", "/h")))],
@@ -68,7 +68,7 @@ def found(spark: SparkSession) -> dict[str, list[Row]]:
 
 
 def test_every_version_of_a_member_record_is_decoded(found: dict[str, list[Row]]) -> None:
-    """Every known version of a classic group and a KIP-848 member are decoded; an unknown version gives null."""
+    """Every known version of a classic group's and a KIP-848 member's record is decoded; others give null."""
     rows = found["recorded"]
     assert {row.group for row in rows} == {GROUP}
     assert dict(zip(NAMES, (row.clients for row in rows), strict=True)) == {
@@ -80,7 +80,7 @@ def test_every_version_of_a_member_record_is_decoded(found: dict[str, list[Row]]
 
 
 def test_records_with_many_members_and_with_none(found: dict[str, list[Row]]) -> None:
-    """Static and dynamic members are decoded, and no members as an empty list; a record is valid until the next one."""
+    """Static and dynamic members, and an empty list of members, are decoded. A record is valid until the next one."""
     rows = found["many"]
     assert [row.clients for row in rows] == [[f"{client}{host}" for client, host in CLIENTS], [], ["ünï/h"]]
     times = [row.log_time.astimezone(UTC) for row in rows]

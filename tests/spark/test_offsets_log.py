@@ -47,7 +47,7 @@ def as_landed(records: Iterable[Record], kind: str = "record") -> list[tuple[Any
 
 @pytest.fixture(scope="module")
 def decoded(spark: SparkSession) -> dict[str, Row]:
-    """The recorded records, decoded, by name."""
+    """The records that Kafka's own classes wrote, decoded, by name."""
     found = decode(local_table(spark, as_landed(RECORDED.values()), RAW)).orderBy("log_offset").collect()
     return dict(zip(RECORDED, found, strict=True))
 
@@ -78,7 +78,7 @@ def test_topic_id_of_a_commit_is_decoded(decoded: dict[str, Row]) -> None:
 
 
 def test_rare_forms_of_a_committed_offset_are_decoded(decoded: dict[str, Row]) -> None:
-    """Keys from before Kafka 0.8.2, no epoch, a negative offset, metadata over 126 bytes, a tombstone are decoded."""
+    """Keys from before Kafka 0.8.2, no epoch, negative offset, metadata over 126 bytes, and tombstones are decoded."""
     assert decoded["commit-legacy-key"].type == 0
     assert decoded["commit-legacy-key"].offset == 5
     assert decoded["commit-no-epoch"].leader_epoch is None
@@ -91,7 +91,7 @@ def test_rare_forms_of_a_committed_offset_are_decoded(decoded: dict[str, Row]) -
 
 
 def test_every_other_key_type_is_decoded(decoded: dict[str, Row]) -> None:
-    """Every key type gives its kind and group, and the member or expression if it has one."""
+    """Every key type gives its kind and group, and its member or regular expression if it has one."""
     for name, found in decoded.items():
         if name.startswith("key-") and name != "key-99":
             assert found.kind == KINDS[int(name.removeprefix("key-"))]
@@ -148,7 +148,7 @@ def test_malformed_record_is_kept_with_its_problem(landed: Land) -> None:
 
 
 def test_tagged_fields_that_hold_no_topic_id_are_skipped(landed: Land) -> None:
-    """A topic id of zeros, which Kafka never writes, is none; nor is what follows a count of no fields."""
+    """A topic id of zeros, which Kafka never writes, counts as none; so do bytes after a count of no fields."""
     assert VALUE is not None
     tails = {b"\1\0\x10" + bytes(16): None, b"\0\0\x10" + TOPIC_ID.bytes: None, b"\1\1\x10" + TOPIC_ID.bytes: None}
     found = decode(landed((KEY, VALUE[:-1] + tail) for tail in tails)).orderBy("log_offset").collect()

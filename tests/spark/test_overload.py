@@ -1,4 +1,4 @@
-"""Who was a member of each generation of a group, and how long applications stood still, from the offsets topic."""
+"""The members of each generation, and how long applications stood still, from the offsets topic."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sized(data: bytes) -> bytes:
 
 
 def member(client: str, topic: str, *, partitions: tuple[int, ...] = (0,), version: int = 3) -> bytes:
-    """Return a member of a generation: its id is its client id, and it subscribes to one topic."""
+    """Return a member of a generation. Its member id is its client id, and it subscribes to one topic."""
     ids = texts(client) + (texts(None) if version >= 3 else b"") + texts(client.rstrip("x"), "/h")
     subscription = bytes(2) + (1).to_bytes(4) + texts(topic) + sized(b"")
     numbers = b"".join(each.to_bytes(4) for each in partitions)
@@ -42,7 +42,7 @@ def generation(number: int, *members: bytes, version: int = 3, assignor: str = "
 
 
 def log(spark, *records: tuple[float, bytes, bytes | None], partition: int = 0):
-    """Return a copied log of records: seconds after noon, key, value."""
+    """Return a copied log of these records: seconds after noon, key and value."""
     rows = [(partition, at, NOON + timedelta(seconds=when), "record", k, v) for at, (when, k, v) in enumerate(records)]
     return local_table(spark, rows, RAW)
 
@@ -59,7 +59,7 @@ TOPIC_ID = bytes(15) + b"\1"
 
 
 def owned(*partitions: int, revoking: tuple[int, ...] = (), epochs: bool = False) -> bytes:
-    """Return what a KIP-848 member owns and has to revoke of a topic. epochs: as Kafka 4.3 writes it."""
+    """Return the record of a KIP-848 member's partitions of a topic: owned and to revoke. epochs: as in Kafka 4.3."""
 
     def listed(numbers: tuple[int, ...]) -> bytes:
         tags = b"\1\0\5" + bytes(5) if epochs else b"\0"
@@ -70,7 +70,7 @@ def owned(*partitions: int, revoking: tuple[int, ...] = (), epochs: bool = False
 
 
 def classic_records(assignor: str) -> list[tuple[float, bytes, bytes | None]]:
-    """Return the records of a group, named as its assignor, of which one application restarts."""
+    """Return the records of a group with the name of its assignor. One of its applications restarts."""
     a, b, key = member("a-1", "x"), member("b-1", "y"), b"\0\2" + texts(assignor)
     return [
         (0, key, generation(1, a, b, assignor=assignor)),
@@ -83,9 +83,9 @@ def classic_records(assignor: str) -> list[tuple[float, bytes, bytes | None]]:
 
 
 def uneven_records() -> list[tuple[float, bytes, bytes | None]]:
-    """Return the records of a group of one application, with two generations and members without a partition.
+    """Return the records of a group with one application, two generations, and members without a partition.
 
-    They consume 80, 10, 0 and 0 records; then 30, 30 and 0. The last commit of partition 2 is a rewind.
+    The members consume 80, 10, 0 and 0 records, then 30, 30 and 0. The last commit of partition 2 is a rewind.
     """
     idle, key = [member("c-3", "x", partitions=()), member("c-4", "x", partitions=())], b"\0\2" + texts("uneven")
     first = member("c-1", "x", partitions=(0, 1)), member("c-2", "x", partitions=(2,)), *idle
@@ -99,14 +99,14 @@ def uneven_records() -> list[tuple[float, bytes, bytes | None]]:
 
 
 def upgraded_records() -> list[tuple[float, bytes, bytes | None]]:
-    """Return the records of a group that was classic, with a member without a partition, and is a KIP-848 group now."""
+    """Return the records of a group that was classic, with a member without a partition, and is now a KIP-848 group."""
     subscribed = bytes(4) + b"\4a-1" + b"\3/h\2\2x" + b"\1\0"
     classic = generation(1, member("a-1", "x", partitions=()))
     return [(0, b"\0\2" + texts("upgraded"), classic), (5, b"\0\5" + texts("upgraded", "a"), subscribed)]
 
 
 def consumer_records() -> list[tuple[float, bytes, bytes | None]]:
-    """Return the records of a KIP-848 group: a hands partitions to b, then c takes the place of both."""
+    """Return the records of a KIP-848 group: member a hands partitions to b, then c takes the place of both."""
     subscribed = bytes(4) + b"\4b-1" + b"\3/h\2\2x" + b"\1\0"
     changes = [
         (1, "a", owned(0, 1, 2)),
@@ -127,7 +127,7 @@ def consumer_records() -> list[tuple[float, bytes, bytes | None]]:
 
 @pytest.fixture(scope="module")
 def found(spark) -> dict[str, dict[str, list[Row]]]:
-    """The tables of one job over five groups, by group. Two of them are in a partition that lacks 7 offsets."""
+    """The tables of one job over five groups, by group. Two groups are in a log partition that lacks 7 offsets."""
     raw = log(spark, *classic_records("range"))
     raw = raw.unionByName(log(spark, *classic_records("cooperative-sticky"), *consumer_records(), partition=1))
     raw = raw.unionByName(log(spark, *uneven_records(), *upgraded_records(), partition=2))
@@ -146,7 +146,7 @@ def found(spark) -> dict[str, dict[str, list[Row]]]:
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
 def test_an_application_stands_still_from_its_last_commit_to_the_next_generation(found, assignor):
-    """The others are named as cause; who restarted has an outage; nobody else stands still in a cooperative group."""
+    """The application that restarts has an outage. It makes others stand still, but not in a cooperative group."""
     tables, eager = found[assignor], assignor == "range"
     assert {
         (row.generation, row.application): (row.caused_by, row.by_others, row.replaced, row.seconds, row.gone)
@@ -174,12 +174,12 @@ def test_an_application_stands_still_from_its_last_commit_to_the_next_generation
     ],
 )
 def test_what_never_happened_took_no_time(found, group, expected):
-    """Who alone began all rebalances waited 0 s, who began none has no outage; null where the log lacks offsets."""
+    """An application that began all rebalances stood still 0 s for others. In a log with gaps the time is null."""
     assert {row.application: (row.stood_still, row.outage) for row in found[group]["advice"]} == expected
 
 
 def test_members_without_a_partition_and_the_busiest_member_are_found(found):
-    """A rewind consumes nothing, a member without a partition counts in the mean, the last generation has the idle."""
+    """A rewind consumes nothing. A member without a partition counts in the mean. Idle is of the last generation."""
     rows = sorted(found["uneven"]["spread"], key=lambda row: row.generation)
     assert [(row.members, row.idle, row.consumed, row.busiest) for row in rows] == [(4, 2, 90, 80), (3, 1, 60, 30)]
     (row,) = found["uneven"]["advice"]
@@ -187,14 +187,14 @@ def test_members_without_a_partition_and_the_busiest_member_are_found(found):
 
 
 def test_a_spread_that_the_log_does_not_tell_is_null(found):
-    """Commits without an offset tell no load; a KIP-848 group's records tell neither figure, also if it was classic."""
+    """Spread is null if commits have no offset. For a KIP-848 group both figures are null, even if it was classic."""
     assert {(row.idle, row.spread, row.keeps_up) for row in found["range"]["advice"]} == {(0, None, None)}
     for group in ("new", "upgraded"):
         assert {(row.idle, row.spread) for row in found[group]["advice"]} == {(None, None)}
 
 
 def test_an_application_keeps_up_if_it_consumes_what_is_produced(spark):
-    """Moments up to the first and those with an unknown figure do not count; a third without records has no ratio."""
+    """Moments up to the first, and with an unknown figure, do not count. A third without records has no ratio."""
     figures: dict[str, list[tuple[int | None, int | None]]] = {
         "behind": [(10, 5), (10, 8), (20, 11)],
         "late": [(10, 5), (10, 15), (10, 10)],
@@ -225,7 +225,7 @@ def test_an_application_keeps_up_if_it_consumes_what_is_produced(spark):
 
 
 def test_a_partition_has_no_owner_until_another_member_has_it(found):
-    """A restart of all members counts once, however many partitions; a partition to revoke still has its owner."""
+    """A restart of all members counts once, whatever the number of partitions. A partition to revoke has its owner."""
     rows = sorted(found["new"]["stood_still"], key=lambda row: row.ended_at)
     assert [(row.seconds, row.replaced, row.by_others, row.assignor) for row in rows] == [
         (3.0, False, False, "consumer"),
@@ -234,7 +234,7 @@ def test_a_partition_has_no_owner_until_another_member_has_it(found):
 
 
 def test_each_version_of_a_generation_is_decoded(spark):
-    """Versions 0 to 3 have the same members; an Empty generation has none; an unknown version and a cut one are not."""
+    """Versions 0 to 3 give the same members, an Empty generation none. Unknown and truncated ones are not decoded."""
     values = [generation(1, member("a", "x", partitions=(0, 7), version=v), version=v) for v in range(4)]
     wrong = [generation(1, version=4), values[3][:-1], values[3] + b"x"]
     raw = log(spark, *((number, GROUP_KEY, value) for number, value in enumerate([*values, generation(2), *wrong])))
@@ -247,7 +247,7 @@ def test_each_version_of_a_generation_is_decoded(spark):
 
 
 def test_a_group_of_1000_members_is_decoded_and_other_groups_are_left_out(spark):
-    """Each of 1,000 members has its topic; groups of Connect, whose members are no consumers, have no row."""
+    """Each of 1,000 members has its topic. Groups of Connect have no row, because their members are not consumers."""
     many = generation(1, *(member(f"c-{number}", f"t-{number % 2}") for number in range(1000)))
     connect = generation(1, member("w-1", "x")).replace(texts("consumer"), texts("connect"), 1)
     raw = log(spark, (0, GROUP_KEY, many), (1, b"\0\2" + texts("workers"), connect))
@@ -257,7 +257,7 @@ def test_a_group_of_1000_members_is_decoded_and_other_groups_are_left_out(spark)
 
 
 def test_broken_records_fail_no_job(spark):
-    """Changed and missing bytes in keys and values give other rows or none, and no error."""
+    """Changed and missing bytes in keys and values give other rows or no row, and no error."""
     chance = random.Random(1)
     whole = generation(1, member("a-1", "x"), member("b-1", "y"))
     records = []

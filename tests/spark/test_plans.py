@@ -1,4 +1,4 @@
-"""The plans of the jobs: what takes the time of a small job, and of a large one."""
+"""The plans of the jobs, which decide how long a small and a large job take."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ OURS = ("new", 10)
 
 
 def operators(table: DataFrame) -> Counter[str]:
-    """Return how often each operator is in the table's physical plan."""
+    """Return how often each operator occurs in the table's physical plan."""
     plan: str = table._jdf.queryExecution().executedPlan().toString()
     return Counter(line.strip("+-:* ()0123456789").split(" ")[0] for line in plan.splitlines())
 
 
 def test_large_reconcile_sorts_no_row(snapshot: Callable[..., DataFrame]) -> None:
-    """Where each partition has one row a side, rows are exchanged once, by topic, and hashed; nothing is sorted.
+    """If a partition has one row in BEFORE and AFTER, rows are exchanged once, by topic, and hashed, and not sorted.
 
     Nothing is broadcast: each group of AFTER is expected, and a summary does not show the source groups.
     """
@@ -47,7 +47,7 @@ def test_large_reconcile_sorts_no_row(snapshot: Callable[..., DataFrame]) -> Non
 def test_hand_over_exchanges_commits_once(spark: SparkSession) -> None:
     """If nothing is late or in doubt, commits are exchanged and sorted once, and summed up by hash.
 
-    The only join, a broadcast, brings each group's fence.
+    The only join is a broadcast, which adds each group's fence.
     """
     tables = Tables(spark, [Case((OURS, ("new", 13)))])
     found = operators(hand_over(tables.chains, None, local_table(spark, [], REASONS)))
@@ -56,7 +56,7 @@ def test_hand_over_exchanges_commits_once(spark: SparkSession) -> None:
 
 
 def test_commits_need_one_window(spark: SparkSession) -> None:
-    """A commit's time and the commit before it are found in one window, after one exchange; sums are made by hash."""
+    """One window, after one exchange, finds each commit's time and the commit before it. Sums are made by hash."""
     row = (0, FENCE, NOON, "record", key("new"), value(10))
     log = decode(local_table(spark, [row], RAW)).localCheckpoint()
     found = operators(commits(log, HOUR, NOON))
@@ -80,7 +80,7 @@ def test_decoding_is_compiled(compiled: SparkSession, tmp_path: Path, capsys: py
 
 
 def test_clean_audit_runs_few_jobs(spark: SparkSession) -> None:
-    """A clean audit runs four jobs: the groups' names are sent, records summed up, evidence and verdicts counted."""
+    """A clean audit runs four jobs: send the groups' names, sum up records, count evidence, count verdicts."""
     rows = [(0, FENCE + at, NOON, "record", key("new"), value(offset)) for at, offset in enumerate((10, 13))]
     raw = local_table(spark, rows, RAW)
     tracker = spark.sparkContext.statusTracker()
@@ -92,7 +92,7 @@ def test_clean_audit_runs_few_jobs(spark: SparkSession) -> None:
 
 
 def chain(case: Case) -> tuple[Any, ...]:
-    """Return what the commits of a target group show, computed one by one; see `audit` for the rules."""
+    """Return the figures of a target group's commits, computed one by one; see `audit` for the rules."""
     commits = [offset for group, offset in case.records if group == "new"]
     last: int | None = case.before
     reached = last
@@ -111,7 +111,7 @@ def chain(case: Case) -> tuple[Any, ...]:
 
 
 def test_random_logs_are_judged_as_one_record_after_the_other(spark: SparkSession) -> None:
-    """The figures of 300 random logs equal those of a loop over their records."""
+    """The figures of 300 random logs equal the figures of a plain loop over their records."""
     chance = random.Random(22)
     offsets = [8, 10, 10, 12, 18, None]
 

@@ -30,7 +30,7 @@ def quarantined(folder: Path) -> list[dict[str, str]]:
 
 
 def test_bad_rows_are_quarantined_and_counted(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
-    """Bad rows are quarantined with side, file, line, cell and expectation; a hint says that the verdict omits them."""
+    """Bad rows are quarantined with side, file, line, cell and expectation. A hint says that the verdict omits them."""
     bad = ("new,big,t,3,NA,1", "new,big,t,4,1,x", "new,big,t,5", '"a\nb",big,t t,6,1,1', "new,big,t,7,NA,1")
     before = csv_file(HEADER, *GOOD[:2], *bad, GOOD[2], name="be fore+é.csv")
     after = csv_file(HEADER, *(row.replace("big", "") for row in GOOD[:2]), "new,,t,2,-1,35", name="after.csv")

@@ -129,7 +129,7 @@ def test_each_pair_of_rows_gets_its_status_and_reason(snapshot: SnapshotTable) -
 
 
 def test_verdict_has_lags_and_records_produced_and_consumed(spark: SparkSession, snapshot: SnapshotTable) -> None:
-    """A verdict has the lags, and records produced and consumed in between; the schema is the documented one."""
+    """A verdict has lags, and the records produced and consumed in between. The schema is the documented one."""
     before = snapshot(SPLIT | {"offset": 100, "log_start_offset": 10, "log_end_offset": 150})
     after = snapshot(NEW | {"offset": 130, "log_start_offset": 20, "log_end_offset": 170})
     verdicts = partition_verdict(before, after)
@@ -141,7 +141,7 @@ def test_verdict_has_lags_and_records_produced_and_consumed(spark: SparkSession,
 
 
 def test_lag_is_null_without_a_committed_offset(snapshot: SnapshotTable) -> None:
-    """Lag is null without a commit, 0 at the log end, and negative if the offset is beyond the log end as read."""
+    """Lag is null without a committed offset, 0 at the log end, and negative for an offset above the log end."""
     offsets = [None, 150, 155]
     before = snapshot(*(SPLIT | {"offset": offset, "partition": number} for number, offset in enumerate(offsets)))
     after = snapshot(*(NEW | {"offset": offset, "partition": number} for number, offset in enumerate(offsets)))
@@ -150,14 +150,14 @@ def test_lag_is_null_without_a_committed_offset(snapshot: SnapshotTable) -> None
 
 
 def test_offsets_of_a_recreated_topic_are_not_subtracted(snapshot: SnapshotTable) -> None:
-    """Offsets of a recreated topic are not subtracted from those of the old one."""
+    """Offsets of a recreated topic are not subtracted from offsets of the old topic."""
     before, after = snapshot(SPLIT | {"topic_id": "a"}), snapshot(NEW | {"topic_id": "b", "offset": 3})
     [row] = partition_verdict(before, after).collect()
     assert (row.produced, row.consumed, row.lag_before, row.lag_after) == (None, None, 50, 147)
 
 
 def test_names_of_digits_stay_text(snapshot: SnapshotTable) -> None:
-    """Group `00123` is not group `123`, topic `007` not topic `7`."""
+    """Group `00123` and group `123` are different, and so are topic `007` and topic `7`."""
     before = snapshot(*({"group": group, "topic": topic} for group in ("00123", "123") for topic in ("007", "7")))
     after = snapshot({"group": "00123", "topic": "007"}, {"group": "123", "topic": "7"})
     rows = partition_verdict(before, after).collect()
@@ -169,13 +169,13 @@ def test_names_of_digits_stay_text(snapshot: SnapshotTable) -> None:
 
 @pytest.fixture
 def mapping(spark: SparkSession) -> DataFrame:
-    """Orders go to billing, partition 0 of searches to search; partition 1 and all other topics stay."""
+    """``orders`` goes to billing, partition 0 of ``searches`` to search. Partition 1 and all other topics stay."""
     rows = [("big", "orders", 0, "billing"), ("big", "orders", 1, "billing"), ("big", "searches", 0, "search")]
     return spark.createDataFrame(rows, MAPPING)
 
 
 def test_mapped_rows_are_expected_in_the_target_group(snapshot: SnapshotTable, mapping: DataFrame) -> None:
-    """Mapped source rows are expected in their target group; other rows, and the source group after, are omitted."""
+    """Mapped source rows are expected in their target group. Other rows, and the source in AFTER, are left out."""
     topics = [("orders", 0), ("orders", 1), ("searches", 0), ("searches", 1), ("legacy", 0)]
     old = [{"topic": topic, "partition": partition} for topic, partition in topics]
     before = snapshot(*old, {"group": "other", "topic": "orders"})
@@ -189,7 +189,7 @@ def test_mapped_rows_are_expected_in_the_target_group(snapshot: SnapshotTable, m
 
 
 def test_split_file_gives_the_same_verdicts_as_before_and_as_mapping(snapshot: SnapshotTable) -> None:
-    """The split file as BEFORE, as the mapping, and as both give equal verdicts; its history maps a partition once."""
+    """A split file as BEFORE, as the mapping, or as both gives equal verdicts. Its history maps a partition once."""
     old = snapshot({"topic": "orders"}, {"topic": "searches"})
     parts = [SPLIT | {"topic": "orders"}, SPLIT | {"topic": "searches", "group": "search"}]
     split = snapshot(*parts, *(part | {"taken_at": NOON - timedelta(days=1)} for part in parts))
@@ -201,7 +201,7 @@ def test_split_file_gives_the_same_verdicts_as_before_and_as_mapping(snapshot: S
 
 
 def test_fan_out_has_a_verdict_for_each_group(spark: SparkSession, snapshot: SnapshotTable) -> None:
-    """A fan-out has a verdict for each group."""
+    """If a partition is handed over to several groups, each group has a verdict."""
     mapping = spark.createDataFrame([("big", "orders", 0, "billing"), ("big", "orders", 0, "audit")], MAPPING)
     rows = partition_verdict(snapshot({}), snapshot(NEW), mapping).collect()
     assert {(row.group, row.status) for row in rows} == {("billing", "exact"), ("audit", "missing")}
@@ -214,7 +214,7 @@ def test_without_source_and_mapping_a_group_is_compared_with_itself(snapshot: Sn
 
 
 def test_latest_row_of_each_side_counts(snapshot: SnapshotTable) -> None:
-    """The latest row of each side counts; a row without a time is the oldest, and duplicate rows do no harm."""
+    """The latest row in BEFORE and in AFTER counts. A row without a time is the oldest; duplicate rows do no harm."""
     history: list[dict[str, Any]] = [
         {"taken_at": None, "offset": 500},
         {"taken_at": NOON - timedelta(days=1), "offset": 300},
@@ -231,7 +231,7 @@ def test_latest_row_of_each_side_counts(snapshot: SnapshotTable) -> None:
 def test_two_offsets_at_the_same_time_are_refused(
     snapshot: SnapshotTable, side: str, time: datetime | None, offsets: tuple[int | None, int | None]
 ) -> None:
-    """Two offsets of a partition at the same time, on either side, are refused."""
+    """Two offsets of a partition at the same time, in BEFORE or in AFTER, are refused."""
     once, twice = snapshot({}), snapshot(*({"taken_at": time, "offset": offset} for offset in offsets))
     sides = (twice, once) if side == "BEFORE" else (once, twice)
     with pytest.raises(InvalidInput, match=f"{side} has two offsets .* orders-0 of group big"), readable_failures():
@@ -239,14 +239,14 @@ def test_two_offsets_at_the_same_time_are_refused(
 
 
 def test_two_source_groups_for_one_target_partition_are_refused(snapshot: SnapshotTable) -> None:
-    """Two source groups for one target partition are refused, because it cannot start at both offsets."""
+    """Two source groups for a target group's partition are refused, because it can't start at both offsets."""
     before = snapshot(SPLIT, SPLIT | {"source_group": "large", "taken_at": NOON - timedelta(hours=1)})
     with pytest.raises(InvalidInput, match=r"two source groups \(big, large\) for orders-0"), readable_failures():
         partition_verdict(before, snapshot(NEW)).collect()
 
 
 def test_a_summary_has_counts_and_totals(snapshot: SnapshotTable) -> None:
-    """A group and topic is one row: its worst status, and sums over the partitions with a value."""
+    """A topic of a group is one row: its worst status, and sums over the partitions that have a value."""
     before = snapshot(
         *(SPLIT | {"partition": number, "offset": offset} for number, offset in enumerate([100, 100, None])),
         SPLIT | {"topic": "searches"},
@@ -351,14 +351,14 @@ def reconciled(snapshot: SnapshotTable, before: list[Row], after: list[Row]) -> 
 def test_missing_cluster_id_is_filled_in(
     snapshot: SnapshotTable, before: list[str | None], after: list[str | None], cluster_id: str
 ) -> None:
-    """Rows without a cluster id, on either side or in part, get the id that is known."""
+    """Rows without a cluster id, in BEFORE, in AFTER or in part, get the id that is known."""
     sides = [snapshot(*({"cluster_id": cluster} for cluster in clusters)) for clusters in (before, after)]
     aligned = align(*sides)
     assert (aligned.cluster_id, aligned.hints, aligned.has_history) == (cluster_id, (), False)
 
 
 def test_rows_with_and_without_a_cluster_id_are_summed(snapshot: SnapshotTable) -> None:
-    """Rows with and without a cluster id are one row of the summary, because they are of one cluster."""
+    """Rows with and without a cluster id are one row of the summary, because they are from one cluster."""
     nameless = {"cluster_id": None}
     before = [SPLIT, SPLIT | nameless | {"partition": 1}]
     found = reconciled(snapshot, before, [NEW | nameless, NEW | {"partition": 1}])
@@ -369,7 +369,7 @@ def test_rows_with_and_without_a_cluster_id_are_summed(snapshot: SnapshotTable) 
 
 
 def test_several_clusters_are_kept_apart(snapshot: SnapshotTable) -> None:
-    """The same group in two clusters is two groups."""
+    """The same group on two clusters counts as two groups."""
     both = [{"cluster_id": "a", "offset": 1}, {"cluster_id": "b", "offset": 2}]
     found = reconciled(snapshot, [SPLIT | row for row in both], [NEW | row for row in both])
     assert (found.clean, found.topics) == (True, 2)

@@ -31,7 +31,7 @@ JOB = sorted(
 
 
 def test_session_uses_utc_and_ansi_mode_and_is_local(spark: SparkSession) -> None:
-    """The session has the settings that results depend on, and those that keep it off the network."""
+    """The session has the settings on which results depend, and those that keep it off the network."""
     settings = {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
@@ -44,12 +44,12 @@ def test_session_uses_utc_and_ansi_mode_and_is_local(spark: SparkSession) -> Non
 
 
 def test_second_session_shares_the_jvm(spark: SparkSession) -> None:
-    """A second session shares the JVM of the first, because a process has one."""
+    """A second session uses the JVM of the first, because a process has only one JVM."""
     assert local_session().sparkContext is spark.sparkContext
 
 
 def test_command_does_not_change_the_callers_session(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    """A command has its own settings and views; the caller's session keeps its settings and stays active."""
+    """A command has its own settings and views. The caller's session keeps its own, and stays active."""
     zone = "spark.sql.session.timeZone"
     spark.conf.set(zone, "Asia/Tokyo")
     with spark_here(1) as ours:
@@ -149,7 +149,7 @@ except KeyboardInterrupt:
 
 
 def test_stages_are_shown_until_ctrl_c() -> None:
-    """Without a terminal, a running stage is a line now and then; nothing is printed once Ctrl-C has ended the job."""
+    """Without a terminal, a running stage is a line now and then. After Ctrl-C nothing more is printed."""
     program = f"""
 import sys
 sys.path[:0] = {sys.path!r}
@@ -180,12 +180,12 @@ except KeyboardInterrupt:
 
 
 def test_no_stage_is_shown_while_spark_is_idle(spark: SparkSession) -> None:
-    """Between jobs there is nothing to show."""
+    """Between jobs no stage is shown."""
     assert _stages(spark) is None
 
 
 def test_spark_connect_shows_no_stages() -> None:
-    """A session of Spark Connect has no SparkContext: nothing is shown, and no error is raised."""
+    """A Spark Connect session has no SparkContext: no stage is shown, and no error is raised."""
 
     def unsupported(_: object) -> None:
         raise PySparkAttributeError("JVM_ATTRIBUTE_NOT_SUPPORTED")

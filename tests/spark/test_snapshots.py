@@ -142,7 +142,7 @@ WRONG_IN_PARQUET += [("partition", None, "a partition")]
 
 
 def csv_with(path: Path, **changes: str) -> str:
-    """Write a good row of two lines, and the same row with ``changes``, which begins on line 4."""
+    """Write a valid row that takes two lines, and the same row with ``changes``, which begins on line 4."""
     good = FULL_ROW.asDict() | {"taken_at": "2026-11-20T23:27:08Z"}
     path.parent.mkdir(exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -161,7 +161,7 @@ def parquet_with(path: Path, column: str, value: object) -> str:
 def test_every_bad_row_is_quarantined_with_its_place_and_expectation(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
-    """Each file's one bad row is quarantined alone, with its place and expectation.
+    """The one bad row of each file is quarantined, with its place and what was expected.
 
     The files have wrong cells and row lengths in CSV, wrong cells in Parquet, bytes that are not UTF-8, a missing
     offset in a file without a header, and names with special characters.
@@ -224,7 +224,7 @@ def test_bad_cell_in_an_unused_column_stops_the_job(spark: SparkSession, csv_fil
 
 
 def test_row_of_wrong_length_stops_a_job_that_selects_few_columns(spark: SparkSession, csv_file: CsvFile) -> None:
-    """A row of another length stops a job that selects few columns; Spark's own reader would not count the cells."""
+    """A row of wrong length stops even a job that selects few columns. Spark's own reader would not count the cells."""
     path = csv_file("topic,partition,cluster_id,group_state,metadata", "t,0,c,Empty,", "t,1")
     with pytest.raises(InvalidInput, match="line 3: expected a row of 5 cells"), readable_failures():
         read_snapshots(spark, [path]).select("topic").collect()
@@ -269,7 +269,7 @@ def test_an_empty_file_is_refused(spark: SparkSession, csv_file: CsvFile) -> Non
 
 
 def test_missing_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    """A missing file is a one-line error in place of Spark's own."""
+    """The error for a missing file is one line that names the file."""
     with pytest.raises(InvalidInput, match=r"before\.csv: no such file or folder"):
         read_snapshots(spark, [str(tmp_path / "before.csv")])
 
@@ -307,7 +307,7 @@ def test_hidden_snapshot_in_a_folder_or_glob_is_refused(
 
 
 def test_a_byte_order_mark_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
-    """A byte order mark is refused, as by the other reader."""
+    """A byte order mark is refused, as by our own reader."""
     with pytest.raises(InvalidInput, match=r"snapshot\.csv: it starts with a byte order mark"):
         read_snapshots(spark, [csv_file("\ufefftopic,partition", "t,0")])
 
@@ -345,7 +345,7 @@ def parquet(path: Path, table: pa.Table) -> str:
 
 
 def test_parquet_and_csv_rows_are_equal(spark: SparkSession, tmp_path: Path, csv_file: CsvFile) -> None:
-    """A Parquet file from pyarrow equals the CSV with the same row."""
+    """A row in a Parquet file from pyarrow is read like the same row in a CSV."""
     table = pa.table(arrow_row(), schema=ARROW)
     found = read_snapshots(spark, [parquet(tmp_path / "s.parquet", table)])
     assertSchemaEqual(found.schema, SNAPSHOT)
@@ -353,7 +353,7 @@ def test_parquet_and_csv_rows_are_equal(spark: SparkSession, tmp_path: Path, csv
 
 
 def test_time_lag_column_is_optional(spark: SparkSession, tmp_path: Path, csv_file: CsvFile) -> None:
-    """A file with the time lag column and one without it are one table; its cells are checked, too."""
+    """Files with and without the time lag column are read as one table. The column's cells are checked, too."""
     moment = datetime(2026, 11, 20, 20, 0, 0, 5000, tzinfo=UTC)
     with_time = StructType([*SNAPSHOT, OLDEST_UNCONSUMED])
     expected = spark.createDataFrame([(*FULL_ROW, moment)], with_time)
@@ -387,7 +387,7 @@ def test_a_parquet_column_of_another_type_is_refused(
 
 
 def test_parquet_columns_that_are_missing_or_unknown_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """Missing and unknown Parquet columns are refused; Spark would fill the one with nulls and ignore the other."""
+    """Missing and unknown Parquet columns are refused. Spark would fill or ignore them."""
     table = pa.table(arrow_row(), schema=ARROW)
     with pytest.raises(InvalidInput, match="'offset' is missing, expected bigint"):
         read_snapshots(spark, [parquet(tmp_path / "a.parquet", table.drop_columns(["offset"]))])
@@ -414,7 +414,7 @@ def test_each_parquet_file_of_a_folder_has_all_columns(spark: SparkSession, tmp_
 
 
 def test_a_damaged_parquet_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    """A damaged Parquet file is a one-line error in place of a Java stack trace."""
+    """The error for a damaged Parquet file is one line that names the file, without a Java stack trace."""
     path = tmp_path / "s.parquet"
     parquet(path, pa.table(arrow_row(), schema=ARROW))
     path.write_bytes(path.read_bytes()[:200])
@@ -444,7 +444,7 @@ def test_several_files_are_one_table(spark: SparkSession, tmp_path: Path, csv_fi
 
 
 def test_metadata_that_our_writer_saved_is_read_unchanged(spark: SparkSession, tmp_path: Path) -> None:
-    """Metadata that our writer saved is read unchanged: NULs, quotes, text like an escape, a leading apostrophe."""
+    """Spark reads metadata as our writer saved it: NULs, quotes, text like an escape, a leading apostrophe."""
     pieces = ["\0", "\\", "\\u00", "5cu00", "00", "'", "=", '"', "x"]
     texts = ["".join(each) for each in product(pieces, repeat=3)]
     ours = [row(partition=number, metadata=text) for number, text in enumerate(texts)]
@@ -457,7 +457,7 @@ def test_metadata_that_our_writer_saved_is_read_unchanged(spark: SparkSession, t
 def test_apostrophe_against_spreadsheet_formulas_is_removed(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
-    """``'=1`` is read as the group ``=1``, as the command line saves it; output tables get the apostrophe again."""
+    """``'=1`` is read as the group ``=1``, as our own reader does. Output tables get the apostrophe again."""
     names = {"'=1": "=1", "''+x": "'+x", "'plain": "'plain", "-bare": "-bare", "'\uff1d1": "\uff1d1"}
     file = csv_file(HEADER, *(f"c,,{cell},,,,'-t,,{number},5,,,0,9" for number, cell in enumerate(names)))
     read = read_snapshots(spark, [file])

@@ -1,4 +1,4 @@
-"""The exported types of tables, and the examples of docs/pyspark.md, which use them."""
+"""The exported types of tables, and the examples in docs/pyspark.md, which use them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_results_have_the_exported_types(snapshot: Callable[..., DataFrame]) -> 
 
 @pytest.mark.parametrize("single", [False, True])
 def test_time_lags_are_where_the_page_says(snapshot: Callable[..., DataFrame], single: bool) -> None:
-    """If a side has a time lag, its columns follow lag_after in the verdicts, and end the summary."""
+    """With time lags, their columns follow lag_after in the verdicts, and are the last columns of the summary."""
     side = snapshot({}).withColumn("oldest_unconsumed_at", F.col("taken_at"))
     verdicts, lags = partition_verdict(side, side, single=single), columns(tables.TIME_LAGS)
     plain = columns(tables.PARTITION_VERDICT)
@@ -54,7 +54,7 @@ def test_page_names_every_exported_table() -> None:
 
 
 def test_examples_run(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The examples of docs/pyspark.md run as they stand, one after the other, and the catalog gets a table."""
+    """The examples in docs/pyspark.md run unchanged, one after the other, and the catalog gets a table."""
     monkeypatch.chdir(tmp_path)
     header, cells = ",".join(DEFAULTS), {"taken_at": "2026-11-20T12:00:00Z", "group": "new", "source_group": "big"}
     row = {name: "" if value is None else value for name, value in DEFAULTS.items()} | cells

@@ -29,12 +29,12 @@ def row(hour: int, offset: int | None, end: int = 100, **changes: Any) -> dict[s
 
 @pytest.fixture
 def mapping(spark: SparkSession) -> DataFrame:
-    """Orders go from big to billing."""
+    """``orders`` goes from group big to group billing."""
     return spark.createDataFrame([("big", "orders", "billing")], TOPIC_MAPPING)
 
 
 def points(timeline: DataFrame) -> list[tuple[Any, ...]]:
-    """Return hour, source group, lag, produced and consumed, in order of time."""
+    """Return hour, source group, lag, produced and consumed, ordered by time."""
     rows = timeline.orderBy("group", "topic", "taken_at").collect()
     hours = [round((each.taken_at.astimezone(UTC) - NOON) / timedelta(hours=1)) for each in rows]
     return [
@@ -46,7 +46,7 @@ def points(timeline: DataFrame) -> list[tuple[Any, ...]]:
 def test_curve_continues_from_the_source_group_to_the_target_group(
     spark: SparkSession, snapshot: SnapshotTable, mapping: DataFrame
 ) -> None:
-    """A curve has the source group's history, then the target's: lag, and records produced and consumed."""
+    """A curve has the source group's history, then the target group's: lag, and records produced and consumed."""
     before = snapshot(row(0, 10, 50), row(1, 40, 70), {"topic": "others"})
     after = snapshot(*(row(hour, offset, end, group="billing") for hour, offset, end in ((2, 40, 90), (3, 85, 95))))
     timeline = lag_timeline(before, after, mapping)
@@ -67,7 +67,7 @@ def test_curve_continues_from_the_source_group_to_the_target_group(
 def test_curve_leaves_the_source_group_where_the_target_group_begins(
     snapshot: SnapshotTable, mapping: DataFrame
 ) -> None:
-    """With all snapshots on both sides, the curve leaves the source group where the target's begins."""
+    """With all snapshots in BEFORE and in AFTER, the curve changes to the target group where its offsets begin."""
     old = [row(hour, min(10 * hour, 20)) for hour in range(5)]
     new = [row(hour, 10 * hour, group="billing") for hour in (3, 4)]
     for each in new:  # because a snapshot reads one group after the other
@@ -83,7 +83,7 @@ def test_curve_leaves_the_source_group_where_the_target_group_begins(
 
 
 def test_lag_is_null_without_a_committed_offset(snapshot: SnapshotTable) -> None:
-    """Lag is null if no partition has a committed offset, and otherwise the sum over those that have one."""
+    """Lag is the sum over the partitions that have a committed offset, and null if none has."""
     rows = [row(0, None), row(1, None), row(1, 70, partition=1), row(2, 90), row(2, 80, partition=1)]
     timeline = lag_timeline(snapshot(*rows), snapshot(*rows))
     assert points(timeline) == [(0, None, None, None, None), (1, None, 30, 0, None), (2, None, 30, 0, 10)]
@@ -91,13 +91,13 @@ def test_lag_is_null_without_a_committed_offset(snapshot: SnapshotTable) -> None
 
 
 def test_offsets_of_a_recreated_topic_are_not_subtracted(snapshot: SnapshotTable) -> None:
-    """Offsets of a recreated topic are not subtracted from those of the old one."""
+    """Offsets of a recreated topic are not subtracted from offsets of the old topic."""
     rows = snapshot(row(0, 50, topic_id="a"), row(1, 5, 9, topic_id="b"), row(2, 6, 9, topic_id="b"))
     assert points(lag_timeline(rows, rows)) == [(0, None, 50, None, None), (1, None, 4, None, None), (2, None, 3, 0, 1)]
 
 
 def test_history_needs_three_times(snapshot: SnapshotTable) -> None:
-    """Two times for each cluster are no history, because the verdict has both; three times are."""
+    """Two moments for each cluster are no history, because the verdict has both; three moments are."""
     sides = [
         [row(hour, 1, cluster_id=name) for name, hour in moments]
         for moments in ((("a", 0), ("b", 1)), (("a", 2), ("b", 3)))
@@ -112,7 +112,7 @@ def test_history_needs_three_times(snapshot: SnapshotTable) -> None:
 
 
 def test_driver_gets_a_curve_for_each_topic_and_for_the_group(snapshot: SnapshotTable, mapping: DataFrame) -> None:
-    """The driver gets a curve for each topic and for the group, sorted, with UTC times to the microsecond."""
+    """The driver gets a curve for each topic and for the group, sorted, with times in UTC to the microsecond."""
     before = snapshot(row(0, 10), row(1, 20))
     after = snapshot(row(2, 20, group="billing"), row(2, 5, 6, group="billing", topic="new"))
     found = reconcile_tables(before, after, mapping)
@@ -129,7 +129,7 @@ def test_driver_gets_a_curve_for_each_topic_and_for_the_group(snapshot: Snapshot
 
 
 def test_size_of_a_history_is_limited(snapshot: SnapshotTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups come before their topics, the largest lag first; a curve that is cut keeps its latest times."""
+    """Groups come before their topics, the largest lag first. A curve that is cut keeps its latest moments."""
     rows = [
         row(hour, 100 - lag, group=group, topic=topic)
         for group, topic, lag in (("g", "small", 1), ("g", "large", 70), ("h", "middle", 30))

@@ -1,4 +1,4 @@
-"""A machine that runs the steps of action.yml as a runner of GitHub Actions does, and a `gh` that keeps comments."""
+"""Run the steps of action.yml as a runner of GitHub Actions does, with a fake `gh` that keeps the comments."""
 
 from __future__ import annotations
 
@@ -46,14 +46,15 @@ else:
     comment["body"] = text
 store.write_text(json.dumps(comments))
 """
-# Makes an environment whose Python is the test's, whose pip only records its calls, and whose command is forked.
+# A fake `python -m venv`. In the environment that it makes, Python is that of the test, pip only records its calls, and
+# the command is forked.
 _PYTHON = """#!/bin/sh
 [ "$1 $2 $3" = "-I -m venv" ] || exit 99
 mkdir -p "$4/bin"
 cp {tools}/migrate-groups "$4/bin"
 cp {tools}/python "$4/bin"
 """
-# Without -I, because the Python of the test finds the package of this checkout by PYTHONPATH.
+# Without -I, because the test's Python finds this checkout's package through PYTHONPATH.
 _PYTHON_THERE = """#!/bin/sh
 [ "$1" = -I ] || exit 99
 shift
@@ -74,8 +75,8 @@ class Ran(NamedTuple):
 class Runner:
     """A runner with a checkout of pull request 7 of the repository acme/groups, and the comments of this pull request.
 
-    real_python: the action makes a Python environment and installs the package, as on a runner of GitHub. If false, it
-    gets an environment with the Python and the modules of this test.
+    real_python: whether the action makes a Python environment and installs the package, as on a runner of GitHub. If
+    not, it gets an environment with the Python and the modules of this test.
     """
 
     def __init__(self, folder: Path, *, real_python: bool = False) -> None:
@@ -107,7 +108,7 @@ class Runner:
         self._environment["PATH"] = f"{self._tools}:{self._environment['PATH']}"
 
     def push(self, commit: str) -> None:
-        """Make this the last commit of the pull request."""
+        """Make ``commit`` the last commit of the pull request."""
         self._event.write_text(json.dumps({"pull_request": {"number": 7, "head": {"sha": commit}}}))
 
     @property
@@ -125,11 +126,11 @@ class Runner:
         return [comment["body"] for comment in self.comments]
 
     def upload(self, plan: str) -> None:
-        """Store the file of a plan as the artifact that ``gh run download`` fetches."""
+        """Store a plan file as the artifact that ``gh run download`` fetches. plan: the path of the file."""
         (self.folder / "artifact").write_bytes(Path(plan).read_bytes())
 
     def contexts(self, **more: Any) -> dict[str, Any]:
-        """Return the contexts, by name, that an expression such as ``${{ github.sha }}`` can use."""
+        """Return the contexts by name, such as ``github`` for the expression ``${{ github.sha }}``."""
         event = json.loads(self._event.read_text())
         github = {"event": event, "sha": "of the merge", "token": "the job's token", "ref": "refs/pull/7/merge"}
         return {"github": github, "!cancelled()": True, **more}
@@ -183,17 +184,17 @@ class Runner:
 
 
 def filled(text: str, contexts: Mapping[str, Any]) -> str:
-    """Return a text in which each expression ``${{ ... }}`` is replaced by its value, as on GitHub."""
+    """Return ``text`` with each expression ``${{ ... }}`` replaced by its value, as GitHub does it."""
     return re.sub(r"\$\{\{(.*?)\}\}", lambda found: str(_value(found[1], contexts)), text)
 
 
 def evaluate(condition: str, contexts: Mapping[str, Any]) -> bool:
-    """Return whether a step's ``if`` holds."""
+    """Return whether the condition of a step's ``if`` is true."""
     return bool(_value(condition.removeprefix("${{").removesuffix("}}"), contexts))
 
 
 def _value(expression: str, contexts: Mapping[str, Any]) -> Any:
-    """Return the value of an expression of lookups, texts, ``||``, ``&&``, ``==`` and ``!=``, without brackets."""
+    """Return the value of an expression made of lookups, texts, ``||``, ``&&``, ``==`` and ``!=``, without brackets."""
     for operator in ("||", "&&", "==", "!="):
         left, found, right = expression.partition(operator)
         if found:

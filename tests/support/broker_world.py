@@ -37,14 +37,14 @@ def until(condition, *, seconds: float = _SECONDS):
 
 @functools.cache
 def _producer(bootstrap_servers: str) -> confluent_kafka.Producer:
-    """Return a broker's one producer for all tests: each producer has threads and lives until the end of the run."""
+    """Return the producer that all tests share for a broker, because each producer keeps threads until the run ends."""
     return confluent_kafka.Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 0, "log_level": 0})
 
 
 class BrokerWorld:
     """Other clients of a broker while the tool is tested. Every name is new, so that tests can share one broker."""
 
-    # The clients under test: set by the contract suite only.
+    # The clients under test, which only the contract suite sets.
     writer: KafkaPythonWriter
     second_client: SecondClient
     records: KafkaRecords
@@ -70,7 +70,7 @@ class BrokerWorld:
     def create_topic(
         self, partitions: int = 1, *, topic: str | None = None, brokers: Sequence[int] | None = None, **config: str
     ) -> str:
-        """Create a topic, and return its name; ``brokers``: the id of the broker of each partition."""
+        """Create a topic, and return its name. brokers: the id of each partition's broker; None: Kafka chooses."""
         topic = topic or self.name("topic")
         placed = {"assignments": {number: [broker] for number, broker in enumerate(brokers or [])}}
         spread = {"num_partitions": partitions, "replication_factor": 1}
@@ -97,17 +97,17 @@ class BrokerWorld:
     def produce(
         self, topic: str, partition: int, records: int, *, prefix: str = "", timestamp: int = 0, key: str | None = None
     ) -> None:
-        """Append records; ``timestamp`` is in milliseconds since 1970, where 0 means the current time."""
-        self._producer.list_topics(topic, _SECONDS)  # load partitions that were added after the last request
+        """Append records. timestamp: in milliseconds since 1970; 0: the current time."""
+        self._producer.list_topics(topic, _SECONDS)  # otherwise the producer might not know new partitions
         for number in range(records):
             value = f"{prefix}{topic}-{partition}-{number}"
             self._producer.produce(topic, value=value, partition=partition, timestamp=timestamp, key=key)
         assert self._producer.flush(_SECONDS) == 0
 
     def produce_in_order(self, topic: str, partition: int, records: Iterable[tuple[str, int]]) -> None:
-        """Append records, given as value and timestamp; send each after the previous one is acknowledged.
+        """Append records, given as value and timestamp. Send each when the previous record is acknowledged.
 
-        Sent all at once, some records arrived in another order on a busy machine.
+        When all were sent at once, some arrived in another order on a busy machine.
         """
         self._producer.list_topics(topic, _SECONDS)
         for value, timestamp in records:
@@ -115,7 +115,7 @@ class BrokerWorld:
             assert self._producer.flush(_SECONDS) == 0
 
     def transact(self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True) -> None:
-        """Append records and the marker that ends their transaction."""
+        """Append records in a transaction, followed by its control record. commit: whether it is committed."""
         with self.transaction(topic, partition, records, timestamp=timestamp, commit=commit):
             pass
 
@@ -123,20 +123,21 @@ class BrokerWorld:
     def transaction(
         self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True
     ) -> Iterator[None]:
-        """Append records in a transaction that is open for the length of a ``with`` block; then end it.
+        """Append records in a transaction that is open for the length of a ``with`` block.
 
-        commit: whether it is committed at the end, or aborted. timestamp: in milliseconds since 1970; 0: now.
+        commit: whether the transaction is then committed, and not aborted. timestamp: in milliseconds since 1970; 0:
+        the current time.
         """
         producer = self.transactional_producer()
         producer.begin_transaction()
         for number in range(records):
             value = f"{topic}-{partition}-{number}"
             producer.produce(topic, value=value, partition=partition, timestamp=timestamp)
-        assert producer.flush(_SECONDS) == 0  # otherwise an abort would drop records that are not sent yet
+        assert producer.flush(_SECONDS) == 0  # otherwise an abort would drop records that wait to be sent
         yield
         end = self._end(topic, partition) + 1
         (producer.commit_transaction if commit else producer.abort_transaction)(_SECONDS)
-        until(lambda: self._end(topic, partition) >= end)  # the coordinator answers before the marker is in the log
+        until(lambda: self._end(topic, partition) >= end)  # its control record may come a little later
 
     def _end(self, topic: str, partition: int) -> int:
         where = KafkaTopicPartition(topic, partition)
@@ -158,7 +159,7 @@ class BrokerWorld:
         self._admin.delete_records({KafkaTopicPartition(topic, partition): before})
 
     def commit(self, group: str, partition: TopicPartition, offset: int, metadata: str = "", epoch: int = 0) -> None:
-        """Commit without being a member, as a simple consumer does."""
+        """Commit an offset without being a member of the group."""
         answers = self._admin.alter_group_offsets(
             group, {KafkaTopicPartition(*partition): OffsetAndMetadata(offset, metadata, epoch)}
         )
@@ -185,7 +186,7 @@ class BrokerWorld:
         return {each["group_id"] for each in self._admin.list_groups()}
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
-        """Return a group's committed offsets, read with another client than the tool's."""
+        """Return a group's committed offsets, read with a client that the tool does not use."""
         found = self._admin.list_group_offsets({group: None})[group]
         return {TopicPartition(*partition): committed.offset for partition, committed in found.items()}
 
@@ -219,11 +220,11 @@ class BrokerWorld:
         return consumer
 
     def let_expire(self, consumer: confluent_kafka.Consumer, group: str, partition: TopicPartition) -> None:
-        """Make a committed offset expire, as if its topic had been unsubscribed longer ago than the retention time.
+        """Make a committed offset expire, as if the group had unsubscribed from its topic long ago.
 
-        The consumer commits the same offset again with a retention of 1 ms, in a version of the request from before
-        KIP-211, which has a retention field. The consumer must be the only member and the first that the group ever had
-        (the request says generation 1). The group must not be subscribed to the topic.
+        The consumer commits the same offset again with a retention of 1 ms, in a version of OffsetCommit that has a
+        retention field (before KIP-211). The request names generation 1, so that the consumer must be the only member
+        that the group ever had. The group must not be subscribed to the topic.
         """
         offset = self.committed(group)[partition]
         commit = OffsetCommitRequest.OffsetCommitRequestTopic
@@ -277,7 +278,7 @@ class BrokerWorld:
         consumer.close()
 
     def consume(self, consumer: confluent_kafka.Consumer, records: int) -> list[str]:
-        """Return the values of the next records, as many as asked for."""
+        """Return the values of the consumer's next ``records`` records."""
         values = self._early.pop(consumer, [])
 
         def enough() -> bool:
@@ -294,10 +295,10 @@ class BrokerWorld:
 
 
 def wait_for_coordinators(bootstrap_servers: str) -> None:
-    """Return once every partition of the offsets topic has a coordinator that answers.
+    """Wait until every partition of the offsets topic has a coordinator that answers.
 
-    The first request about a group makes Kafka create that topic, and coordinators don't answer for a while. The names
-    of the groups that are asked about here map to every partition of the topic.
+    The first request about a group makes Kafka create that topic, and coordinators don't answer for a while. This
+    function asks about groups whose names map to all partitions of the topic.
     """
     not_yet = (CoordinatorNotAvailableError, NotCoordinatorError, CoordinatorLoadInProgressError)
     patience = tenacity.Retrying(

@@ -1,12 +1,13 @@
 """One seeded run of a migration with a fault, and the checks after it.
 
-The command runs in a process of its own and halts at a random step (``halted_at``). The fault happens before the step
-or during it. The cluster is repaired while the command still runs, or after it has ended. Then these must hold:
+The command runs in its own process, and halts at a random step (``halted_at``). The fault happens before the step or
+during it. The cluster is repaired while the command is still running, or after it has ended. Then this must hold:
 
 - The target group has the offset that the receipt states for every confirmed or unchanged partition. Any other
   partition has the offset from before the run or the planned offset. Exit 2, 3 and 5 mean that nothing was written.
 - The same command, run again, completes the migration.
-- The target groups' applications, started afterwards, process every record that the source group had not, once.
+- The target groups' applications, started afterwards, process once every record that the source group had not
+  processed.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ class _Migration:
         )
 
     def coordinator(self):
-        """Return the coordinator of the source group or of a target group."""
+        """Return the coordinator of a random group: the source group or a target group."""
         return self.brokers.coordinator(self.chance.choice([self.source, *self.targets]))
 
     def produce(self) -> None:
@@ -218,7 +219,7 @@ class _Migration:
         }
 
     def check_receipt(self, code: int) -> None:
-        """Compare the receipt with the committed offsets of the target groups."""
+        """Check that the receipt agrees with the target groups' committed offsets. code: the exit code."""
         committed = self.target_offsets()
         path = self.folder / "split.toml.run" / "receipt.json"
         if not path.exists() or (code in _NOTHING_WRITTEN and len(self.found.exits) == 1):
@@ -278,7 +279,7 @@ class _Migration:
 
 
 def _before_or_during(migration: _Migration, halted: Halted) -> None:
-    """Let the command continue shortly before the fault, in half of the runs."""
+    """In half of the runs, let the command continue shortly before the fault, so that the fault comes in a step."""
     if migration.chance.random() < 0.5:
         halted.release()
         migration.pause(0.02)

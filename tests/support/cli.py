@@ -1,4 +1,4 @@
-"""Run the command line as a user does, without a terminal: in a process of its own, or faster in this process."""
+"""Run the command line as a user does, without a terminal: in a new process, or faster in this process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECONDS = 120
 
 
 class Process(subprocess.Popen[str]):
-    """A command's process with a pipe for each stream."""
+    """A command's process with a pipe for each of stdin, stdout and stderr."""
 
     stdin: IO[str]
     stdout: IO[str]
@@ -29,13 +29,13 @@ class Process(subprocess.Popen[str]):
 
 
 class _Forked(Process, forks.Popen[str]):
-    """A command's process that is forked, without the start time of Python."""
+    """A command's process that is forked, to save the start of Python."""
 
 
 class Cli:
-    """``migrate-groups`` in a folder; ``bootstrap_servers`` is passed in the environment.
+    """Runs ``migrate-groups`` in a folder, with ``bootstrap_servers`` in the environment.
 
-    Its processes are forked from a process that has already imported everything; those of ``cold`` start Python.
+    Its processes are forked from a process that has already imported everything. Those of `cold` start Python anew.
     """
 
     program: tuple[str, ...] = ("-m", "migrate_groups")
@@ -50,7 +50,7 @@ class Cli:
 
     @property
     def cold(self) -> Self:
-        """Return the same command line, but one that starts Python: for tests of the start and of the imports."""
+        """Return a command line whose processes start Python anew, for tests of the start and of the imports."""
         other = copy.copy(self)
         other.is_cold = True
         return other
@@ -100,7 +100,7 @@ class Cli:
 
 
 class CliHere(Cli):
-    """The command line in this process: for many short commands, each of which would take half a second to start."""
+    """Runs ``migrate-groups`` in this process, because a new process takes half a second for each command."""
 
     def __call__(
         self, *arguments: object, stdin: str = "", code: int = 0, seconds: float = _SECONDS

@@ -1,4 +1,4 @@
-"""An application that moves to another cluster behind MirrorMaker 2, with a fault, and a ledger of its records."""
+"""Move an application to a cluster to which MirrorMaker 2 copies its topic, with a fault, and count its records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirrored:
-    """A topic that is produced to all the time, on two clusters with a MirrorMaker 2 between them.
+    """A topic to which records are always being produced, and its copy by MirrorMaker 2 on another cluster.
 
     source, target: the bootstrap servers of both clusters.
     """
@@ -45,13 +45,14 @@ class Mirrored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """What the ledger says after a move.
+    """The record counts after a move, and other facts about it.
 
-    records: those from the group's first committed offset to the end. skipped: records that were processed on neither
-    cluster. again: records that were processed on both. fault: what happened. halted: whether the command reached the
-    step at which it was to halt. runs: how often the command was run. lowered: partitions of which MirrorMaker 2 has
-    lowered the offset after the command had ended, and before the application started. seconds: from the stop of the
-    last consumer on the source cluster to the notice that the applications may start on the target cluster.
+    records: the number from the group's first committed offset to the log end. skipped: how many were processed on
+    neither cluster. again: how many were processed on both. fault: a description of the fault. halted: whether the
+    command reached the step at which it had to halt. runs: how often the command was run. lowered: the number of
+    partitions whose committed offset MirrorMaker 2 lowered after the command had ended and before the application
+    started. seconds: from the stop of the last consumer on the source cluster to the notice that the applications may
+    start on the target cluster.
     """
 
     records: int
@@ -66,7 +67,7 @@ class Moved:
 
 @contextmanager
 def mirrored(source: str, target: str, maker: MirrorMaker, topic: str, partitions: int = 4) -> Iterator[Mirrored]:
-    """Create a topic, produce to it for the length of a ``with`` block, and yield once it has a copy."""
+    """Create a topic, and produce to it for the length of a ``with`` block, which begins when it has a copy."""
     with broker_world(source) as here, broker_world(target) as there:
         here.create_topic(partitions, topic=topic)
         producing = Producing(source, topic, partitions)
@@ -81,9 +82,9 @@ def mirrored(source: str, target: str, maker: MirrorMaker, topic: str, partition
 
 
 class Move:
-    """A group that consumes on the source, and its move. `result` ends it.
+    """A group that consumes on the source cluster, and its move to the target cluster. `result` completes the move.
 
-    said: what the last command has told, if no step was chosen for it.
+    said: the output of the last command, if it did not have to halt at a step.
     """
 
     def __init__(self, pair: Mirrored, here: BrokerWorld, cli: Cli, rng: random.Random, options: list[str]) -> None:
@@ -107,7 +108,7 @@ class Move:
         return ["migrate", "move.toml", "--yes", "--wait", "120s", "--timeout", "30s", *self._options]
 
     def consume(self, condition: Callable[[], object]) -> None:
-        """Let the application on the source process records until a condition is true."""
+        """Let the application on the source cluster process records until a condition is true."""
 
         def done() -> object:
             self.old.process()
@@ -116,17 +117,17 @@ class Move:
         until(done, seconds=_SECONDS)
 
     def consume_for(self, seconds: float) -> None:
-        """Let the application on the source process records for some seconds."""
+        """Let the application on the source cluster process records for some seconds."""
         end = time.monotonic() + seconds
         self.consume(lambda: time.monotonic() > end)
 
     def stop(self) -> None:
-        """Stop the application on the source."""
+        """Stop the application on the source cluster."""
         self.old.stop()
         self._stopped = time.monotonic()
 
     def migrate(self, while_waiting: Callable[[], None] = lambda: None) -> int:
-        """Run the command, and stop the application as soon as the command waits for it; return the exit code."""
+        """Run the command, stop the application when the command waits for it, and return the exit code."""
         self.runs += 1
         running, self.said = self.cli.start(*self.command), ""
         for line in running.stderr:
@@ -140,7 +141,7 @@ class Move:
         return _checked(running.returncode, self.said)
 
     def migrate_with_fault(self, step: int, fault: Callable[[Halted], None]) -> int:
-        """Run the command for the stopped group, with a fault when it is at its step; return the exit code."""
+        """Run the command after the group has stopped, with a fault at a step, and return the exit code."""
         self.runs += 1
         with halted(step, self.command, self.cli.folder, self.cli.environment) as started:
             self.halted, _ = started.await_step()
@@ -150,7 +151,10 @@ class Move:
             return _checked(started.process.wait(_SECONDS), started.said())
 
     def result(self, code: int) -> Moved:
-        """Run the command again until it succeeds, start the application on the target, and count."""
+        """Run the command again until it succeeds, start the application on the target cluster, and count records.
+
+        code: the exit code of the command so far.
+        """
         while code:
             assert self.runs < 4, "the same command again does not complete the move"
             code = self.migrate()
@@ -190,7 +194,7 @@ class Move:
 
 @contextmanager
 def moving(pair: Mirrored, cli: Cli, rng: random.Random, *options: str) -> Iterator[Move]:
-    """Yield a group that consumes on the source, and is to be moved with these options of ``migrate``."""
+    """Yield a group that consumes on the source cluster. options: the options of ``migrate`` for its move."""
     cli.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = pair.source
     cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = pair.target
     with broker_world(pair.source) as here:
@@ -198,7 +202,10 @@ def moving(pair: Mirrored, cli: Cli, rng: random.Random, *options: str) -> Itera
 
 
 def mirror_killed(move: Move, kills: int | None = None) -> Moved:
-    """Move while MirrorMaker 2 is killed up to two times, at random, before the application stops."""
+    """Move the group. Before the application stops, kill MirrorMaker 2 at random moments, up to two times.
+
+    kills: how often; None: chosen at random.
+    """
     kills = move.rng.choice([0, 1, 1, 2]) if kills is None else kills
     for _ in range(kills):
         move.consume_for(move.rng.uniform(0.2, 4))
@@ -211,14 +218,17 @@ def mirror_killed(move: Move, kills: int | None = None) -> Moved:
 
 
 def tool_killed(move: Move, step: int) -> Moved:
-    """Kill the command at a step, and run it again."""
+    """Move the group. Kill the command at a step, and run it again."""
     move.fault = f"tool killed at step {step}"
     move.stop()
     return move.result(move.migrate_with_fault(step, lambda started: started.process.kill()))
 
 
 def broker_fails(move: Move, node: Node, step: int | None) -> Moved:
-    """Kill or stop a broker, and start it again: at a step of the command; None: while the application still runs."""
+    """Move the group. Kill or stop a broker, and start it again.
+
+    step: the step of the command at which this happens; None: while the application still runs.
+    """
     fail, how = move.rng.choice([(node.kill, "killed"), (node.stop, "stopped")])
     which = "source" if node.bootstrap_servers == move.pair.source else "target"
     move.fault = f"{which} broker {how} {'while the application runs' if step is None else f'at step {step}'}"

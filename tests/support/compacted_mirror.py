@@ -1,6 +1,6 @@
 """Simulate a compacted log and a mirror's copy of it, which is compacted at other times.
 
-For each record of the copy, the simulation knows the record of the log that it is a copy of.
+The simulation knows which record of the log each record of the copy was made from.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import NamedTuple
 from migrate_groups.mirrors.place import CopyPart, LogPart
 
 _Log = list[tuple[int, int]]
-"""The offset of each record, and its number. The numbers of the source are its offsets."""
+"""A log: the offset and the number of each record. In the source log a record's number is its offset."""
 
 
 class Compacted(NamedTuple):
-    """What a comparison reads, and the whole truth.
+    """The part of the two logs that a comparison reads, and the whole truth about them.
 
-    kept: the numbers of the records that the source still has. copied: the offset and the number of each record of the
-    copy.
+    kept: the numbers of the records that the source log still has. copied: the offset and the number of each record of
+    the copy.
     """
 
     source: LogPart
@@ -29,17 +29,20 @@ class Compacted(NamedTuple):
     copied: Sequence[tuple[int, int]]
 
     def read_again(self, place: int) -> int:
-        """Return how many records from before the commit a group reads that starts at ``place`` in the copy."""
+        """Return how many records from before the committed offset a group reads again from ``place`` in the copy."""
         return sum(number < self.committed for offset, number in self.copied if offset >= place)
 
     def skipped(self, place: int) -> set[int]:
-        """Return the records at or after the commit that the mirror has delivered, and of which none is read."""
+        """Return the numbers of the records, from the committed offset on, that a group starting at ``place`` skips.
+
+        Records that the mirror has not delivered, or that the source log no longer has, do not count.
+        """
         delivered = {number for _, number in self.copied if number >= self.committed} & {*self.kept}
         return delivered - {number for offset, number in self.copied if offset >= place}
 
 
 def compacted(rng: random.Random) -> Compacted:
-    """Return a random log and its copy. The mirror begins again earlier at each restart."""
+    """Return a random log and its copy. At each restart the mirror copies some records again."""
     number = rng.randint(1, 25)
     spread = rng.choice([1, 4, 12])
     keys = [rng.randint(0, spread) for _ in range(number)]
@@ -61,7 +64,7 @@ def compacted(rng: random.Random) -> Compacted:
 
 
 def _cleaned(rng: random.Random, log: _Log, keys: Sequence[int], tombstones: Collection[int]) -> _Log:
-    """Return a log after compaction, which does not touch its end."""
+    """Return a log after compaction. Compaction does not change the end of the log."""
     if not log:
         return log
     end, _ = rng.choice(log)

@@ -1,4 +1,4 @@
-"""The tables of docs/evidence/conformance.md, and the groups and topics of their cases."""
+"""The cases in the tables of docs/evidence/conformance.md, and the groups and topics that they need."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SUBSCRIBED = {
 
 
 class Row(NamedTuple):
-    """A case: the group, each tool's commands and result, and ``same`` or the reason why the results differ."""
+    """A case on the page: the group, each tool's commands and result, and ``same`` or the reason for a difference."""
 
     case: str
     group: str
@@ -56,7 +56,7 @@ class Row(NamedTuple):
 
     @property
     def reads(self) -> bool:
-        """Whether both tools only look at groups."""
+        """Whether both tools only read."""
         return re.search("--describe|--list", self.kafkas[0]) is not None
 
 
@@ -72,7 +72,7 @@ def rows() -> list[Row]:
 
 
 def make_topics(world: BrokerWorld, *, second_of_orders: int = 1) -> dict[str, str]:
-    """Make the topics of the page, and return their real names by their names on the page.
+    """Make the topics that the page names. Return their real names, by their names on the page.
 
     second_of_orders: the id of the broker for ``orders-1``; all other partitions are on broker 1.
     """
@@ -90,7 +90,7 @@ def make_topics(world: BrokerWorld, *, second_of_orders: int = 1) -> dict[str, s
 
 
 class Shop:
-    """The groups ``shop`` and ``other`` of a case, made for one tool or for both, and all real names."""
+    """The groups ``shop`` and ``other`` of a case, made for one tool or for both, and the real names of all topics."""
 
     def __init__(self, world: BrokerWorld, topics: Mapping[str, str], row: Row) -> None:
         self._world = world
@@ -127,20 +127,23 @@ class Shop:
         return [each.poll(0.05) or each.assignment() for each in self._members]
 
     def named(self, text: str) -> str:
-        """Return a command or a file of the page with the real names of groups and topics."""
+        """Return a command or file on the page with the real names of groups and topics."""
         return re.sub(r"\w+", lambda word: self._names.get(word[0], word[0]), text)
 
     def write_files(self, folder: Path) -> None:
-        """Write the files that commands of the page read."""
+        """Write the files that the page's commands read."""
         for file, text in _FILES.items():
             (folder / file).write_text(self.named(text))
 
     def committed(self) -> str:
-        """Return the committed offsets of the groups, as the page has them."""
+        """Return the committed offsets of the groups in the form of the page."""
         return ", ".join(self._written(self._world.committed(group)) for group in self.groups)
 
     def shown(self, offsets: Iterable[Sequence[str]]) -> str:
-        """Return the offsets that a tool shows, given as topic, partition and offset; it must have written nothing."""
+        """Return the offsets that a tool has shown in the form of the page, and check that nothing was written.
+
+        offsets: topic, partition and offset of each.
+        """
         assert self.committed() == self._before
         found = {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in offsets}
         return f"shows {self._written(found)}" if found else self.committed()
@@ -152,12 +155,12 @@ class Shop:
 
 
 def lines_of(groups: Sequence[str], printed: str) -> list[list[str]]:
-    """Return the cells of the lines that begin with one of the groups, sorted."""
+    """Return the cells of each printed line that begins with one of the groups, sorted."""
     return sorted(cells for line in printed.splitlines() if (cells := line.split()) and cells[0] in groups)
 
 
 def summary(row: Row, lines: Sequence[Sequence[str]]) -> str:
-    """Return what Kafka's lines of a group say, as the page has it."""
+    """Return the content of Kafka's lines about a group, in the form of the page."""
     if lines and re.search("--list --(state|type)", row.kafkas[0]):
         return lines[0][1]
     if lines and "--state" in row.kafkas[0]:
@@ -167,7 +170,7 @@ def summary(row: Row, lines: Sequence[Sequence[str]]) -> str:
 
 
 def as_kafkas(row: Row, groups: Sequence[str], printed: str) -> list[list[str]]:
-    """Return Kafka's lines that say the same as what our describe or list printed."""
+    """Return the lines that Kafka's tool must print if it agrees with our describe or list. printed: our output."""
     lines = lines_of(groups, printed)
     if match := re.search("--list --(state|type)", row.kafkas[0]):
         return [[line[0], line[1] if match[1] == "state" else line[2].capitalize()] for line in lines]

@@ -1,4 +1,4 @@
-"""A producer of numbered records, and an application that writes the number of each record into a ledger."""
+"""A producer of numbered records, and an application that writes the number of each processed record to a ledger."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _SECONDS = 120.0
 
 
 class Producing:
-    """Produces records until it is stopped. Their values are their numbers; record n is in partition n modulo all.
+    """Produces records until it is stopped. The value of a record is its number.
 
-    So the record at offset o of partition p has the number ``o * partitions + p``.
+    Record n is in partition n modulo ``partitions``. So the record at offset o of partition p has the number
+    ``o * partitions + p``.
     """
 
     def __init__(self, bootstrap_servers: str, topic: str, partitions: int) -> None:
@@ -38,13 +39,13 @@ class Producing:
             self._producer.poll(0)
 
     def flush(self) -> int:
-        """Return how many records were produced so far, once they are acknowledged."""
+        """Wait until all records so far are acknowledged, and return their number."""
         produced = self.produced
         until(lambda: self._producer.flush(0.1) == 0 or not self._thread.is_alive(), seconds=_SECONDS)
         return produced
 
     def stop(self) -> int:
-        """Stop, and return how many records were produced, once all are acknowledged."""
+        """Stop producing, wait until all records are acknowledged, and return their number."""
         self._stop.set()
         self._thread.join()
         assert self._producer.flush(_SECONDS) == 0
@@ -52,7 +53,7 @@ class Producing:
 
 
 class Application:
-    """A consumer that writes each record into a ledger, and then commits. It survives the restart of a broker."""
+    """A consumer that writes each record's number to a ledger, and then commits. It survives a broker's restart."""
 
     def __init__(self, bootstrap_servers: str, group: str, topic: str) -> None:
         settings = {
@@ -79,11 +80,11 @@ class Application:
             if positions:
                 done = self._consumer.commit(offsets=positions, asynchronous=False)
                 self._committed = {each.partition: each.offset for each in done if not each.error}
-        except confluent_kafka.KafkaException:  # the broker is away, or the group has rebalanced
+        except confluent_kafka.KafkaException:  # the broker is down, or the group has rebalanced
             self._committed = {}
 
     def stop(self) -> None:
-        """Leave the group, once everything that was processed is committed."""
+        """Commit the offsets of all processed records, and leave the group."""
         until(self._commits_all, seconds=_SECONDS)
         self._consumer.close()
 

@@ -1,4 +1,4 @@
-"""JSON documents that commands print, judged by the schemas in docs/schemas."""
+"""Parse the JSON documents that commands print, and check them with the schemas in docs/schemas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCHEMAS = DOCS / "schemas"
 
 
 def parsed(printed: str | bytes) -> dict[str, Any]:
-    """Return the one document that a command printed; fail if there are several, or if its schema rejects it."""
+    """Return the document that a command printed. Fail if there are several, or if the schema rejects the document."""
     document = json.loads(printed)
     jsonschema.validate(
         document,

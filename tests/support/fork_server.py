@@ -1,8 +1,8 @@
 """The server of `forks`: ``python -m tests.support.fork_server SOCKET`` prints ``ready`` and forks on request.
 
-It imports the command line's modules first. It has one thread, because a fork copies only one thread but every lock
-that other threads hold. A request is a line of JSON with the file descriptors. The answers are the id of the new
-process and, when it has ended, its exit code.
+It imports the command line's modules first. It has only one thread, because a forked process would wait forever for a
+lock that another thread held. A request is a line of JSON together with file descriptors. The answers are the id of the
+new process and, when the process has ended, its exit code.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from migrate_groups.kafka import child
 _NOT_IMPORTED = ("migrate_groups.__main__", "migrate_groups.spark", "migrate_groups.demo")
 _LOADED_LATE = ("pyarrow.compute", "pyarrow.csv", "pyarrow.parquet", "rich.live", "rich.progress", "kafka.admin")
 _MOST_DESCRIPTORS = 32
-# Higher than the descriptors of any process here, so that received ones survive while the others are closed.
+# Received file descriptors are moved above this number. All others are below it, and are closed.
 _ASIDE = 512
 
 
@@ -64,7 +64,7 @@ class Server:
         self._callers: dict[int, socket.socket] = {}
 
     def serve(self) -> Job | None:
-        """Return the job to run in each forked process; return None in the server at its end."""
+        """Serve requests. In each forked process, return the job to run; in the server, return None at the end."""
         with selectors.DefaultSelector() as ready:
             for each in (sys.stdin, self._woken, self._listener):
                 ready.register(each, selectors.EVENT_READ)
@@ -117,14 +117,14 @@ def _tell(caller: socket.socket, number: int) -> None:
 
 
 class Job:
-    """A module to run, and the state that its process needs."""
+    """A request: a module to run, and the state of its process, such as arguments, folder and environment."""
 
     def __init__(self, request: dict[str, Any], received: list[int]) -> None:
         self._request, self._received = request, received
 
     @classmethod
     def received(cls, caller: socket.socket) -> Job | None:
-        """Return the request of a caller, or None if the caller ended before it sent all of it."""
+        """Return the job that a caller requests; None: the caller ended before it had sent the whole request."""
         message, received, _, _ = socket.recv_fds(caller, 1 << 16, _MOST_DESCRIPTORS)
         while not message.endswith(b"\n"):
             more = caller.recv(1 << 16)
@@ -138,7 +138,7 @@ class Job:
             os.close(each)
 
     def prepare(self) -> None:
-        """Give this process the state that it would have if it had been started for this job."""
+        """Give this forked process the state that a new process for this job would have."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
             if callable(signal.getsignal(number)):  # an ignored signal stays ignored
                 signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
@@ -176,7 +176,7 @@ class Job:
 
 
 def _end(code: object) -> None:
-    """End as Python does, but without freeing memory: that would copy every page that the fork shares (40 ms)."""
+    """End this process as Python does, but without freeing memory, which would copy every shared page (40 ms)."""
     if code is not None and not isinstance(code, int):
         raise SystemExit(code)
     threading._shutdown()  # type: ignore[attr-defined]  # CPython's own
@@ -190,14 +190,14 @@ def _end(code: object) -> None:
 
 
 def _stream(number: int, mode: str, like: Any, *, by_line: bool = False) -> io.TextIOWrapper:
-    """Return a standard stream as Python opens it; with ``PYTHONUNBUFFERED``, streams for writing have no buffer."""
+    """Return a standard stream as Python opens it. With ``PYTHONUNBUFFERED``, stdout and stderr have no buffer."""
     at_once = like.write_through
     binary = open(number, mode, 0 if at_once and number else -1, closefd=False)  # noqa: SIM115  open until the end
     return io.TextIOWrapper(binary, like.encoding, like.errors, None, by_line and not at_once, at_once)
 
 
 class ForkedHere(subprocess.Popen[AnyStr]):
-    """The second client as a child of a forked process. It is forked too, unless this process has several threads."""
+    """The second client's process. It is forked from this process, unless this process has several threads."""
 
     def _execute_child(self, args: list[str], *values: Any) -> None:
         if threading.active_count() > 1:
@@ -221,7 +221,7 @@ class ForkedHere(subprocess.Popen[AnyStr]):
 
 
 def _run_and_exit(job: Job) -> None:
-    """Run a job in a forked copy of a running process; never return to the code that forked."""
+    """Run a job in a process that was just forked, and end the process. This never returns."""
     try:
         job.prepare()
         job.run()

@@ -1,6 +1,6 @@
-"""``python -IS forked_command.py SOCKET MODULE ARGUMENT...``: a command for scripts that the server of `forks` runs.
+"""Let the server of `forks` run a module: ``python -IS forked_command.py SOCKET MODULE ARGUMENT...``, for scripts.
 
-It starts in 20 ms. Signals to this process do not reach the forked process.
+This program starts in 20 ms. Signals that it gets do not reach the forked process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`Popen` is ``subprocess.Popen`` for Python commands, without the time for the start of Python and for imports.
+"""A ``subprocess.Popen`` for Python modules that saves the start of Python and the imports.
 
 A server (`fork_server`) that has imported the command line's modules forks a process for each command. The new process
-is set up like a fresh one and ends as Python ends. Exit codes, ``kill -9`` and other signals are those of the operating
-system. Two things differ: its parent is the server, and the process list shows the server's command line.
+has the state of a fresh process, and ends as Python ends. Exit codes and signals, also ``kill -9``, are real. There are
+two differences: the parent of the process is the server, and the process list shows the server's command line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, AnyStr
 
 _CHECKOUT = Path(__file__).parents[2]
-# Python and the C library read these variables at their start, which is before the server forks.
+# Variables with these prefixes are read when Python and the C library start, that is, before the server forks.
 _READ_AT_THE_START = ("LANG", "LC_", "PYTHON")
 _PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
 # The parameters of subprocess.Popen._execute_child after args.
@@ -77,7 +77,7 @@ def _refuse_another_start(environment: dict[str, str]) -> None:
 
 
 class _Server:
-    """The server's process; it ends, with all forked processes, when its stdin is closed or this process ends."""
+    """The server's process. It ends, with all forked processes, when its stdin is closed or this process ends."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="forks-")
@@ -103,7 +103,7 @@ _starting = threading.Lock()
 
 
 def address() -> str:
-    """Return the address of this process's server (a Unix socket); start the server first if it does not run."""
+    """Return the address (a Unix socket) of this process's server, which is started first if necessary."""
     with _starting:
         if not _servers:
             _servers.append(_Server())
@@ -111,7 +111,7 @@ def address() -> str:
 
 
 def end_server() -> None:
-    """End the server of this process, if it runs."""
+    """End this process's server, if it is running."""
     while _servers:
         _servers.pop().close()
 

@@ -1,4 +1,4 @@
-"""A command that halts at one of its steps, until it is released or killed (`tests.support.halted_at`)."""
+"""Run a command that halts at one of its steps, until it is released or killed (`tests.support.halted_at`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support import forks
 
 
 class Halted:
-    """The command's process. said: the file with its stdout and stderr."""
+    """The process of a command that halts at one of its steps."""
 
     def __init__(self, process: subprocess.Popen[bytes], telling: TextIO, go_on: int, said: Path) -> None:
         self.process, self._said = process, said
@@ -22,7 +22,7 @@ class Halted:
         self._go_on: int | None = go_on
 
     def await_step(self) -> tuple[bool, int]:
-        """Wait for the step, or for the end of the command. Return whether it has halted, and its number of steps."""
+        """Wait until the command halts or ends. Return whether it has halted, and the number of its steps so far."""
         told = self._telling.readline().split() or ["of", "0"]
         return told[0] == "at", int(told[1])
 
@@ -39,7 +39,7 @@ class Halted:
 
 @contextmanager
 def halted(step: int, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Iterator[Halted]:
-    """Start a command that halts at a step, for the length of a ``with`` block; then kill it if it still runs."""
+    """Start a command that halts at a step. At the end of the ``with`` block, kill it if it is still running."""
     tell_from, tell_to = os.pipe()
     hear_from, hear_to = os.pipe()
     command = [sys.executable, "-m", "tests.support.halted_at", str(step), str(tell_to), str(hear_from), *arguments]

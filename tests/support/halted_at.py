@@ -19,7 +19,7 @@ from migrate_groups.kafka.second_client import SecondClient
 
 
 class Steps:
-    """A counter of steps that halts at the wanted one."""
+    """Counts the steps, and halts the process at the chosen step."""
 
     def __init__(self, wanted: int, tell: int, hear: int) -> None:
         self._wanted, self._tell, self._hear = wanted, tell, hear

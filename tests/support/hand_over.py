@@ -12,9 +12,9 @@ from tests.support.cli import Cli, running
 
 
 class HandOver:
-    """A source group with committed offset 7 for one partition, and the split spec in the folder of ``cli``.
+    """A source group with committed offset 7 in one partition, and a split spec for it in the folder of ``cli``.
 
-    world: a client with a login that always works. It reads the offsets also if the login under test fails.
+    world: a client whose login always works, even if the login under test fails.
     """
 
     def __init__(self, cli: Cli, world: BrokerWorld, topic: str) -> None:
@@ -27,7 +27,7 @@ class HandOver:
         )
 
     def run(self, *options: object, second_client: str = "required") -> str:
-        """Run the three commands with these options, check their results, and return their stdout and stderr."""
+        """Run `list`, `snapshot` and `migrate`, check their results, and return their stdout and stderr."""
         listed = self._cli("list", *options)
         assert self.source in listed.stdout
         taken = self._cli("snapshot", self.source, "-o", "before.csv", *options)
@@ -39,15 +39,15 @@ class HandOver:
         return "".join(stream for each in (listed, taken, done) for stream in (each.stdout, each.stderr))
 
     def refused(self, *options: object, second_client: str, code: int) -> str:
-        """Run ``migrate``, check that it ends with this exit code and writes nothing, and return stdout and stderr."""
+        """Run ``migrate``, check that it ends with exit code ``code`` and writes nothing, and return its output."""
         done = self._migrate(options, second_client, code)
         assert self._world.committed(self.target) == {}
         return done.stdout + done.stderr
 
     def wait_until(self, condition: Callable[[], bool], *options: object, second_client: str = "required") -> None:
-        """Run ``migrate``, stop the source group once the condition is true, and check that the hand-over succeeds.
+        """Run ``migrate``, stop the source group when the condition is true, and check that the hand-over succeeds.
 
-        Until then ``migrate`` waits for the source group, and must not end.
+        ``migrate`` waits for the source group, and must not end before.
         """
         member = self._world.join(self.source, self.partition.topic)
         with running(self._cli, *_migrate(second_client), "--wait", "5m", *options) as process:
@@ -59,7 +59,7 @@ class HandOver:
         assert self._world.committed(self.target) == {self.partition: 7}
 
     def wait_in_vain(self, *options: object, code: int) -> str:
-        """Run ``migrate`` while the source group has a member; return its error. It must end with this exit code."""
+        """Run ``migrate`` while the source group has a member, check its exit code, and return its error."""
         member = self._world.join(self.source, self.partition.topic)
         said = self._cli.fails(*_migrate("auto"), "--wait", "5m", *options, code=code)
         self._world.leave(member)

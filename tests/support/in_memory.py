@@ -1,4 +1,4 @@
-"""A cluster in memory that behaves like a broker, for tests. The contract suite runs on it and on the real clients."""
+"""A cluster in memory for tests. tests/contract checks that it behaves like the real clients on a broker."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Held:
 
 
 def _each(groups: Iterable[str], ask: Callable[[str], T]) -> Mapping[str, T | MigrateGroupsError]:
-    """Call ``ask`` with each group, and return its results by group; an error that it raises is the group's result."""
+    """Call ``ask`` for each group, and return the results by group. If it raises an error, the error is the result."""
     found: dict[str, T | MigrateGroupsError] = {}
     for group in groups:
         try:
@@ -60,7 +60,7 @@ def _each(groups: Iterable[str], ask: Callable[[str], T]) -> Mapping[str, T | Mi
 class InMemoryCluster:
     """A Kafka cluster in memory, which the code under test reads and writes as a `GroupWriter`.
 
-    It also has the requests of producers, consumers and administrators.
+    It also has methods for what producers, consumers and administrators do.
     """
 
     def __init__(self, cluster_id: str = "in-memory") -> None:
@@ -79,7 +79,7 @@ class InMemoryCluster:
     # Requests of producers, consumers and administrators.
 
     def create_topic(self, topic: str, partitions: int, *, compacted: bool = False) -> None:
-        """Create a topic with empty partitions; a topic that is created again gets another id."""
+        """Create a topic with empty partitions. A topic that is created again gets another topic id."""
         self._created += 1
         self._compacted = self._compacted - {topic} | ({topic} if compacted else set())
         logs = {number: Log() for number in range(partitions)}
@@ -92,16 +92,16 @@ class InMemoryCluster:
             group.committed = {tp: offset for tp, offset in group.committed.items() if tp.topic != topic}
 
     def add_partitions(self, topic: str, total: int) -> None:
-        """Add empty partitions to a topic, up to this total."""
+        """Add empty partitions to a topic, until it has ``total`` partitions."""
         logs = self._topics[topic][1]
         logs.update({number: Log() for number in range(len(logs), total)})
 
     def produce(self, topic: str, partition: int, records: int, *, timestamp: int = 0) -> None:
-        """Append records with this timestamp to a partition; it is in milliseconds since 1970."""
+        """Append records to a partition. timestamp: in milliseconds since 1970."""
         self._topics[topic][1][partition].append(records, timestamp)
 
     def transact(self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True) -> None:
-        """Append records and their transaction marker; ``read_committed`` consumers get committed records only."""
+        """Append records in a transaction, and its control record. commit: whether the transaction is committed."""
         with self.transaction(topic, partition, records, timestamp=timestamp, commit=commit):
             pass
 
@@ -109,9 +109,9 @@ class InMemoryCluster:
     def transaction(
         self, topic: str, partition: int, records: int, *, timestamp: int = 0, commit: bool = True
     ) -> Iterator[None]:
-        """Append records in a transaction that is open for the length of a ``with`` block; then end it.
+        """Append records in a transaction that is open for the length of a ``with`` block.
 
-        commit: whether it is committed at the end, or aborted. timestamp: in milliseconds since 1970.
+        commit: whether the transaction is then committed, and not aborted. timestamp: in milliseconds since 1970.
         """
         log = self._topics[topic][1][partition]
         first = log.open_from = log.end
@@ -136,7 +136,7 @@ class InMemoryCluster:
         self._topics[topic][1][partition].has_leader = False
 
     def elect(self, topic: str, partition: int, end: int) -> None:
-        """Elect another leader whose log ends at ``end``: later records are lost, as in an unclean election."""
+        """Elect a leader whose log ends at ``end``. Later records are lost, as in an unclean leader election."""
         self._topics[topic][1][partition].elect(end)
 
     def join(
@@ -158,16 +158,16 @@ class InMemoryCluster:
         del self._groups[group].members[member_id]
 
     def commit(self, group: str, partition: TopicPartition, offset: int, metadata: str = "") -> None:
-        """Commit an offset, as a member does or a simple consumer without membership."""
+        """Commit an offset, as a member or a consumer without membership does."""
         committed = CommittedOffset(offset=offset, leader_epoch=0, metadata=metadata)
         self._groups.setdefault(group, _Group()).committed[partition] = committed
 
     def deny(self, resource: Resource, *operations: Operation) -> None:
-        """Make `permissions` omit these operations on a resource; requests are not checked against it."""
+        """Make `permissions` omit these operations on a resource. Requests are not refused because of this."""
         self._denied |= {(resource, operation) for operation in operations}
 
     def keep_offsets(self, retention: timedelta | None) -> None:
-        """Set how long offsets outlive a group's last member; None if this principal may not read it."""
+        """Set the result of `offsets_retention`; None: the principal may not read it."""
         self._retention = retention
 
     # GroupReader
@@ -209,10 +209,7 @@ class InMemoryCluster:
         return _each(groups, self.describe_group)
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
-        """Return the descriptions of these topics, or of all (None) that this principal may describe.
-
-        A topic that does not exist is left out.
-        """
+        """Return the descriptions of these topics; None: of all topics. A topic that does not exist is left out."""
         there = {**self._topics, OFFSETS_TOPIC: ("id-of-offsets", {})} if topics is None else self._topics
         return {
             topic: TopicDescription(topic=topic, topic_id=topic_id, partitions=tuple(logs), permitted=permitted)
@@ -238,7 +235,7 @@ class InMemoryCluster:
     def committed_now(
         self, wanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """See `GroupReader.committed_now`; no commit is pending here."""
+        """See `GroupReader.committed_now`. In this cluster no commit is ever pending."""
         return self.committed_by_group(wanted)
 
     def all_committed_by_group(
@@ -253,10 +250,10 @@ class InMemoryCluster:
         ends: Mapping[TopicPartition, int] | None = None,
         starts: Mapping[TopicPartition, int] | None = None,
     ) -> Mapping[TopicPartition, LogRange]:
-        """Return the log start and log end offset of each partition; one without a leader is left out.
+        """Return the log start and log end offset of each partition. A partition without a leader is left out.
 
-        starts, ends: known offsets, which are not read again. But a known end without a known start is read again if no
-        answer in the current leader epoch has reached it.
+        starts, ends: offsets that the caller knows, and that are not read again. There is one exception: if only the
+        log end offset is known, it is read again, unless this leader epoch has already reported at least that offset.
         """
         starts, ends = starts or {}, ends or {}
         found = {}
@@ -283,7 +280,7 @@ class InMemoryCluster:
         return found
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Return each partition's first record at or after a timestamp (milliseconds since 1970); None: it has none."""
+        """Return each partition's first record at or after a timestamp (milliseconds since 1970); None: no record."""
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
             raise ValueError(f"a negative timestamp: {negative[0]}")
         return {partition: log.first_since(timestamps[partition]) for partition, log in self._led(timestamps)}
@@ -293,26 +290,26 @@ class InMemoryCluster:
         return {partition: log.first_in(spans[partition]) for partition, log in self._led(spans)}
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
-        """Return the operations on each resource that `deny` was not called for; never None."""
+        """Return all operations on each resource, except those that `deny` has removed. No result is None."""
         return {resource: self._permitted(resource) for resource in resources}
 
     def _permitted(self, resource: Resource) -> frozenset[Operation]:
         return frozenset(operation for operation in Operation if (resource, operation) not in self._denied)
 
     def offsets_retention(self) -> timedelta | None:
-        """Return the retention that `keep_offsets` set; by default 7 days; None: this principal may not read it."""
+        """Return the retention that `keep_offsets` has set, by default 7 days; None: the principal may not read it."""
         return self._retention
 
     def compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
-        """Return those of the topics that were created as compacted; no record is ever compacted away here."""
+        """Return which of these topics were created as compacted. This cluster never compacts a record away."""
         return frozenset(self._compacted & set(topics))
 
     def initial_rebalance_delay(self) -> timedelta | None:
-        """Return the attribute ``rebalance_delay``. It is 0 unless a test sets it, as on a sandbox."""
+        """Return the attribute ``rebalance_delay``: 0, as on a sandbox, unless a test sets it."""
         return self.rebalance_delay
 
     def records(self, partition: TopicPartition, span: range, *, committed_only: bool) -> Records:
-        """Return the records in a span; raises `ClusterUnavailable` if the partition has no leader."""
+        """Return the records in a span of offsets. Raises `ClusterUnavailable` if the partition has no leader."""
         for _, log in self._led([partition]):
             return log.records(span, committed_only=committed_only)
         raise ClusterUnavailable(f"no answer for {partition}")
@@ -322,7 +319,7 @@ class InMemoryCluster:
     def alter_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Commit these offsets; return the answer for each partition. Refused if the group has members."""
+        """Commit these offsets, and return the answer for each partition. It is a refusal if the group has members."""
         if not group:
             raise ValueError("a group name is empty")
         answers = {partition: self._answer(group, partition, committed) for partition, committed in offsets.items()}
@@ -334,13 +331,16 @@ class InMemoryCluster:
     def alter_offsets_by_group(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
-        """Commit the offsets of several groups; return the answers by group."""
+        """Commit the offsets of several groups, and return the answer for each partition, by group."""
         return {group: self.alter_offsets(group, of_group) for group, of_group in offsets.items()}
 
     def delete_offsets(
         self, group: str, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Delete a group's committed offsets; refused for a topic that a member subscribes to."""
+        """Delete a group's committed offsets, and return the answer for each partition.
+
+        The answer is a refusal if a member subscribes to the topic.
+        """
         found = self._groups.get(group)
         if found is None:
             return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="GROUP_ID_NOT_FOUND"))
@@ -355,7 +355,7 @@ class InMemoryCluster:
         return answers
 
     def delete_group(self, group: str) -> WriteAnswer:
-        """Delete a group with its committed offsets; refused if it has members."""
+        """Delete a group with its committed offsets. The answer is a refusal if the group has members."""
         found = self._groups.get(group)
         if found is None:
             return WriteAnswer(answer=Answer.REFUSED, error="GROUP_ID_NOT_FOUND")
@@ -366,10 +366,7 @@ class InMemoryCluster:
 
     @contextmanager
     def held(self, group: str) -> Iterator[HeldGroup]:
-        """Check that the group has no members.
-
-        A hold needs nothing more here, because no consumer joins a group by itself.
-        """
+        """Check that the group has no members. A hold needs nothing more, because here no consumer joins by itself."""
         if not self.describe_group(group).stopped:
             raise Refused(f"group {group!r} can't be held: somebody is in it")
         yield _Held()

@@ -11,11 +11,11 @@ from migrate_groups.model.records import Records
 
 @dataclass
 class Log:
-    """The records of a partition: for each offset a timestamp, and in ``prints`` a fingerprint.
+    """The records of a partition: for each offset a timestamp and a fingerprint.
 
-    unseen: offsets of transaction markers and aborted records. markers: offsets of transaction markers alone. epoch:
-    the leader epoch. open_from: the first offset of the open transaction; None if there is none. epoch_starts: the
-    first offset of each leader epoch.
+    unseen: the offsets of control records and aborted records. markers: the offsets of control records. epoch: the
+    leader epoch. open_from: the first offset of the open transaction; None: there is none. epoch_starts: the first
+    offset of each leader epoch.
     """
 
     start: int = 0
@@ -35,7 +35,7 @@ class Log:
         return self.end if self.open_from is None else self.open_from
 
     def append(self, records: int, timestamp: int) -> None:
-        """Append records with one timestamp, in milliseconds since 1970. The content of each is a number."""
+        """Append records with the same timestamp, in milliseconds since 1970, and different fingerprints."""
         for number in range(records):
             self._add(timestamp, hashlib.blake2b(f"{timestamp} {number}".encode(), digest_size=16).digest())
 
@@ -49,9 +49,9 @@ class Log:
         self.end += 1
 
     def records(self, span: range, *, committed_only: bool) -> Records:
-        """Return the records in a span that a consumer gets.
+        """Return the records in a span of offsets that a consumer gets.
 
-        committed_only: whether its isolation level is ``read_committed``; otherwise it is ``read_uncommitted``.
+        committed_only: whether the consumer's isolation level is ``read_committed``, and not ``read_uncommitted``.
         """
         hidden = self.unseen if committed_only else self.markers
         end = self.last_stable_offset if committed_only else self.end
@@ -63,13 +63,13 @@ class Log:
         )
 
     def keep(self, span: range) -> None:
-        """Drop records outside of a span: those before it as deleted, those after it as lost."""
+        """Drop the records outside of a span of offsets: earlier records are deleted, later records are lost."""
         self.start, self.end = max(self.start, span.start), min(self.end, span.stop)
         self.timestamps = {offset: timestamp for offset, timestamp in self.timestamps.items() if offset in span}
         self.unseen &= self.timestamps.keys()
 
     def elect(self, end: int) -> None:
-        """Begin a leader epoch, whose leader has the records before ``end``."""
+        """Begin a leader epoch. The new leader has only the records before ``end``."""
         self.keep(range(self.start, end))
         self.epoch += 1
         self.epoch_starts = {epoch: start for epoch, start in self.epoch_starts.items() if start < self.end}
@@ -80,11 +80,11 @@ class Log:
         return min((start for later, start in self.epoch_starts.items() if later > epoch), default=None)
 
     def first_in(self, span: range) -> OffsetAndTimestamp | None:
-        """Return the first record in a span that a ``read_committed`` consumer gets."""
+        """Return the first record in a span of offsets that a ``read_committed`` consumer gets."""
         offset = min((offset for offset in self.timestamps.keys() - self.unseen if offset in span), default=None)
         return None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=self.timestamps[offset])
 
     def first_since(self, timestamp: int) -> OffsetAndTimestamp | None:
-        """Return the first record, by offset, with this timestamp or a later one. Consumers may not get this record."""
+        """Return the first record, by offset, with this or a later timestamp, even if consumers do not get it."""
         offset = min((offset for offset, stamp in self.timestamps.items() if stamp >= timestamp), default=None)
         return None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=self.timestamps[offset])

@@ -1,4 +1,4 @@
-"""Kafka's own ``kafka-consumer-groups``, many times in one JVM, because a start of the JVM takes over a second."""
+"""Run Kafka's ``kafka-consumer-groups`` many times in one JVM, because the start of a JVM takes over a second."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECONDS = 30
 
 
 class KafkaTool:
-    """``kafka-consumer-groups`` on a sandbox. A wrong usage ends the JVM; then the next call starts another one."""
+    """``kafka-consumer-groups`` on a sandbox. Wrong usage ends the JVM, and the next call starts another JVM."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         self._sandbox, self._folder = sandbox, folder
@@ -49,14 +49,17 @@ class KafkaTool:
         code = 0
         try:
             getattr(jvm, CONSUMER_GROUPS).main(array)
-        except Py4JJavaError:  # the tool does not catch an unknown option: its JVM would end with 1
+        except Py4JJavaError:  # the tool does not catch an unknown option, and would exit with 1
             code = 1
         except Py4JNetworkError:
             code = self._ended()
         return subprocess.CompletedProcess(words, code, *(file.read_text("utf-8") for file in files))
 
     def make_share_group(self, group: str, topic: str, *, exists: Callable[[], bool]) -> None:
-        """Make a share group (KIP-932) without members: its only member leaves once the group exists."""
+        """Make a share group (KIP-932) without members: its only member leaves when the group exists.
+
+        exists: returns whether the group exists.
+        """
         if self._process is None:
             self._start()
         jvm = self._gateway.jvm
@@ -72,7 +75,7 @@ class KafkaTool:
 
     def _start(self) -> None:
         *options, classpath = self._sandbox.tool_command
-        # The class-data archive needs Kafka's jars at the front.
+        # Kafka's jars come first, as in the class-data archive.
         command = [*options, f"{classpath}{os.pathsep}{find_jar_path()}", "py4j.GatewayServer"]
         self._process = subprocess.Popen(
             [*command, "--die-on-broken-pipe", "--enable-auth", "0"],

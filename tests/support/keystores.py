@@ -19,12 +19,12 @@ _UNPROTECTED = ("-J-Dkeystore.pkcs12.certProtectionAlgorithm=NONE", "-J-Dkeystor
 
 
 def write_keystores(java: Java, folder: Path) -> None:
-    """Write the stores of ca.pem, other.pem and client.pem, which are in ``folder``.
+    """Write truststores and keystores made from ca.pem, other.pem and client.pem, which are in ``folder``.
 
-    - trust.jks has two certificates; trusted.jks is PKCS #12, as Java since 9 writes it;
-    - legacy.p12 is as Java before 17 wrote it; open.p12 has no password;
-    - client.jks has a key with a password of its own, client.p12 has the same key;
-    - both.jks also has the authority's certificate; two.jks and two.p12 have two keys; client.jceks is not supported.
+    - trust.jks: two certificates. trusted.jks: a PKCS #12 store, as Java since version 9 writes it.
+    - legacy.p12: a store as Java before version 17 wrote it. open.p12: a store without a password.
+    - client.jks: a key with its own password. client.p12: the same key. both.jks: also the authority's certificate.
+    - two.jks, two.p12: two keys. client.jceks: a type that is not supported.
     """
     tool = Keytool(java, folder)
     client = (folder / "client.pem").read_bytes()
@@ -50,17 +50,17 @@ def write_keystores(java: Java, folder: Path) -> None:
 
 
 class Keytool:
-    """Java's keytool in a folder."""
+    """Runs Java's keytool in a folder."""
 
     def __init__(self, java: Java, folder: Path) -> None:
         self._program, self._folder = str(java.executable.with_name("keytool")), folder
 
     def add_certificate(self, store: str, name: str, *options: str) -> None:
-        """Add the certificate ``name``.pem, as one to trust."""
+        """Add the certificate in ``NAME.pem`` to a store as a trusted certificate."""
         self._run("-importcert", "-noprompt", "-alias", name, "-file", f"{name}.pem", *_to(store), *options)
 
     def add_key(self, store: str, kind: str, name: str, key_password: str = PASSWORD) -> None:
-        """Add the client's key and its certificate chain."""
+        """Add the client's key and its certificate chain to a store. kind: the type of the store. name: the alias."""
         made = ("-srckeystore", "made.p12", "-srcstorepass", PASSWORD, "-srcalias", "me")
         into = ("-destkeystore", store, "-deststoretype", kind, "-deststorepass", PASSWORD, "-destalias", name)
         self._run("-importkeystore", "-noprompt", *made, *into, "-destkeypass", key_password)

@@ -16,7 +16,7 @@ from migrate_groups.kafka.writer import KafkaPythonWriter
 
 
 class Steps:
-    """A counter that kills this process at the wanted step."""
+    """Counts the steps, and kills this process at the chosen step."""
 
     def __init__(self, fatal: int) -> None:
         self._left = fatal

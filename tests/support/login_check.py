@@ -1,4 +1,4 @@
-"""Try a login for which the test suite has no server, on a broker with a listener for it: for scripts/check_*.py."""
+"""Try a kind of login on a broker with a listener for it. scripts/check_*.py use this module, not the test suite."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LoginCheck:
 
 @contextmanager
 def login_check(jars: KafkaJars, java: Java, settings: Mapping[str, str], folder: Path) -> Iterator[LoginCheck]:
-    """Start the broker with these settings for its listener; the folders of the commands are in ``folder``."""
+    """Run a broker with these settings for its listener. The commands run in folders below ``folder``."""
     listeners = {"SASL_PLAINTEXT": "SASL_PLAINTEXT"}
     with start_sandbox(jars, java=java, settings=settings, listeners=listeners) as sandbox:
         wait_for_coordinators(sandbox.bootstrap_servers)

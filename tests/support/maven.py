@@ -13,7 +13,7 @@ VERSION = "9.9.9"
 
 
 class MavenRepository:
-    """Files by path. ``failing`` maps a file name to a function that is called instead of sending the file."""
+    """The files of the repository, by path. failing: by file name, a function to call instead of sending the file."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -39,7 +39,7 @@ class MavenRepository:
         self.files[f"{stem}.jar"] = jar.getvalue()
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
-        """Send a file or its headers, or call the function for it in ``failing``."""
+        """Send the requested file or its headers, or call the file's function in ``failing``."""
         name = request.path.rpartition("/")[2]
         content = self.files.get(request.path)
         if content is None:
@@ -63,7 +63,7 @@ def send(request: BaseHTTPRequestHandler, content: bytes, length: int) -> None:
 
 @contextmanager
 def kafka_repository() -> Iterator[MavenRepository]:
-    """Serve the modules that the sandbox downloads, in version 9.9.9; each jar holds the path of its module."""
+    """Serve the modules that the sandbox downloads, in version 9.9.9. Each jar contains the path of its module."""
     repository = MavenRepository()
     kafka = "org.apache.kafka"
     repository.add(kafka, "kafka_2.13", VERSION, [(kafka, "kafka-clients", VERSION)])

@@ -8,11 +8,11 @@ from typing import Any
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 Change = Callable[[Message], dict[str, Any] | None]
-"""Returns the arguments of `Producer.produce` for the copy of a record; None: the mirror leaves the record out."""
+"""A function that returns the arguments of `Producer.produce` for the copy of a record; None: no copy is made."""
 
 
 def unchanged(message: Message) -> dict[str, Any]:
-    """Copy a record as it is."""
+    """Return the arguments of `Producer.produce` for an unchanged copy of a record."""
     return {
         "partition": message.partition(),
         "timestamp": message.timestamp()[1],
@@ -48,16 +48,20 @@ def records(bootstrap_servers: str, topic: str, partition: int) -> list[Message]
 def write(
     bootstrap_servers: str, topic: str, copied: Iterable[Message], change: Change = unchanged, codec: str = "none"
 ) -> None:
-    """Write copies of records to a topic, in their order. codec: compresses their batches."""
+    """Write copies of records to a topic, in order.
+
+    change: makes the copy of a record. codec: the compression of the batches.
+    """
     produce(bootstrap_servers, topic, (made for each in copied if (made := change(each)) is not None), codec)
 
 
 def produce(
     bootstrap_servers: str, topic: str, made: Iterable[dict[str, Any]], codec: str = "none", batch: int = 10_000
 ) -> None:
-    """Write records to a topic, in their order. They are given as arguments of `Producer.produce`.
+    """Write records to a topic, in order.
 
-    codec: compresses their batches. batch: the largest number of records in one.
+    made: the arguments of `Producer.produce` for each record. codec: the compression of the batches. batch: the largest
+    number of records in a batch.
     """
     settings = {"bootstrap.servers": bootstrap_servers, "compression.type": codec, "batch.num.messages": batch}
     producer = Producer(settings | {"enable.idempotence": True, "linger.ms": 5, "log_level": 0})

@@ -1,4 +1,4 @@
-"""A group that moves between two clusters in memory, one of which has copies of the other's records."""
+"""Move a group between two clusters in memory. One of them has copies of the other's records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPTIONS = WriteOptions(settle=0, guard=0)
 
 
 class Move:
-    """A topic of two partitions with 50 records each, their copies, and a group that moves with its name."""
+    """A topic of two partitions with 50 records each, the copies of these records, and a group that keeps its name."""
 
     def __init__(self, folder: Path) -> None:
         self.source, self.target = InMemoryCluster("source"), InMemoryCluster("target")
@@ -43,14 +43,14 @@ class Move:
         )
 
     def copy(self, first: int, last: int, *partitions: int) -> None:
-        """Copy a span of records, as a mirror does."""
+        """Copy the records from offset ``first`` up to ``last`` (exclusive) of some partitions, as a mirror does."""
         for number in partitions or (0, 1):
             span = range(first, last)
             copied = self.source.records(TopicPartition("orders", number), span, committed_only=False)
             self.target.append_copies("eu.orders", number, copied)
 
     def commit(self, *offsets: int) -> None:
-        """Commit an offset in each partition on the source."""
+        """Commit an offset in each partition on the source cluster."""
         for number, offset in enumerate(offsets):
             self.source.commit("g", TopicPartition("orders", number), offset)
 
@@ -69,11 +69,11 @@ class Move:
         return prepared.plan
 
     def verdict(self, name: str, options: WriteOptions = OPTIONS) -> tuple[Verdict, str]:
-        """Return the verdict and the reason of a check in the plan of a dry run."""
+        """Return the verdict and the reason of a check in the plan of a dry run. name: the name of the check."""
         return next((check.verdict, check.reason) for check in self.plan(options).checks if check.name == name)
 
     def migrate(self, options: WriteOptions = OPTIONS, events: Silent | None = None, **more: object) -> Execution:
-        """Move the group, and return what was done."""
+        """Move the group, and return the execution that the receipt records."""
         clients = Clients(self.target, self.target)
         done = migrate(clients, self.wanted(options, **more), self.clock, events or Silent())
         assert done is not None
@@ -81,6 +81,6 @@ class Move:
         return done.execution
 
     def there(self, group: str = "g") -> dict[int, int]:
-        """Return the committed offsets on the target by partition."""
+        """Return the committed offsets on the target cluster, by partition number."""
         found = self.target.all_committed(group)
         return {partition.partition: offset.offset for partition, offset in found.items() if offset}

@@ -6,7 +6,7 @@ from migrate_groups.model.partitions import TopicPartition
 
 
 class Old:
-    """A group ``big`` with two topics of two partitions and ten records in each, and a spec that splits it."""
+    """A group ``big`` with two topics, each of two partitions with ten records, and a spec that splits the group."""
 
     def __init__(self, cli, world, *, stay: bool = False, options: str = "") -> None:
         self.world, self.group = world, world.name("big")

@@ -1,4 +1,4 @@
-"""A pytest plugin: keep tests that share a slow fixture on one worker, skip long tests, and print the time by part."""
+"""A pytest plugin: runs tests that share a slow fixture on one worker, skips long tests, prints the time by folder."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 class Groups(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
     """A scheduler that gives each worker whole groups of tests in order, and unit tests one by one.
 
-    The tests of a group share a fixture that starts slowly: Spark, or a special broker. (`--dist loadgroup` of
-    pytest-xdist 3.8.0 does not group under pytest 9.2: it writes the group's name where that version does not look.)
+    The tests of a group share a fixture that starts slowly: Spark, or a special broker. pytest-xdist 3.8.0 has the same
+    as `--dist loadgroup`, but that does not work with pytest 9.2.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -54,7 +54,7 @@ def _part(path: Path) -> str:
 
 
 def _group(path: Path) -> str:
-    """Return the name of a module's group, or an empty string for unit tests."""
+    """Return the name of the group (see `Groups`) to which a module's tests belong; empty for unit tests."""
     part, module = _part(path), path.stem
     borrows = module not in _SPARK_OF_THEIR_OWN if part == "spark" else part == "e2e" and module in _SPARK_IN_E2E
     if borrows:

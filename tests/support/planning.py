@@ -1,4 +1,4 @@
-"""Plans of a hand-over, and the results of their checks."""
+"""Make plans of hand-overs, and look up the results of their checks."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda rea
 
 @contextmanager
 def connected(bootstrap_servers: str, *, timeout: float = 20) -> Iterator[KafkaPythonWriter]:
-    """Yield a client for making plans."""
+    """Yield a client of a broker, for making plans."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=timeout)
     with closing(KafkaPythonWriter(config)) as client:
         yield client
 
 
 def old_group(world, group: str | None = None) -> tuple[TopicPartition, str]:
-    """Return a partition of ten records, and a group without members that has committed offset 4 for it."""
+    """Return a partition of ten records, and a group without members that has committed offset 4 in it."""
     topic, group = world.create_topic(), group or world.name("old")
     world.produce(topic, 0, 10)
     world.commit(group, TopicPartition(topic, 0), 4)
@@ -62,12 +62,12 @@ def handed_over(writer, old: str, new: str) -> SnapshotTable:
 
 
 def plan_of(writer, old: str, new: str, **options) -> Plan:
-    """Return the plan that hands every partition of a group over to another."""
+    """Return the plan that hands every partition of the group ``old`` over to the group ``new``."""
     return make_plan(writer, handed_over(writer, old, new), WriteOptions(**options))
 
 
 def check(plan: Plan, name: str) -> Check:
-    """Return the plan's check of this name."""
+    """Return the plan's check with this name."""
     (found,) = (each for each in plan.checks if each.name == name)
     return found
 

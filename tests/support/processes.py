@@ -1,4 +1,4 @@
-"""Whether a process has ended, and which processes it has started."""
+"""Find out whether a process has ended, and which child processes it has."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def gone(pid: int) -> bool:
-    """Return whether a process has ended; a zombie, which waits only for its parent, counts as ended."""
+    """Return whether a process has ended. A zombie, which waits only for its parent, counts as ended."""
     try:
         os.kill(pid, 0)
         stat = Path(f"/proc/{pid}/stat")
@@ -26,7 +26,10 @@ def children_of(pid: int) -> list[int]:
 
 
 def crash_children(pid: int, number: int) -> int:
-    """Send a signal to a process's children, and return how many there were (Linux only)."""
+    """Send a signal to a process's children, and return the number of children (Linux only).
+
+    number: the number of the signal.
+    """
     found = children_of(pid)
     for child in found:
         with suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""A member of a classic group with any protocol type and metadata: a Connect worker, a Kafka Streams instance."""
+"""A member of a classic group with any protocol type and metadata, such as a Connect worker or a Streams instance."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def raw_member(
     metadata: bytes = b"",
     client_id: str = "raw-app",
 ) -> Iterator[str]:
-    """Be the only member of a Stable group for the length of a ``with`` block; yield the member id."""
+    """Make a group Stable with one member for the length of a ``with`` block, and yield the member id."""
     with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers, client_id=client_id)) as client:
 
         def send(request):

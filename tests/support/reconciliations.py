@@ -1,4 +1,4 @@
-"""Reconciliations for tests of their display."""
+"""Results of ``reconcile`` for tests of their display."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def topic(
     consumed: int | None = 0,
     **counts: int,
 ) -> GroupTopic:
-    """Return a row of the summary. ``below_log_start=2`` counts a status; the default is one exact partition."""
+    """Return a row of the summary. counts: partitions by status, such as ``below_log_start=2``; default: 1 exact."""
     found = {status: (counts or {"exact": 1}).get(status.replace("-", "_"), 0) for status in STATUSES}
     return GroupTopic(
         cluster_id,
@@ -37,7 +37,7 @@ def topic(
 
 
 def partition(status: str = "behind", number: int = 0, **more: Any) -> PartitionVerdict:
-    """Return one of the worst partitions."""
+    """Return a partition for the list of the worst partitions. more: fields that replace the defaults."""
     values: dict[str, Any] = {
         "cluster_id": "cluster-1",
         "group": "new",
@@ -53,7 +53,7 @@ def partition(status: str = "behind", number: int = 0, **more: Any) -> Partition
 
 
 def moments(*lags: int | None, group: str = "new", topic: str | None = None) -> tuple[Moment, ...]:
-    """Return the lag of a group, or of one of its topics, minute by minute."""
+    """Return the timeline of a group, or of one of its topics, with these lags at intervals of a minute."""
     return tuple(
         Moment("cluster-1", group, topic, NOON + timedelta(minutes=minute), 1, lag, 10, 10)
         for minute, lag in enumerate(lags)
@@ -61,7 +61,7 @@ def moments(*lags: int | None, group: str = "new", topic: str | None = None) -> 
 
 
 def reconciliation(*summary: GroupTopic, topics: int | None = None, worst=(), **more) -> Reconciliation:
-    """Return a whole reconciliation, with the totals of its rows; the worst row comes first."""
+    """Return the result of a reconciliation with these rows and their totals. The worst row comes first."""
     ordered = sorted(summary, key=lambda row: STATUSES.index(row.worst))
     counts = {status: sum(row.counts[status] for row in ordered) for status in STATUSES}
     sums = [_sum(row[place] for row in ordered) for place in range(6, 10)]
@@ -81,7 +81,7 @@ def _sum(values) -> int | None:
 
 
 def realistic() -> Reconciliation:
-    """Return a realistic example: five groups that took over forty topics, most of them without problems."""
+    """Return a realistic result: five groups that took over forty topics, most of them without problems."""
     names = {
         "billing": ["invoices", "payments.authorised", "payments.captured", "payments.refunded", "dunning.letters"],
         "search-indexer": [f"catalog.{kind}" for kind in ("products", "prices", "stock", "reviews", "images", "media")],

@@ -11,7 +11,7 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 def row(**changes: Any) -> Row:
-    """Return a row of group ``g`` at offset 5 of ``t-0``; keyword arguments replace its columns."""
+    """Return a snapshot's row of group ``g``, with committed offset 5 in ``t-0``. changes: values of other columns."""
     values: dict[str, Any] = {
         "cluster_id": "in-memory",
         "taken_at": NOON,

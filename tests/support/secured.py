@@ -41,13 +41,13 @@ SECRETS = {
 
 
 def jaas(module: str, **options: str) -> str:
-    """Return a JAAS entry, escaped as JAAS requires."""
+    """Return a JAAS entry for a login module with these options, escaped as JAAS requires."""
     quoted = {name: value.replace("\\", "\\\\").replace('"', '\\"') for name, value in options.items()}
     return " ".join([f"{MODULES}.{module}", "required", *(f'{name}="{value}"' for name, value in quoted.items())]) + ";"
 
 
 def properties_text(**properties: str) -> str:
-    """Return a properties file, escaped as the format requires; a ``_`` in a name becomes a dot."""
+    """Return the text of a properties file, escaped as the format requires. A ``_`` in a name becomes a dot."""
     escaped = {
         name.replace("_", "."): value.replace("\\", "\\\\").replace("\n", "\\n") for name, value in properties.items()
     }
@@ -56,7 +56,7 @@ def properties_text(**properties: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secured:
-    """The broker; ``folder`` contains the certificates, ``tokens`` is the URL of the token server ``server``."""
+    """The broker. folder: the folder of the certificates. server: the token server. tokens: its URL."""
 
     sandbox: Sandbox
     folder: Path
@@ -77,11 +77,11 @@ class Secured:
         return {f"ssl_{kind}_location": str(self.folder / name), f"ssl_{kind}_password": password}
 
     def _trust_in_jaas(self) -> dict[str, str]:
-        """Return the options for trusting the token server: they stand in JAAS, separate from those for the broker."""
+        """Return the JAAS options with which a client trusts the token server."""
         return {name.replace("_", "."): value for name, value in self.trust().items()}
 
     def login(self, mechanism: str, password: str | None = None, user: str = "alice") -> dict[str, str]:
-        """Return the properties of a login; for OAUTHBEARER in the form of Kafka before 4.1."""
+        """Return the properties of a login. For OAUTHBEARER they are those of Kafka before 4.1."""
         if mechanism == "OAUTHBEARER":
             options = {"clientId": "app", "clientSecret": password or SECRETS["client"], "scope": "kafka"}
             options |= self._trust_in_jaas()
@@ -96,7 +96,7 @@ class Secured:
         return {"sasl_mechanism": mechanism, "sasl_jaas_config": jaas(module, username=user, password=secret)}
 
     def modes(self) -> dict[str, tuple[str, dict[str, str]]]:
-        """Return every mode with its listener and the client's properties."""
+        """Return, for each mode, the name of its listener and the client's properties."""
         inline = self.pem("client.pem")
         at = inline.index("-----BEGIN CERTIFICATE")
         own = {"ssl_keystore_type": "PEM"}
@@ -158,7 +158,10 @@ MODES = [
 
 @contextmanager
 def start_secured(kafka_jars, java, folder: Path) -> Iterator[Secured]:
-    """Start the broker. Its users may do everything, except ``User:least``, who may do only what ACLs allow."""
+    """Run the broker for the length of a ``with`` block.
+
+    Its users may do everything, except ``User:least``, who may do only what ACLs allow.
+    """
     _make_certificates(folder)
     keystores.write_keystores(java, folder)
     signing_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -205,9 +208,9 @@ def start_secured(kafka_jars, java, folder: Path) -> Iterator[Secured]:
 def _make_certificates(folder: Path) -> None:
     """Write the certificates as PEM files.
 
-    - ca.pem, and other.pem, an authority that is not trusted;
-    - server.pem, valid for 127.0.0.1 only;
-    - client.pem, issued by an intermediate authority, and locked.pem, the same with an encrypted key.
+    - ca.pem: the trusted authority. other.pem: an authority that is not trusted.
+    - server.pem: the broker's certificate, valid for 127.0.0.1 only.
+    - client.pem: the client's, issued by an intermediate authority. locked.pem: the same with an encrypted key.
     """
     authority, other = trustme.CA(), trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.pem")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session that all these tests share. Commands that run in this process use it too."""
+    """The session that all tests of this process share. Commands that run in this process use it, too."""
     settings = {"spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
     with local_session(small=True, settings=settings) as session:
         yield session
@@ -23,7 +23,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def compiled(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session beside the shared one that compiles expressions, as jobs with much data do."""
+    """A second session, which compiles expressions, as jobs over many rows do."""
     with beside(spark) as session:
         session.conf.set("spark.sql.codegen.wholeStage", "true")
         session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
@@ -34,7 +34,7 @@ def compiled(spark: SparkSession) -> Iterator[SparkSession]:
 def spark_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test that changes the shared session's settings, or leaves another session active.
 
-    The test's persisted tables are dropped, because Spark compares each later plan with them.
+    Afterwards the tables that the test persisted are dropped, because Spark would compare each later plan with them.
     """
     if "spark" not in request.fixturenames:
         yield

@@ -1,4 +1,4 @@
-"""Applications with real consumers in one group. Their rebalance callbacks note when a partition had no owner."""
+"""Applications with real consumers in one group. Their rebalance callbacks record when a partition had no owner."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CONFIG = {
 
 @dataclass
 class Application:
-    """Two members, each with a thread that polls. Each member gets one of the two partitions of each topic.
+    """An application of two members, each with a thread that polls. Each gets one of the two partitions of each topic.
 
     protocol: ``eager``, ``cooperative`` or ``consumer`` (KIP-848). client: ``confluent`` or, if the protocol is eager,
     ``python``. pause: the seconds for which a member processes a record before it commits it; 0: the client commits by
@@ -49,7 +49,7 @@ class Application:
         self._owned = {1: frozenset[tuple[str, int]](), 2: frozenset[tuple[str, int]]()}
 
     def start(self, group: str) -> None:
-        """Start both members, and return once each has its partitions."""
+        """Start both members, and wait until each has its partitions."""
         self._over.clear()
         run = self._confluent if self.client == "confluent" else self._python
         self._threads = [Thread(target=run, args=(group, number)) for number in (1, 2)]
@@ -141,7 +141,7 @@ class Application:
 
 @contextmanager
 def produced(world: BrokerWorld, topics: Sequence[str]) -> Iterator[None]:
-    """Append 20 records a second to each of two partitions of these topics for the length of a ``with`` block."""
+    """Append 20 records a second to each partition of these topics, which have two each, during a ``with`` block."""
     over = Event()
 
     def produce() -> None:
@@ -161,7 +161,7 @@ def produced(world: BrokerWorld, topics: Sequence[str]) -> Iterator[None]:
 
 
 def progress(world: BrokerWorld, group: str, topics: Sequence[str]) -> None:
-    """Return once the committed offset of every partition of these topics, which have two each, has moved."""
+    """Wait until the group has committed a new offset in every partition of these topics, which have two each."""
     begun: dict[TopicPartition, int] = {}
 
     def moved() -> bool:

@@ -1,6 +1,6 @@
 """Simulate a log and a mirror's copy of it.
 
-For each record of the copy, the simulation knows the record of the log that it is a copy of.
+The simulation knows which record of the log each record of the copy was made from.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ CONTENTS = ("unique", "few", "runs", "periodic", "mixed")
 class Mirrored(NamedTuple):
     """A log and its copy.
 
-    log: the fingerprints of all records. timestamps: of these. copied: the index in the log of each record of the copy.
+    log: the fingerprint of each record. timestamps: the timestamp of each record. copied: for each record of the copy
+    its index in the log.
     """
 
     log: Sequence[bytes]
@@ -27,7 +28,7 @@ class Mirrored(NamedTuple):
 
 
 def mirrored(rng: random.Random) -> Mirrored:
-    """Return a random log, and its copy by a mirror that keeps the order and begins again earlier at each restart."""
+    """Return a random log and its copy. The mirror keeps the order; at each restart it copies some records again."""
     number = rng.randint(1, 40)
     contents = _contents(rng, number)
     start = 0 if rng.random() < 0.6 else rng.randint(0, number - 1)
@@ -71,9 +72,10 @@ def _timestamps(rng: random.Random, number: int) -> list[int]:
 
 
 def windows(rng: random.Random, case: Mirrored) -> tuple[LogPart, int, CopyPart, Sequence[int]]:
-    """Return what a comparison reads: the source from a random record on, a committed offset, and the copy.
+    """Return what a comparison reads: the source log from a random record on, a committed offset, and the copy.
 
-    The last value has the index in the part of the source of each record of the copy; negative: an older record.
+    A fourth value is the truth: for each record of the copy its index in the part of the source log that is read;
+    negative: it is an earlier record.
     """
     cut = rng.randint(0, len(case.log))
     start = rng.choice([0, rng.randint(0, cut)])
@@ -102,7 +104,7 @@ def windows(rng: random.Random, case: Mirrored) -> tuple[LogPart, int, CopyPart,
 def is_wrong(place: int, source: LogPart, committed: int, copy: CopyPart, truth: Sequence[int]) -> bool:
     """Return whether a group that starts at ``place`` in the copy skips a record, or reads one from before its commit.
 
-    Identical records count as equal. truth: the last value that `windows` returns.
+    Records with the same content count as the same record. truth: the last value that `windows` returns.
     """
     cut = committed - source.offsets[0] if source.offsets else 0
     read = Counter(each for offset, each in zip(copy.offsets, copy.prints, strict=True) if offset >= place)

@@ -20,7 +20,7 @@ from migrate_groups.spark.session import QUICK_START
 
 _SPARK = Path(pyspark.__file__).parent / "bin"
 _PATIENCE_S = 240  # on a busy machine
-# Everything listens on loopback only, including the web pages. There is no REST server, because its port is fixed.
+# All processes listen on loopback only, also for their web pages. There is no REST server, because its port is fixed.
 _ENVIRONMENT = {
     "SPARK_LOCAL_IP": "127.0.0.1",
     "SPARK_DAEMON_MEMORY": "256m",
@@ -31,7 +31,7 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkCluster:
-    """A running Spark cluster. url: the master's. Each worker has one core, and a folder with its executors' logs."""
+    """A running Spark cluster. url: the URL of the master. workers: a folder for each worker, with executors' logs."""
 
     url: str
     workers: tuple[Path, Path]
@@ -42,7 +42,10 @@ class SparkCluster:
 
 
 def submit(master: str, main: Path, *arguments: str, package: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run a Python file with ``spark-submit`` on this master, and return the completed process."""
+    """Run the Python file ``main`` with ``spark-submit`` on a master, and return the completed process.
+
+    master: the URL of the master. package: the wheel of this package, for ``--py-files``. cwd: the working directory.
+    """
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -62,7 +65,7 @@ def submit(master: str, main: Path, *arguments: str, package: Path, cwd: Path) -
 
 @contextmanager
 def spark_cluster(folder: Path) -> Iterator[SparkCluster]:
-    """Start a cluster; all its processes are killed at the end, even after an error."""
+    """Run a cluster for the length of a ``with`` block; at its end all processes are killed, even after an error."""
     with ExitStack() as stack:
         log = folder / "master.log"
         start = ("spark-class", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0")
@@ -90,7 +93,7 @@ def _process(
     stdout: int | IO[str] = subprocess.PIPE,
     stderr: int | IO[str] = subprocess.PIPE,
 ) -> Iterator[subprocess.Popen[str]]:
-    """Start a process in its own session; at the end kill all of that session (a worker's executors)."""
+    """Run a process in a new process session; at the end kill the whole session, which includes executors."""
     process = subprocess.Popen(
         command,
         cwd=cwd,
@@ -109,7 +112,10 @@ def _process(
 
 
 def _logged(process: subprocess.Popen[str], log: Path, pattern: str, *, times: int) -> list[str]:
-    """Wait until a process has logged a pattern this many times, and return the text of the pattern's group."""
+    """Wait until a process has logged a pattern ``times`` times, and return what the pattern's group matched each time.
+
+    log: the file to which the process logs.
+    """
     deadline = time.monotonic() + _PATIENCE_S
     while len(found := re.findall(pattern, log.read_text())) < times:
         if process.poll() is not None or time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""A pseudo-terminal: as a stream of this process, or for a command's process."""
+"""Pseudo-terminals: as a stream of this process, or for a command's process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECONDS = 60
 
 
 class Terminal:
-    """A pseudo-terminal. stream: a file that writes to it. shown: the output on it so far."""
+    """A pseudo-terminal. stream: a file that writes to the terminal. shown: the output on the terminal so far."""
 
     def __init__(self) -> None:
         self.shown = ""
@@ -59,7 +59,7 @@ class Terminal:
 
 
 def on_a_terminal(cli: Cli, *arguments: str, typed: str = "") -> tuple[int, str]:
-    """Run a command on a terminal, type something, and return its exit code and output."""
+    """Run a command on a terminal, type ``typed``, and return the command's exit code and output."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "migrate_groups", *arguments]
     environment = {**cli.environment, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}

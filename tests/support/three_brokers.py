@@ -27,12 +27,12 @@ from tests.support.broker_world import until
 from tests.support.processes import gone
 
 _SECONDS = 60.0
-# The old application is slow: its group is split for this reason, and records are left when it stops.
+# The old application is slow, so that unprocessed records are left when it stops.
 _SECONDS_A_RECORD = 0.2
 
 
 def persistently(function):
-    """Return a function's result; call it again while the cluster can't answer."""
+    """Call a function, again and again while the cluster can't answer, and return its result."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((KafkaException, KafkaError, OSError)),
         stop=tenacity.stop_after_delay(_SECONDS),
@@ -42,7 +42,7 @@ def persistently(function):
 
 
 class ThreeBrokers:
-    """Requests to the cluster. Each is repeated until it is answered."""
+    """Sends requests to the cluster. Each request is repeated until it is answered."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
@@ -88,7 +88,7 @@ class ThreeBrokers:
         return leader
 
     def _led(self, topic: str, *, by: Node) -> bool:
-        """Return whether the broker ``by`` names a leader for each partition; a broker may learn of a topic late."""
+        """Return whether the broker ``by`` knows a leader of each of the topic's partitions. Some learn this late."""
         asked = AdminClient(self._client(**{"bootstrap.servers": by.bootstrap_servers}))
         described = asked.list_topics(topic, timeout=_SECONDS).topics[topic]
         return bool(described.partitions) and all(each.leader >= 0 for each in described.partitions.values())
@@ -101,7 +101,7 @@ class ThreeBrokers:
         return [TopicPartition(topic, number) for topic in topics for number in range(self._sizes[topic])]
 
     def produce(self, values: Mapping[TopicPartition, Collection[str]]) -> None:
-        """Send records in order, without waiting for their acknowledgement."""
+        """Send records in order, and do not wait for their acknowledgement. values: by partition."""
         for partition, each in values.items():
             for value in each:
                 self.producer.produce(partition.topic, value=value, partition=partition.partition)
@@ -110,7 +110,7 @@ class ThreeBrokers:
         assert self.producer.flush(_SECONDS) == 0
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit as a simple consumer does."""
+        """Commit offsets without being a member of the group."""
         wanted = {KafkaTopicPartition(*each): OffsetAndMetadata(offset, "", -1) for each, offset in offsets.items()}
 
         def attempt() -> None:
@@ -178,7 +178,7 @@ class ThreeBrokers:
         )
 
     def roll(self) -> None:
-        """Restart the brokers one by one, each once all replicas are in sync again."""
+        """Restart the brokers one by one. After each, wait until all replicas are in sync again."""
         for node in self.sandbox.nodes:
             node.stop()
             self.heal()
@@ -192,7 +192,10 @@ class ThreeBrokers:
         )
 
     def drain(self, group: str, topics: Collection[str], *, reset: str) -> Counter[str]:
-        """Process all records with a target group's application; return how often it received each value."""
+        """Consume all records as a target group's application, and return how often it received each value.
+
+        reset: its ``auto.offset.reset``.
+        """
         consumer = self.consumer(group, **{"auto.offset.reset": reset})
         consumer.subscribe(list(topics))
         values: Counter[str] = Counter()
@@ -204,7 +207,7 @@ class ThreeBrokers:
                     values[message.value().decode()] += 1
             if len(consumer.assignment()) < len(wanted):
                 return False
-            # A partition without any received record has no position yet: its committed offset is used.
+            # The committed offset is used for a partition without a received record, because it has no position yet.
             begun = {(each.topic, each.partition): each.offset for each in consumer.committed(wanted, timeout=10)}
             return all(
                 max(each.offset, begun[each.topic, each.partition])
@@ -220,9 +223,10 @@ class ThreeBrokers:
 
 
 class OldApplication:
-    """A member of the source group. When it is told to stop, it commits all that it has processed, then leaves.
+    """A member of the source group. When it must stop, it commits all that it has processed, and leaves the group.
 
-    It has processed the records below its ``positions``. It ignores records that it gets again after a rebalance.
+    positions: by partition, the offset below which it has processed all records. It ignores records that it gets again
+    after a rebalance.
     """
 
     def __init__(
@@ -238,7 +242,7 @@ class OldApplication:
         self._thread.start()
 
     def stop(self) -> None:
-        """Return once the application has committed and left. Raise RuntimeError if it could not."""
+        """Wait until the application has committed and left the group. Raises RuntimeError if it failed to."""
         self._stop.set()
         self._thread.join(_SECONDS)
         if self._failure or self._thread.is_alive():

@@ -1,4 +1,4 @@
-"""An OAuth token server over TLS: it checks who asks, and signs JSON Web Tokens."""
+"""An OAuth token server over TLS, which checks the clients' credentials and signs JSON Web Tokens."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _URN = "urn:ietf:params:oauth"
 class TokenServer:
     """The state of the token server, and the requests that it has answered with a token.
 
-    lifetime: seconds for which a token is valid. failing: the HTTP status of each answer; None: it answers with a
-    token.
+    lifetime: the seconds for which a token is valid. failing: the HTTP status of each answer; None: the server answers
+    with a token.
     """
 
     def __init__(self, signing_key: rsa.RSAPrivateKey, folder: Path) -> None:
@@ -43,7 +43,7 @@ class TokenServer:
         (folder / "assertion.pem").write_bytes(pem)
 
     def token(self, lifetime: int) -> str:
-        """Return a signed token."""
+        """Return a signed token. lifetime: the seconds until it expires."""
         now = int(time.time())
         claims = {"sub": "app", "iat": now, "exp": now + lifetime, "scope": "kafka"}
         signed = ".".join(_base64(json.dumps(part).encode()) for part in ({"alg": "RS256", "kid": "test"}, claims))
@@ -81,7 +81,7 @@ class TokenServer:
 
 
 def public(key: rsa.RSAPrivateKey) -> dict[str, str]:
-    """Return the public key as a JSON Web Key."""
+    """Return the public part of a key as a JSON Web Key."""
     numbers = key.public_key().public_numbers()
     n, e = (_base64(number.to_bytes((number.bit_length() + 7) // 8)) for number in (numbers.n, numbers.e))
     return {"kty": "RSA", "kid": "test", "alg": "RS256", "use": "sig", "n": n, "e": e}
@@ -89,7 +89,11 @@ def public(key: rsa.RSAPrivateKey) -> dict[str, str]:
 
 @contextmanager
 def token_server(signing_key: rsa.RSAPrivateKey, folder: Path) -> Iterator[TokenServer]:
-    """Run the server with the certificate server.pem of ``folder``, and write its client's key, assertion.pem."""
+    """Run the server for the length of a ``with`` block.
+
+    It uses the certificate server.pem in ``folder``, and writes the key with which clients sign assertions to
+    assertion.pem.
+    """
     tokens = TokenServer(signing_key, folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "server.pem")
@@ -107,7 +111,10 @@ def token_server(signing_key: rsa.RSAPrivateKey, folder: Path) -> Iterator[Token
 
 @contextmanager
 def metadata_server(answers: dict[str, str]) -> Iterator[tuple[str, list[tuple[str, Message]]]]:
-    """Run a cloud's metadata server with these answers by path; yield its URL, and the requests: path and headers."""
+    """Run a cloud's metadata server. Yield its URL, and the path and headers of each request so far.
+
+    answers: the answer for each path.
+    """
     asked: list[tuple[str, Message]] = []
 
     class Handler(BaseHTTPRequestHandler):

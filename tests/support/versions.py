@@ -1,4 +1,4 @@
-"""Marks for tests that need a certain version of Kafka, because the tests run on several versions (``--kafka``)."""
+"""Marks for tests that need a certain version of Kafka. The test suite runs on several versions (``--kafka``)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 
 def is_at_least(version: str, least: str) -> bool:
-    """Return whether a version of Kafka is ``least`` or a later one."""
+    """Return whether a version of Kafka is ``least`` or a later version."""
     number, needed = (tuple(map(int, each.split("."))) for each in (version, least))
     return number >= needed
 
@@ -27,4 +27,4 @@ NEEDS_LATE_CLASSES = pytest.mark.needs_kafka("3.0.0", "an authorizer that is loa
 NEEDS_CLIENT_ASSERTION = pytest.mark.needs_kafka("4.3.0", "client assertions in Kafka's own tool (KIP-1258)")
 NEEDS_TOPIC_IDS = pytest.mark.needs_kafka("4.3.0", "topic ids in committed offsets, whichever client commits")
 CONSUMER = pytest.param("consumer", marks=NEEDS_KIP_848)
-"""The name of KIP-848's protocol, for tests that run with each protocol."""
+"""The value of ``group.protocol`` for KIP-848 groups, for tests that run with each protocol."""

@@ -1,4 +1,4 @@
-"""One look at groups of a cluster in memory: which applications share a group, and what is not known."""
+"""``advise`` on a cluster in memory: which applications share a group, and what is not known."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def found(cluster: InMemoryCluster, *groups: str) -> dict[str, GroupAdvice]:
 
 
 def test_applications_are_the_members_that_share_topics(cluster):
-    """Three applications in one group: each with its members and topics, and named by its client ids."""
+    """Three applications in one group each have their members and topics, and are named after their client ids."""
     for each in (*SHOP, *BILLING, WEB):
         cluster.join("big", each)
     advice = found(cluster)["big"]
@@ -79,7 +79,7 @@ def test_applications_are_the_members_that_share_topics(cluster):
 
 
 def test_applications_are_named_by_a_topic_if_client_ids_do_not_tell_them_apart():
-    """Client ids that are alike, or have no common beginning, name nothing; no name is given twice."""
+    """An application is named after a topic if its client ids have no common beginning, or share it with another's."""
     alike = [member(f"m{number}", topic, client="consumer-big-1") for number, topic in enumerate(("a", "b"))]
     assert [each.name for each in applications(alike, ())] == ["a", "b"]
     mixed = [member("x", "b", client="cart"), member("y", "b", client="shop"), member("z", "c", client="b")]
@@ -87,7 +87,7 @@ def test_applications_are_named_by_a_topic_if_client_ids_do_not_tell_them_apart(
 
 
 def test_one_application_has_nothing_to_do(cluster):
-    """Members that share their topics are one application, and the advice says that it may stay as it is."""
+    """Members that share their topics are one application, and the advice says that the group may stay as it is."""
     for each in SHOP:
         cluster.join("shop", each)
     advice = found(cluster)["shop"]
@@ -105,7 +105,7 @@ def test_members_that_are_connected_by_others_are_one_application(cluster):
 
 @pytest.mark.parametrize("regex", ["", ".*", "look-(?=around)"])
 def test_a_subscription_that_joins_applications_is_named(cluster, regex):
-    """A subscriber of all topics makes one application of three: by name, by regular expression, or by one unknown."""
+    """The subscription that makes one application of three is named, even a regular expression that can't be read."""
     topics = () if regex else tuple(TOPICS)
     for each in (*SHOP, *BILLING, WEB, member("audit-1", *topics, regex=regex)):
         cluster.join("big", each, group_type="consumer")
@@ -115,7 +115,7 @@ def test_a_subscription_that_joins_applications_is_named(cluster, regex):
 
 
 def test_what_is_not_known_is_said(cluster):
-    """No applications are claimed for a group without members, in a rebalance, of another kind, or unreadable."""
+    """No applications are shown for a group without members, nor for Connect, Streams and share groups."""
     cluster.commit("stopped", TopicPartition("orders", 0), 5)
     cluster.join("connect", member("c-1"), protocol_type="connect")
     cluster.join("connect-sink", member("connector-consumer-0", "orders", has=[("orders", 0)]))
@@ -136,7 +136,7 @@ def test_what_is_not_known_is_said(cluster):
 
 
 def test_the_worst_group_comes_first(cluster):
-    """Shared groups stand before idle members, these before what is not known; then more applications, then lag."""
+    """Shared groups come first, then idle members, then groups that are not known; then more applications, more lag."""
     for each in (*SHOP, *BILLING):
         cluster.join("two", each)
     for each in (*SHOP, *BILLING, WEB):
@@ -150,7 +150,7 @@ def test_the_worst_group_comes_first(cluster):
 
 
 def test_only_groups_that_are_named_are_looked_at(cluster):
-    """A named group that does not exist is an error."""
+    """If groups are named, only these are read. A named group that does not exist is an error."""
     for group in ("a", "b"):
         cluster.commit(group, TopicPartition("orders", 0), 5)
     assert [*found(cluster, "b")] == ["b"]
@@ -160,7 +160,7 @@ def test_only_groups_that_are_named_are_looked_at(cluster):
 
 @given(st.lists(st.frozensets(st.sampled_from("abcdefgh"), max_size=3), max_size=12))
 def test_components_are_those_of_a_merge_one_by_one(subscriptions):
-    """Topics are connected as when the subscriptions are merged one after the other; each topic is in one component."""
+    """The components equal those of merging the subscriptions one after the other; each topic is in one component."""
     merged: list[frozenset[str]] = []
     for each in filter(None, subscriptions):
         near = [other for other in merged if other & each]
@@ -170,7 +170,7 @@ def test_components_are_those_of_a_merge_one_by_one(subscriptions):
 
 @given(st.lists(st.frozensets(st.sampled_from("abcdef"), min_size=1, max_size=4), min_size=1, max_size=8))
 def test_a_joining_subscription_is_one_without_which_there_are_more_applications(subscriptions):
-    """It is named if and only if leaving out one subscription, with all members that have it, gives more components."""
+    """A subscription is named if and only if there are more components without the members that have it."""
     members = [member(f"m{number}", *topics) for number, topics in enumerate(subscriptions)]
     for each in applications(members, ()):
         own = {m.subscription for m in each.members}
@@ -186,7 +186,7 @@ def proposed(cluster: InMemoryCluster, group: str):
 
 
 def test_the_proposed_split_gives_each_application_a_group(cluster):
-    """Topics that no member subscribes to stay, a deleted topic is left out, and no target group exists yet."""
+    """Each application gets a new group. Topics that no member subscribes to stay, and a deleted topic is left out."""
     for each in (*SHOP, *BILLING, WEB, member("late", "not-there")):
         cluster.join("big", each)
     cluster.create_topic("left", 1)
@@ -207,7 +207,7 @@ def test_the_proposed_split_gives_each_application_a_group(cluster):
 
 
 def test_no_split_is_proposed_for_one_application_or_an_unknown_one(cluster):
-    """One application is refused, also if one subscription joins several; a stopped group is undetermined."""
+    """A split of one application is refused, even if one subscription joins several; a stopped group is unknown."""
     for each in (*SHOP, *BILLING, member("audit", *TOPICS)):
         cluster.join("joined", each)
     cluster.join("well", WEB)
@@ -220,7 +220,7 @@ def test_no_split_is_proposed_for_one_application_or_an_unknown_one(cluster):
 
 
 def test_cheaper_settings_fit_the_group(cluster):
-    """Only eager groups get cooperative-sticky, only classic ones KIP-848 and shorter polls; static members stay."""
+    """Advice depends on the group: cooperative-sticky for eager, KIP-848 and shorter polls for classic groups."""
     static = replace(member("a", "orders"), group_instance_id="a")
     cluster.join("eager", member("a", "orders"))
     cluster.join("cooperative", static, assignor="cooperative-sticky")
@@ -246,7 +246,7 @@ PATTERNS = st.builds(TopicPattern, st.text(st.characters(exclude_categories=["Cs
 
 @given(GROUPS, st.lists(GROUPS, min_size=1, max_size=3, unique=True), st.lists(PATTERNS, min_size=1), st.text())
 def test_a_written_spec_is_read_as_the_same_split(tmp_path_factory, source, names, patterns, note):
-    """Names with quotes, control characters and any script come back; a comment never becomes a key."""
+    """Topics with quotes, control characters and any script survive in the spec; a comment never becomes a key."""
     targets = tuple(SplitTarget(group=name, topics=tuple(patterns)) for name in names if name != source)
     if not targets:
         return
@@ -257,7 +257,7 @@ def test_a_written_spec_is_read_as_the_same_split(tmp_path_factory, source, name
 
 
 def test_the_command_writes_a_spec(cluster, tmp_path, monkeypatch):
-    """The spec goes to a new file or to stdout; options that do not fit are errors."""
+    """The spec goes to a new file or to stdout. Options that contradict each other are errors."""
     cli = Connected(tmp_path, monkeypatch, cluster)
     for each in (*SHOP, WEB):
         cluster.join("big", each)
@@ -274,7 +274,7 @@ def test_the_command_writes_a_spec(cluster, tmp_path, monkeypatch):
 
 
 def test_the_command_shows_groups_and_applications(cluster, tmp_path, monkeypatch):
-    """All groups have a line each; a group that is named also has a line for each application; JSON has both."""
+    """Each group has a line. A group that is named also has a line for each application. The JSON has both."""
     cli = Connected(tmp_path, monkeypatch, cluster)
     for each in (*SHOP, WEB):
         cluster.join("big", each)

@@ -1,4 +1,4 @@
-"""Predicted against measured seconds after a split: what is compared, and what can't be told."""
+"""Predicted and measured seconds after a split: what is compared, and what is not known."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLAPPING: dict[str, Any] = {
 
 
 def cost(application: str = "billing", group: str = "big", **of: Any) -> SharedCost:
-    """Return what a group cost an application with two members, whose topic has its name, in the hour before noon."""
+    """Return what sharing cost an application with two members in the hour before noon. Its topic has its name."""
     values: dict[str, Any] = {
         "assignor": "range",
         "applications": 3,
@@ -59,33 +59,33 @@ def compared(
 
 
 def test_the_prediction_is_for_the_restarts_since_the_split():
-    """Each restart waits the delay twice, after its members were gone; other outages grow with time."""
+    """The prediction is twice the delay and the time without members for each restart; other outages grow with time."""
     found = compared(cost(**FLAPPING), cost(group="new-billing", outage=37.0, replaced=5))
     assert found.predicted == (2 * 2 + 5 * 6.5, 2 * 2 + 5 * 8.5)
     assert (found.measured, found.restarts, found.holds, found.remarks) == (37.0, 5, True, ())
 
 
 def test_one_member_waits_once():
-    """No other member joins meanwhile, so the coordinator does not wait again."""
+    """With one member the prediction is one delay for each restart, because no other member joins meanwhile."""
     before = cost(**{**FLAPPING, "outage": 10.0}, clients=["billing-1"])
     assert compared(before, cost(group="new-billing", replaced=5, rebalances=0)).predicted == (5 * 3.5, 5 * 5.5)
 
 
 def test_a_kip_848_group_has_no_delay():
-    """Each restart costs what it cost before, and each start may wait once for a heartbeat."""
+    """In a KIP-848 group a restart costs what it cost before, and at most a heartbeat interval more."""
     before = cost(**FLAPPING, assignor="consumer")
     assert compared(before, cost(group="new-billing", outage=20.0, replaced=4), delay=None).predicted == (10, 35)
 
 
 @pytest.mark.parametrize(("measured", "holds"), [(31.0, True), (33.0, False), (21.7, True), (21.6, False)])
 def test_a_prediction_holds_within_a_fifth_or_two_seconds(measured, holds):
-    """Predicted 26 s, at most 34 s."""
+    """A prediction (26 s) holds if it is off by at most a fifth of the measured time, or by at most 2 s."""
     before = cost(**{**FLAPPING, "outage": 10.0})
     assert compared(before, cost(group="new-billing", outage=measured, replaced=4)).holds is holds
 
 
 def test_who_only_waited_for_others_waits_no_more():
-    """An application without restarts is predicted to stand still for 0 s, which is also what is measured."""
+    """An application without restarts is predicted to stand still for 0 s."""
     found = compared(cost(stood_still=20.0), cost(group="new-billing", rebalances=0))
     assert (found.predicted, found.measured, found.holds) == ((0, 0), 0, True)
 
@@ -110,7 +110,7 @@ def test_who_only_waited_for_others_waits_no_more():
     ],
 )
 def test_what_cant_be_told_is_said(before, after, options, remark):
-    """Each reason for a missing figure is a remark, which table, JSON and page have; no figure is made up."""
+    """Each missing figure has a remark with the reason, in the table, the JSON and the page; no figure is made up."""
     found = compared(before, *after, **options)
     assert remark in "; ".join(found.remarks)
     console = Console(width=400)
@@ -122,7 +122,7 @@ def test_what_cant_be_told_is_said(before, after, options, remark):
 
 
 def test_the_advice_says_what_a_split_costs_whoever_restarts():
-    """The application that gets worse is named with its range; the others are predicted to stand still no more."""
+    """The advice names the application that gets slower restarts, with their range, and predicts 0 s for the others."""
     rows = [cost(**FLAPPING), cost("shop", stood_still=40.0, caused=0)]
     (found,) = judge_costs(rows, NOON, DELAY)
     assert "billing alone would stand still about 28 s (at most 36 s) for 4 restarts, not 12 s" in found.advice
@@ -143,7 +143,7 @@ def test_the_advice_says_what_a_split_costs_whoever_restarts():
     ],
 )
 def test_what_the_log_says_of_other_groups(rows, advice):
-    """No split of Streams and Connect; what is unknown, or compacted away, is said; nothing to do is an answer."""
+    """Streams and Connect groups are not split. Groups that are not known, and commits compacted away, are named."""
     (found,) = judge_costs(rows, NOON, DELAY)
     assert advice in found.advice
 
@@ -163,7 +163,7 @@ def test_what_the_log_says_of_other_groups(rows, advice):
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
 @pytest.mark.parametrize("applications", [1, 2])
 def test_the_advice_says_what_a_split_does_not_change(figures, clause, assignor, applications):
-    """Who does not keep up, has idle members or an uneven load is named, whether or not there is something to split."""
+    """Advice names an application that does not keep up, has idle members or an uneven load, even without a split."""
     (found,) = judge_costs([cost("shop", assignor=assignor, applications=applications, **figures)], NOON, DELAY)
     assert found.advice.startswith("nothing to split")
     assert found.advice.count(clause) == 1
@@ -171,6 +171,6 @@ def test_the_advice_says_what_a_split_does_not_change(figures, clause, assignor,
 
 
 def test_a_load_not_worth_acting_on_is_not_said():
-    """One third in which it caught up, no idle member and a spread below 2: the advice stays as it was."""
+    """The load is not named if a third of the time was enough to keep up, no member is idle, and spread is below 2."""
     row = cost("shop", applications=1, keeps_up=0.9, best_third=1.0, idle=0, spread=1.9)
     assert judge_costs([row], NOON, DELAY)[0].advice == "nothing to do: one application"

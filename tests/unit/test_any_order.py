@@ -1,6 +1,6 @@
-"""The verbs that write, in any order, while other clients act: no record is skipped, and none is processed twice.
+"""The verbs that write, in any order, while other clients act: no record is skipped or processed twice.
 
-``tests/support/any_order`` describes a story. The named stories were found by the randomly drawn ones.
+``tests/support/any_order`` describes a story. The random stories have found the named stories.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.support.any_order.story import Story
 
 @pytest.mark.parametrize("name", NAMED)
 def test_named_story_skips_and_repeats_no_record(tmp_path, name):
-    """In a story that once revealed a defect, exit 0 skips no record and repeats none."""
+    """In a story that once showed a defect, no record is skipped or repeated after exit 0."""
     setting, steps = NAMED[name]
     story = Story(setting, tmp_path)
     assert story.play(steps) == [], f"\n{story}"
@@ -25,7 +25,7 @@ def test_named_story_skips_and_repeats_no_record(tmp_path, name):
 
 @pytest.mark.parametrize("fix", FIXES)
 def test_named_story_fails_without_its_fix(tmp_path, fix):
-    """A named story fails without the fix of its defect, so the stories are able to fail."""
+    """Without the fix of its defect a named story fails, which shows that stories can fail."""
     setting, steps = NAMED[REVERTED[fix]]
     with reverted(fix):
         assert Story(setting, tmp_path).play(steps) != []
@@ -34,7 +34,7 @@ def test_named_story_fails_without_its_fix(tmp_path, fix):
 @examples(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(story=stories())
 def test_random_stories_skip_and_repeat_no_record(tmp_path_factory, story):
-    """For any order of verbs and any events, exit 0 skips no record and repeats none."""
+    """For any order of verbs and any events, no record is skipped or repeated after exit 0."""
     setting, steps = story
     played = Story(setting, tmp_path_factory.mktemp("story", numbered=True))
     assert played.play(steps) == [], f"\n{played}"

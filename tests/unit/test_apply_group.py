@@ -31,7 +31,7 @@ def verbs(cli: Connected, receipt: str = "old.new.receipt.json") -> list[str]:
 
 
 def test_a_stopped_group_hands_over_all_its_committed_offsets(cli):
-    """The new group gets the old group's committed offsets, and the receipt in the current directory undoes it."""
+    """The new group gets the old group's committed offsets. A rollback with the receipt deletes them again."""
     done = cli(*APPLY)
     assert cli.offset("new") == 5
     assert "handed over by old" in done.stdout
@@ -45,7 +45,7 @@ def test_a_stopped_group_hands_over_all_its_committed_offsets(cli):
 
 
 def test_a_dry_run_writes_nothing_and_its_saved_plan_can_be_applied(cli):
-    """The dry run leaves the cluster and the folder as they are; the plan that it saves is one for apply."""
+    """The dry run leaves the cluster and the folder as they are; ``apply`` takes the plan that it saves."""
     before = set(cli.folder.iterdir())
     assert "create" in cli(*DRY).stdout
     assert (cli.offset("new"), set(cli.folder.iterdir())) == (None, before)
@@ -87,7 +87,7 @@ def test_a_dry_run_for_a_live_group_is_pending(cli):
 
 
 def test_a_commit_during_the_settle_time_is_refused(cli, monkeypatch):
-    """The settle time passes between the snapshot and the write; a commit in it, without a member, is exit 3."""
+    """A commit without membership between the snapshot and the write, in the settle time, is exit 3."""
     clock = FakeClock(lambda: cli.cluster.commit("old", PARTITION, 6))
     monkeypatch.setattr(apply, "SystemClock", lambda: clock)
     error = cli(*APPLY[:5], "--settle", "7s", "--yes", code=3).stderr
@@ -149,13 +149,13 @@ def test_a_new_partition_without_a_commit_is_refused_until_an_option_decides(cli
     ],
 )
 def test_options_that_contradict_each_other(cli, arguments, said):
-    """FILE or --group is needed, not both; the names of groups are checked before the cluster is asked."""
+    """Either FILE or --group is needed. The names of groups are checked before the cluster is contacted."""
     assert said in cli.fails("apply", *arguments, "--yes", code=2)
     assert cli.offset("new") is None
 
 
 def test_a_group_without_committed_offsets_is_refused(cli):
-    """A group that does not exist is exit 3, and so is one for which no committed offset is visible."""
+    """A group that does not exist is exit 3, and so is a group without a visible committed offset."""
     assert "'none' does not exist" in cli.fails("apply", "--group", "none", "--to-group", "new", "--yes", code=3)
     cli.cluster.join("idle", MEMBER)
     cli.cluster.leave("idle", "m")
@@ -165,7 +165,7 @@ def test_a_group_without_committed_offsets_is_refused(cli):
 
 @pytest.mark.parametrize("group", ["../up", "-x", "a b/ü\n", "x" * 300, "."])
 def test_any_group_name_makes_a_receipt_in_the_current_directory(cli, group):
-    """Whatever the group is called, the receipt is a file of this folder, and rollback takes its name as it is."""
+    """Whatever the group's name, the receipt is a file in the current folder, and rollback finds it by this name."""
     cli.cluster.commit(group, PARTITION, 3)
     before = set(cli.folder.iterdir())
     cli("apply", f"--group={group}", f"--to-group={group}2", *NOW, "--yes")

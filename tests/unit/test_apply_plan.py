@@ -99,7 +99,7 @@ def shell(monkeypatch, capfd, tmp_path):
 
 
 def test_a_dry_run_gets_a_reader_without_write_methods(shell):
-    """A dry run needs only the reading methods; kafka-python's reader, which it gets, has no method that writes."""
+    """A dry run needs only methods that read. It gets kafka-python's reader, which has no method that writes."""
     assert {"alter_offsets", "delete_offsets"} <= WRITES
     assert not WRITES & methods(KafkaPythonReader)
     shell.monkeypatch.setattr(Connection, "open_writer", None)
@@ -164,7 +164,7 @@ def test_a_partly_written_plan_is_not_stale(shell):
     ],
 )
 def test_a_stale_plan_is_refused_and_names_each_changed_partition(shell, what, drifted):
-    """A target or source that changed, or deleted records: exit 3 with count and partitions, in dry run and write."""
+    """If source or target changed, or records were deleted: exit 3, with the partitions, in dry run and write."""
     shell(*SAVE)
     what(shell.cluster)
     before = shell.committed_offsets("new")
@@ -174,7 +174,7 @@ def test_a_stale_plan_is_refused_and_names_each_changed_partition(shell, what, d
 
 
 def test_a_recreated_topic_makes_a_plan_stale(shell):
-    """A log that ends before the planned offset belongs to another topic: it is refused, and the log end is named."""
+    """A log that ends before the planned offset belongs to another topic: the plan is refused with the log end."""
     shell(*SAVE)
     shell.cluster.delete_topic("t")
     shell.cluster.create_topic("t", 1)
@@ -184,7 +184,7 @@ def test_a_recreated_topic_makes_a_plan_stale(shell):
 
 
 def test_an_added_partition_makes_a_plan_stale(shell):
-    """A partition added since the review would get an offset that was not reviewed: it is refused."""
+    """A partition added since the review would get an offset that nobody reviewed: the plan is refused."""
     shell(*SAVE, "--uncommitted", "earliest")
     shell.cluster.delete_topic("t")
     shell.cluster.create_topic("t", 3)
@@ -192,7 +192,7 @@ def test_an_added_partition_makes_a_plan_stale(shell):
 
 
 def test_a_changed_log_start_offset_makes_a_plan_stale(shell):
-    """With --uncommitted earliest, the log start offset is part of what was reviewed."""
+    """With --uncommitted earliest a plan is stale if the log start offset has changed since the review."""
     shell.cluster.create_topic("u", 1)
     rows = [*tables.load(shell.folder / "split.csv").rows()]
     tables.save(
@@ -227,7 +227,7 @@ def test_a_plan_of_another_cluster_is_refused(shell):
 
 
 def test_a_plan_of_a_live_group_is_written_once_the_group_has_stopped(shell):
-    """A live group is pending: the dry run passes, the write is refused. Once it has stopped unmoved, it is written."""
+    """For a live group the dry run passes as pending, and the write is refused, until the group has stopped unmoved."""
     shell.cluster.join("old", Member(member_id="m", client_id="app", host="/h", assignment=frozenset([FIRST])))
     assert "pending" in shell(*SAVE)
     assert "stopped: " in shell(*APPLY, code=3)
@@ -289,7 +289,7 @@ def test_an_edited_plan_and_other_json_are_exit_2(shell):
 
 
 def test_detailed_exitcode_distinguishes_changes_refusals_and_no_changes(shell):
-    """10: changes and no refusal. 3: a check refuses. 0: nothing to write. 2: without --dry-run."""
+    """Exit codes: 10 for changes that no check refuses, 3 for a refusal, 0 for no changes, 2 without --dry-run."""
     shell(*DRY)
     shell(*DRY, "--detailed-exitcode", code=10)
     shell.cluster.commit("new", FIRST, 9)

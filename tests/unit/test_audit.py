@@ -16,7 +16,7 @@ from tests.support.in_memory import InMemoryCluster
 
 
 class OtherCluster(InMemoryCluster):
-    """A cluster whose id is not the receipt's."""
+    """A cluster whose id is not that in the receipt."""
 
     def cluster_id(self) -> str:
         return "another"
@@ -38,7 +38,7 @@ def cli(tmp_path, monkeypatch) -> Connected:
 
 
 def test_a_receipt_of_another_cluster_is_refused(cli):
-    """Groups of the same name on another cluster are other groups: exit 2, with both cluster ids."""
+    """A receipt of another cluster is about other groups of the same names: exit 2, with both cluster ids."""
     ours, cli.cluster = cli.cluster.cluster_id(), OtherCluster()
     refusal = cli.fails("audit", "split.toml.run", code=2)
     assert refusal == f"error: this is cluster another; the receipt is of cluster {ours}"
@@ -60,7 +60,7 @@ def test_an_offsets_topic_with_another_partition_count_is_exit_7(cli):
     ],
 )
 def test_an_audit_without_a_problem_ends_with_its_verdict(cli, monkeypatch, new, code, said):
-    """Until a new group has committed nothing is proven: exit 7, and no advice to delete offsets."""
+    """As long as a new group has not committed, nothing is proven: exit 7, and no advice to delete offsets."""
     found = Audit(
         summary=(),
         doubtful=(),

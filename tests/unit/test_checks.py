@@ -1,4 +1,4 @@
-"""The checks' verdicts in cases that need no broker, or that are hard to produce on one."""
+"""The verdicts of checks in cases that need no broker, or that are hard to produce on a broker."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def refusing(found: dict[str, Check]) -> list[str]:
 
 
 def test_every_check_passes_for_a_clean_hand_over(cluster):
-    """For a stopped group and a new target group, every check is present and passes."""
+    """For a stopped group and a new target group, the plan has every check, and every check passes."""
     found = checks(cluster, BOTH)
     assert {name: each.verdict for name, each in found.items() if each.verdict is not Verdict.PASS} == {}
     assert list(found) == [
@@ -85,9 +85,9 @@ def test_a_file_without_offsets_is_refused(cluster):
 
 @pytest.mark.parametrize("name", [" new", "\tnew", "\nnew", "\vnew", "\fnew", "\rnew", " ", "\0new", "new\0"])
 def test_a_target_name_that_the_second_client_reads_differently_is_refused(cluster, name):
-    """Leading white space or a NUL is refused: the second client would read another group. Without it, it passes.
+    """Leading white space or a NUL in a group name is refused, because the second client would read another group.
 
-    docs/kafka-behaviour.md#confluent-kafka
+    Without the second client it passes. Source: docs/kafka-behaviour.md#confluent-kafka
     """
     rows = [handed_over(0, group=name), handed_over(1, group=name)]
     found = checks(cluster, rows)["targets"]
@@ -127,14 +127,14 @@ def description(**changes) -> GroupDescription:
 
 @pytest.mark.parametrize("state", ["Stable", "Assigning", "Reconciling", "PreparingRebalance", "CompletingRebalance"])
 def test_a_group_that_shows_no_members_but_is_not_empty_has_not_stopped(state):
-    """A group that is not Empty but shows no members or topics may hold any topic, so it does not count as stopped."""
+    """A group that is not Empty but shows no members may consume any topic, so that it does not count as stopped."""
     assert running(description(state=state), {"t"}) == [f"is {state}"]
     worker = Member(member_id="m", client_id="app", host="/h")
     assert running(description(protocol_type="connect", members=(worker,)), {"t"})[0].startswith("is Stable with 1 mem")
 
 
 def test_a_stable_group_has_stopped_for_topics_without_a_member():
-    """By topic, a Stable group counts as stopped only for topics that no member holds."""
+    """A Stable group counts as stopped for the topics that no member is assigned or subscribed to."""
     group = description(members=(MEMBER,))
     assert running(group, {"other"}) == []
     assert running(group, {"t", "other"})[0].startswith("has 1 member assigned or subscribed to other, t (app at h")
@@ -142,7 +142,7 @@ def test_a_stable_group_has_stopped_for_topics_without_a_member():
 
 
 def test_an_empty_group_left_by_a_killed_hold_passes_as_a_consumer_group(cluster):
-    """An Empty group that a killed ``--hold`` left with its protocol type still passes as a consumer group."""
+    """An Empty group that still has the protocol type of a killed ``--hold`` passes as a consumer group."""
     cluster.join("old", MEMBER, protocol_type=HOLD_PROTOCOL_TYPE)
     cluster.leave("old", "m")
     assert refusing(checks(cluster, BOTH)) == []
@@ -203,7 +203,7 @@ def test_known_cluster_facts_are_not_requested_again(cluster, monkeypatch):
     ],
 )
 def test_retention_is_shown_in_the_largest_whole_unit(cluster, kept, said):
-    """The broker's retention is shown in the largest whole unit; less than a day is a warning."""
+    """The broker's retention is shown in the largest whole unit. A retention under a day is a warning."""
     cluster.keep_offsets(kept)
     found = checks(cluster, BOTH)["retention"]
     assert said in found.reason
@@ -211,7 +211,7 @@ def test_retention_is_shown_in_the_largest_whole_unit(cluster, kept, said):
 
 
 def test_unchanged_offsets_expire_from_their_own_commit(cluster):
-    """An unchanged offset is not written again, so it expires counted from its own commit; it is counted apart."""
+    """An unchanged offset is not written again, so that it expires earlier than the others: it is listed apart."""
     first = TopicPartition("t", 0)
     cluster.alter_offsets("new", cluster.committed("old", [first]))
     assert "1 unchanged offset 7 days after the commit" in checks(cluster, BOTH)["retention"].reason
@@ -251,7 +251,7 @@ def test_a_partition_for_several_groups_is_counted_once(cluster):
 
 
 def test_uncommitted_earliest_refuses_a_committed_partition_that_the_file_lacks(cluster):
-    """``earliest`` refuses a partition that the file lacks but the source group has committed."""
+    """``earliest`` is refused for a partition that the source group has committed, and that the file lacks."""
     found = checks(cluster, [handed_over(0)], uncommitted="earliest")
     assert found["complete"].reason.startswith("the file lacks 1 partition with a committed offset: t-1;")
     assert refusing(found) == ["complete"]
@@ -266,7 +266,7 @@ def test_rows_without_a_source_group_are_reported(cluster):
 
 
 def test_partitions_that_a_file_without_a_source_group_lacks_are_a_warning(cluster):
-    """Where the target group has no committed offset, its auto.offset.reset decides; the check names the partitions."""
+    """The check names partitions in which the target group has no offset, so that auto.offset.reset decides."""
     rows = [row(group="new", partition=0)]
     found = checks(cluster, rows)["complete"]
     assert (found.verdict, found.reason) == (

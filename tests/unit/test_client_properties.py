@@ -55,7 +55,7 @@ def test_properties_are_read_as_java_reads_them():
 
 
 def test_an_incomplete_unicode_escape_is_refused():
-    r"""A ``\u`` without four hex digits is refused; Java throws on it, too."""
+    r"""A ``\u`` without four hexadecimal digits is refused. Java refuses it, too."""
     with pytest.raises(InvalidInput, match=r"f: a \\u is not followed"):
         parse_properties("a=\\u12", "f")
 
@@ -102,7 +102,7 @@ def test_jaas_is_read_as_java_reads_it(text, options):
     ],
 )
 def test_invalid_jaas_is_refused_without_showing_its_secrets(text, complaint):
-    """The error says what was expected and where, and quotes nothing of the value."""
+    """The error says what was expected and where, and quotes no part of the value."""
     with pytest.raises(InvalidInput, match=complaint) as refusal:
         parse_jaas(text)
     assert SECRET not in str(refusal.value)
@@ -117,7 +117,7 @@ def test_a_file_without_security_settings_is_plaintext():
 
 
 def test_unused_properties_are_named_except_tuning_settings():
-    """Unknown keys, those of another protocol and unused JAAS parts are named; settings that only tune are not."""
+    """Keys that are unknown, of another protocol, or unused in JAAS are named; tuning settings are not."""
     text = (
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nssl.truststore.location=/x\nssl.provider=p\nfoo=1\n"
         f'sasl.jaas.config={PLAIN} required username="u" password="p" refresh="no";\n'
@@ -186,7 +186,7 @@ STRAY = f'security.protocol=SASL_SSL\nsasl.jaas.config={PLAIN} required username
     "key", ["sasl.mechanism", "security.protocol", "ssl.truststore.location", "bootstrap.servers", "group.id", "x"]
 )
 def test_a_stray_backslash_shows_no_secret(key):
-    """A backslash that swallows the next line, jaas.config too, is refused by the key's name, without the value."""
+    """If a backslash joins the next line to a value, even in jaas.config, the error names the key and not the value."""
     with pytest.raises(InvalidInput, match=f"the value of {key} contains another property") as refusal:
         parsed(f"{key}=PLAIN\\\n  {STRAY}")
     assert SECRET not in str(refusal.value)
@@ -212,7 +212,7 @@ def test_a_stray_backslash_shows_no_secret(key):
     ],
 )
 def test_an_error_quotes_no_value_that_may_be_a_secret(text, complaint):
-    """A value is quoted only where it is a word that every Kafka user knows."""
+    """An error quotes a value only if it is a word that every Kafka user knows."""
     with pytest.raises(InvalidInput, match=complaint) as refusal:
         parsed(text)
     assert SECRET not in str(refusal.value)
@@ -220,7 +220,7 @@ def test_an_error_quotes_no_value_that_may_be_a_secret(text, complaint):
 
 
 def test_a_wrong_address_is_quoted_only_from_the_command_line():
-    """A wrong address is quoted only if it is from the command line."""
+    """An error quotes a wrong address only if it comes from the command line."""
     with pytest.raises(InvalidInput, match=r"bootstrap\.servers is not host:port") as refusal:
         connection(None, f"bootstrap.servers={SECRET}", server=None).config()
     assert SECRET not in str(refusal.value)
@@ -329,13 +329,13 @@ def test_mistakes_in_librdkafkas_properties_are_named_as_they_are_written(text, 
     ],
 )
 def test_a_slip_in_the_name_of_a_property(key, meant):
-    """A property that is almost one that is used here is asked about; Kafka's other properties are not."""
+    """An unknown property that is almost a known one gets "did you mean"; other properties of Kafka do not."""
     assert similar_property(key) == meant
 
 
 @pytest.mark.parametrize("memory", [True, False])
 def test_a_private_key_is_in_no_file_that_has_a_name(pem, tmp_path, monkeypatch, memory):
-    """Python reads a client key only from a file: that file has no name that a kill could leave behind."""
+    """Python reads a client key only from a file. The file has no name, so that a killed process leaves none behind."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     if not memory:
         monkeypatch.delattr(os, "memfd_create")
@@ -396,7 +396,7 @@ HOSTILE: dict[str, tuple[bytes, tuple[int, str]]] = {
 
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_hostile_file_is_one_line_with_its_exit_code(tmp_path, case):
-    """Whatever the file has in it, a command ends with one line of an error and no secret."""
+    """Whatever the file contains, a command ends with an error of one line, without a secret."""
     content, (expected, said) = HOSTILE[case]
     (tmp_path / "client.properties").write_bytes(content)
     code, out, err = CliHere(tmp_path).outcome(*LIST, "client.properties")
@@ -407,7 +407,7 @@ def test_a_hostile_file_is_one_line_with_its_exit_code(tmp_path, case):
 
 
 def test_what_is_no_file_is_one_line(tmp_path):
-    """A folder and a device are refused; a pipe, such as that of ``<(…)``, is read to its end."""
+    """A folder and a device are refused with one line. A pipe, such as ``<(…)``, is read to its end."""
     cli, pipe = CliHere(tmp_path), tmp_path / "pipe"
     assert cli.outcome(*LIST, ".") == (2, "", "error: . is a folder: name a file in it\n")
     assert "is a device" in cli.fails(*LIST, "/dev/zero", code=2)
@@ -424,7 +424,7 @@ def connection(file=None, *properties: str, server: str | None = "a:1") -> Conne
 
 @pytest.fixture
 def in_environment() -> Iterator[Callable[[str], object]]:
-    """Set the client properties of the environment, as the command line takes them at its start."""
+    """Return a function that sets the environment's client properties, as the command line reads them at its start."""
     before = environment.properties.get()
     yield lambda text: environment.properties.set({environment.PROPERTIES: text})
     environment.properties.set(before)
@@ -450,7 +450,7 @@ def test_options_override_the_environment_and_the_environment_the_file(tmp_path,
 
 
 def test_a_property_of_librdkafka_that_means_nothing_here_is_named_with_what_to_do(tmp_path, capfd):
-    """What has no one meaning in Kafka's own properties is named in one warning, each with what to write instead."""
+    """A property of librdkafka without an equivalent in Kafka is named in a warning, with what to write instead."""
     file = tmp_path / "kcat.conf"
     file.write_text("security.protocol=ssl\nenable.ssl.certificate.verification=false\nssl.crl.location=/x\n")
     assert connection(file).config().security.protocol == "SSL"

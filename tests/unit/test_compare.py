@@ -1,4 +1,4 @@
-"""Where groups stand on two clusters in memory: one has copies of the other's records."""
+"""``compare`` on two clusters in memory: one has copies of the other's records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HERE, THERE = TopicPartition("orders", 0), TopicPartition("eu.orders", 0)
 
 
 class Reads(InMemoryRecords):
-    """The records of a cluster; ``count`` is how often they were read."""
+    """Reads the records of a cluster; ``count`` is the number of reads."""
 
     count = 0
 
@@ -36,7 +36,7 @@ class Reads(InMemoryRecords):
 
 
 class Two:
-    """Two clusters; each record of ``orders`` on the source has a timestamp of its own."""
+    """Two clusters. Each record of ``orders`` on the source cluster has its own timestamp."""
 
     def __init__(self) -> None:
         self.source, self.target = InMemoryCluster("source"), InMemoryCluster("target")
@@ -50,7 +50,7 @@ class Two:
             self.source.produce("orders", 0, 1, timestamp=timestamp)
 
     def mirror(self, first: int, last: int) -> None:
-        """Copy the records of a span, as a mirror does."""
+        """Copy the records in a span of offsets, as a mirror does."""
         self.target.append_copies("eu.orders", 0, self.source.records(HERE, range(first, last), committed_only=False))
 
     def compared(self, *groups: str, most: int = 200_000) -> Comparison:
@@ -64,7 +64,7 @@ def two() -> Two:
 
 
 def test_one_place_for_all_groups_with_the_same_committed_offset(two):
-    """Groups that share a partition share what is read of it; each is compared with its own offset there."""
+    """Groups that share a partition share the records that are read. Each group is compared at its own offset."""
     two.produce(300)
     two.mirror(0, 250)
     two.mirror(200, 300)
@@ -83,7 +83,7 @@ def test_one_place_for_all_groups_with_the_same_committed_offset(two):
 
 
 def test_a_window_grows_until_it_is_anchored(two):
-    """Records of one timestamp tell nothing, so that more are read before the committed offset."""
+    """More records before the committed offset are read until their timestamps differ."""
     two.source.produce("orders", 0, 50, timestamp=1)
     two.source.produce("orders", 0, 300, timestamp=2)
     two.source.produce("orders", 0, 1, timestamp=3)
@@ -94,7 +94,7 @@ def test_a_window_grows_until_it_is_anchored(two):
 
 
 def test_what_is_told_without_reading_a_record(two):
-    """A pending commit, no copy, no leader, and a commit beyond the log end are undetermined; each says why."""
+    """A pending commit, no copy, no leader, or a commit beyond the log end is undetermined, with the reason."""
     two.produce(5)
     two.source.create_topic("away", 1)
     two.source.lose_leader("away", 0)
@@ -110,7 +110,7 @@ def test_what_is_told_without_reading_a_record(two):
 
 
 def test_a_target_without_a_leader_is_undetermined(two):
-    """The place can't be told while the copy has no leader."""
+    """While the copy has no leader, the place is undetermined."""
     two.produce(5)
     two.target.lose_leader("eu.orders", 0)
     found = find_places(two.here, two.there, [MirroredPartition(HERE, 3, THERE)], MOST_RECORDS)
@@ -118,14 +118,14 @@ def test_a_target_without_a_leader_is_undetermined(two):
 
 
 def test_an_empty_topic_continues_at_its_start(two):
-    """Nothing is there to read again or to skip."""
+    """In an empty topic the group continues at the log start: no record can be read again or skipped."""
     two.source.commit("g", HERE, 0)
     (found,) = two.compared("g").partitions
     assert (found.place.status, found.place.offset, found.found.mirrored_to) == (Status.EXACT, 0, 0)
 
 
 def test_an_empty_target_whose_records_were_deleted_has_no_place(two):
-    """The group would skip what the mirror had delivered before it was deleted."""
+    """If the target's records were deleted, there is no place: the group would skip what the mirror had delivered."""
     two.produce(5)
     two.mirror(0, 3)
     two.target.delete_records("eu.orders", 0, 3)
@@ -135,7 +135,7 @@ def test_an_empty_target_whose_records_were_deleted_has_no_place(two):
 
 
 def test_a_compacted_topic_is_judged_by_its_neighbours(two):
-    """Either topic may be the compacted one."""
+    """If either topic is compacted, the place lies between the nearest records that both logs have."""
     two.target.create_topic("eu.orders", 1, compacted=True)
     two.produce(5)
     two.mirror(0, 5)
@@ -145,7 +145,7 @@ def test_a_compacted_topic_is_judged_by_its_neighbours(two):
 
 
 def test_groups_that_cannot_be_compared(two):
-    """A group that does not exist is named with similar ones of the source; one without an offset is refused."""
+    """The error for a missing group names similar groups of the source; a group without an offset is refused."""
     two.source.commit("billing", HERE, 0)
     two.target.commit("biling", THERE, 0)
     with pytest.raises(GroupNotFound, match=r"did you mean billing\?"):
@@ -156,13 +156,13 @@ def test_groups_that_cannot_be_compared(two):
 
 
 def test_a_cluster_is_not_compared_with_itself(two):
-    """Two addresses may be those of one cluster."""
+    """If both addresses lead to the same cluster, the comparison is refused."""
     with pytest.raises(InvalidInput, match="both clusters are the same"):
         compare(Mirror(two.here, two.here, TopicNames()), ["g"], FakeClock())
 
 
 def _two_of(case: Mirrored) -> Two:
-    """Return two clusters with a simulated mirror's log and copy."""
+    """Return two clusters with the log and the copy of a simulated mirror."""
     made = Two()
     made.source.append_copies("orders", 0, _records(case, range(len(case.log))))
     made.target.append_copies("eu.orders", 0, _records(case, case.copied))
@@ -179,10 +179,10 @@ def _records(case: Mirrored, indices: Sequence[int]) -> Records:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_no_place_skips_a_record(seed, monkeypatch):
-    """From no place a group skips a record, once the mirror goes on; from an exact one it reads none again.
+    """A group that starts at any place skips no record. From an exact place it also reads no record again.
 
-    Logs are simulated, also those of which records were deleted on either cluster. The windows are short, so that they
-    grow. Identical records count as equal.
+    Logs are simulated; some have lost records on one of the clusters. The windows are short, so that they have to grow.
+    Records with the same content count as the same record.
     """
     monkeypatch.setattr(places, "_WINDOW", 3)
     monkeypatch.setattr(places, "_GROWTH", 2)
@@ -208,10 +208,10 @@ def test_no_place_skips_a_record(seed, monkeypatch):
 
 
 def _judge(case: Mirrored, cut: int, place: Place, deleted: int, *, is_whole: bool) -> None:
-    """Hold a place against what a group reads from there, now and later.
+    """Compare a place with the records that a group reads from it, now and later.
 
-    is_whole: no record is missing on the source, and the timestamps are in order. Otherwise a record from before the
-    committed offset may be identical with one that the search does not see.
+    is_whole: whether the source log has all its records, with timestamps in order. If not, a record from before the
+    committed offset may have the same content as a record that the search does not see.
     """
     assert place.offset is not None
     read = Counter(case.log[index] for index in case.copied[max(place.offset, deleted) :])

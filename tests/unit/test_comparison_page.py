@@ -35,14 +35,14 @@ def comparison(*partitions: Compared) -> Comparison:
 
 
 def test_the_page_of_a_group_that_would_continue_at_its_places():
-    """Its title says so, and nothing is read again."""
+    """The title says that the group would continue at its places, and that no record is read again."""
     text = page(comparison(compared(EXACT)))
     assert "<title>Same: every partition continues on the target where it stopped on the source</title>" in text
     assert '<header class="clean">' in text
 
 
 def test_the_page_shows_what_would_be_read_again_and_what_is_not_known():
-    """Bars, the totals, and the table, in which partitions that need attention come first."""
+    """The page has bars, totals, and a table in which partitions that need attention come first."""
     again = Place(status=Status.EXACT, offset=7, method=Method.WALK, counts=Counts(again=1234, skipped=0))
     untold = Place(status=Status.UNDETERMINED, reason="no such partition on the target, or no Describe on its topic")
     text = page(comparison(compared(EXACT), compared(untold, group="h"), compared(again, partition=1)))
@@ -55,7 +55,7 @@ def test_the_page_shows_what_would_be_read_again_and_what_is_not_known():
 
 
 def test_names_are_escaped():
-    """The names of groups, topics and clusters are text, on one line; the page loads nothing."""
+    """Names of groups, topics and clusters appear as text on one line; the page loads no other file."""
     text = page(comparison(compared(EXACT, group=HOSTILE)))
     assert "<script>" not in text
     assert HOSTILE not in text
@@ -63,7 +63,7 @@ def test_names_are_escaped():
 
 
 def test_a_page_of_many_partitions_is_cut():
-    """A page has 500 partitions and 50 topics, and says where the others are."""
+    """A page shows at most 500 partitions and 50 topics, and says where the others are."""
     text = page(comparison(*(compared(EXACT, group=f"g{number:04}") for number in range(600))))
     assert "550 more topics in places.parquet" in text
     assert "100 more partitions in places.parquet" in text

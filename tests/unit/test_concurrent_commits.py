@@ -61,7 +61,8 @@ def cli(tmp_path, monkeypatch):
 def test_a_source_commit_at_any_moment_of_a_hand_over_is_noticed(cli, command):
     """Whenever the source group commits, the target gets the later offset, or the exit code is not 0.
 
-    This holds up to the guard's last reading of the source. The last request, two in memory, is about the targets.
+    This holds until the guard reads the source group for the last time. The last two requests are about the target
+    groups.
     """
     for due in range(1, 200):
         here = cli()
@@ -78,9 +79,9 @@ def test_a_source_commit_at_any_moment_of_a_hand_over_is_noticed(cli, command):
 
 @pytest.mark.parametrize("verb", WAYS_BACK)
 def test_a_target_commit_at_any_moment_of_a_way_back_is_not_lost(cli, verb):
-    """Whenever the target group commits, no progress of it is lost by a command that ends with exit 0.
+    """Whenever the target group commits, a way back that ends with exit 0 does not lose the commit.
 
-    A commit between the last reading and the deletion is the exception: brokers delete whatever is committed.
+    The exception is a commit between the last reading and the deletion, because brokers delete whatever is committed.
     """
     for due in range(1, 200):
         here = cli()

@@ -1,4 +1,4 @@
-"""The question before a write: when it is asked, and that changes while it waits are noticed."""
+"""The question before a write: when it is asked, and that the command notices changes made while it waits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NOTHING = Plan(cluster_id="c", options=WriteOptions(), changes=(), checks=())
 
 @pytest.fixture
 def questions(monkeypatch) -> list[str]:
-    """The questions that were asked; the answer to each is no."""
+    """The questions that were asked. The answer to each is no."""
     asked: list[str] = []
     monkeypatch.setattr(typer, "confirm", lambda text, **_: asked.append(text))
     return asked
@@ -51,13 +51,13 @@ def test_a_plan_without_changes_needs_no_confirmation(questions):
 
 
 def test_the_question_shows_a_name_on_one_line(questions):
-    """Control characters in the name of a group are escaped, so that they can't change what the question says."""
+    """Control characters in a group name are escaped, so that they can't change the text of the question."""
     confirm("Delete group a\n\x1b[2K\u202eb?")
     assert questions == ["Delete group a\\n\\x1b[2K\\u202eb?"]
 
 
 def test_an_empty_provisional_plan_needs_confirmation(questions):
-    """A provisional plan asks also if it is empty, because it may change once the source group has stopped."""
+    """A provisional plan is confirmed even if it is empty, because it may change when the source group has stopped."""
     with pytest.raises(Refused, match="the answer was no; nothing was written"):
         agree(NOTHING, tuple, Person(), provisional=True)
     assert questions == ["Write 0 offsets?"]
@@ -90,12 +90,12 @@ def handed_over(tmp_path, monkeypatch):
 
 
 def during_the_question(monkeypatch, event) -> None:
-    """Call ``event`` while the question waits, and answer it with yes."""
+    """Call ``event`` while the question waits, and then answer yes."""
     monkeypatch.setattr(typer, "confirm", lambda *_, **__: (event(), True)[1])
 
 
 def test_a_target_commit_during_the_question_refuses_rollback(handed_over, monkeypatch):
-    """A target commit during the question refuses the rollback, because the plan is made again afterwards."""
+    """The plan is made again after the question, so that a target commit during the question refuses the rollback."""
     made, path = handed_over
     during_the_question(monkeypatch, lambda: made.commit("new", PARTITION, 7))
     with pytest.raises(Refused, match="committed since"):
@@ -121,7 +121,7 @@ def test_rollback_deletes_the_offset_if_nothing_changed_during_the_question(hand
 
 
 def migrate_again(made, path) -> None:
-    """Hand ``old`` over once more, and record it in the same receipt."""
+    """Hand ``old`` over a second time, with the same receipt."""
     named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
     receipt = receipt_json.load(path)
     plan = make_plan(made, named, WriteOptions(settle=0.0, guard=0.0), receipt)
@@ -135,7 +135,7 @@ def offset(made, group: str) -> int | None:
 
 
 def test_a_second_rollback_after_a_second_migration(handed_over):
-    """A second hand-over can be rolled back although the first one was rolled back already; a dry run passes."""
+    """After a first rollback, a second hand-over can be rolled back too; a dry run of it passes."""
     made, path = handed_over
     ways_back.rollback(path, connection=HERE, yes=True)
     made.commit("old", PARTITION, 8)
@@ -158,7 +158,7 @@ def test_a_repeated_rollback_reads_no_group(handed_over, capsys):
 
 
 def test_delete_offsets_after_a_hand_back_is_refused(handed_over):
-    """After a hand-back the source group owns its topics again: its offsets stay, even if it has not moved."""
+    """After a hand-back delete-offsets is refused, even if the source group has not moved: it owns its topics again."""
     made, path = handed_over
     ways_back.hand_back(path, connection=HERE, wait="0s", yes=True)
     with pytest.raises(Refused, match="new t-0: handed back already"):
@@ -167,7 +167,7 @@ def test_delete_offsets_after_a_hand_back_is_refused(handed_over):
 
 
 def test_delete_offsets_after_a_rollback_is_refused(handed_over):
-    """After a rollback delete-offsets is refused, also if the target group has a committed offset."""
+    """After a rollback delete-offsets is refused, even if the target group has a committed offset."""
     made, path = handed_over
     ways_back.rollback(path, connection=HERE, yes=True)
     made.commit("new", PARTITION, 9)
@@ -187,7 +187,7 @@ def test_hand_back_after_a_rollback_is_refused(handed_over):
 
 
 def test_a_consumer_without_membership_that_commits_after_a_rollback_is_exit_4(handed_over, monkeypatch):
-    """A commit after the rollback by a consumer without membership is seen by the guard: its records come twice."""
+    """The guard sees a commit without membership after a rollback: exit 4, because records are processed twice."""
     made, path = handed_over
     receipt = receipt_json.load(path)
     (execution,) = receipt.executions
@@ -202,7 +202,7 @@ def test_a_consumer_without_membership_that_commits_after_a_rollback_is_exit_4(h
 
 
 def test_a_consumer_without_membership_that_commits_before_a_rollback_is_refused(handed_over, monkeypatch):
-    """A commit within the settle time refuses the rollback, although the group looks Empty."""
+    """A commit in the settle time refuses the rollback, although the group is Empty."""
     made, path = handed_over
     (execution,) = receipt_json.load(path).executions
     settling = replace(execution, options=WriteOptions(settle=5.0, guard=0.0))

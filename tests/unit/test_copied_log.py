@@ -1,4 +1,4 @@
-"""Fences and landed logs on disk, and the partition of the offsets topic that holds a group."""
+"""Fences and landed logs on disk, and the offsets topic's partition for a group."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def row(partition: int, offset: int) -> tuple[object, ...]:
     ("group", "of_50"), [("a", 47), ("00123", 16), ("grüppe", 12), ("😀x", 39), ("polygenelubricants", 0)]
 )
 def test_the_offsets_topic_partition_of_a_group_equals_javas(group, of_50):
-    """The partition is Java's: the hash is over UTF-16, and the smallest int (the last case) counts as 0."""
+    """The partition is computed as in Java: a hash over UTF-16; the smallest int (the last case) counts as 0."""
     assert log_partition(group, 50) == of_50
 
 
 def test_landed_log_is_resumed_after_its_last_file(tmp_path):
-    """A landed log that is opened again resumes at the offsets in its last file, and takes more partitions."""
+    """A landed log that is opened again continues at the offsets of its last file, and accepts more partitions."""
     folder = tmp_path / "log"
     log = CopiedLog.load_with_starts(folder, "cluster", {1: 10})
     log = log.with_records([row(1, 10), row(1, 11)], {1: 12})
@@ -47,7 +47,7 @@ def test_landed_log_is_resumed_after_its_last_file(tmp_path):
 
 
 def test_a_kept_log_takes_new_partitions_from_any_offset(tmp_path):
-    """A kept log takes new partitions; partitions that it has keep their first offset."""
+    """A kept log accepts new partitions; partitions that it already has keep their first offset."""
     assert CopiedLog.load(tmp_path, "cluster").starts == {}
     CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
     more = CopiedLog.load(tmp_path, "cluster").with_partitions({1: 3, 2: 4})
@@ -59,7 +59,7 @@ def test_a_kept_log_takes_new_partitions_from_any_offset(tmp_path):
     [("another", 10, "of cluster cluster: name"), ("cluster", 11, "another cut-over")],
 )
 def test_a_landed_log_of_another_cluster_or_fence_is_refused(tmp_path, cluster, start, complaint):
-    """A log of another cluster, or of another fence, is refused."""
+    """A landed log of another cluster, or with another fence, is refused."""
     CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([], {1: 10})
     with pytest.raises(InvalidInput, match=complaint):
         CopiedLog.load_with_starts(tmp_path, cluster, {1: start})
@@ -81,7 +81,7 @@ class _Emptied(InMemoryCluster):
 
 
 def test_records_deleted_before_they_were_landed_count_as_missing(tmp_path):
-    """Records deleted before they were landed count as missing, also when the log is opened again."""
+    """Records that were deleted before they were landed count as missing, even after the log is opened again."""
     log = CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
     emptied = _Emptied(15)
     landed = land(emptied, emptied, log, [1], lambda done, total: None)
@@ -92,7 +92,7 @@ def test_records_deleted_before_they_were_landed_count_as_missing(tmp_path):
 
 
 def test_foreign_and_damaged_files_in_a_landed_log_are_refused(tmp_path):
-    """A foreign file, and a damaged file that need not be the last one, are refused."""
+    """A file of something else, and a damaged file at any position, are refused."""
     log = CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
     log.with_records([row(1, 11)], {1: 12})
     whole = (tmp_path / "000000.parquet").read_bytes()
@@ -106,7 +106,7 @@ def test_foreign_and_damaged_files_in_a_landed_log_are_refused(tmp_path):
 
 
 def test_fences_of_resumed_runs_are_kept_in_order(tmp_path):
-    """A resumed run adds its fence, another run replaces all of them, and a run without a fence deletes them."""
+    """A resumed run adds its fence; a different run replaces all fences; a run without a fence deletes them."""
     first, second = (Fence(cluster_id="c", taken_at=NOON.replace(hour=at), ends={0: at, 1: None}) for at in (9, 11))
     run = RunDir(tmp_path)
     assert fence_parquet.load(run.fence) == []

@@ -16,7 +16,7 @@ HOSTILE = 'web"><script>\n'
 
 
 def shown(*rows: SharedCost, lag: tuple[Moment, ...] = (), **suggested: Drawn) -> str:
-    """Return the page of these applications; each has two client ids, and the first ended a generation."""
+    """Return the page for these applications. Each has two client ids, and the first one ended a generation."""
     subscriptions = [Subscription(row.group, row.application, each, row.topics) for row in rows for each in row.clients]
     ended = Generation("big", 1, "range", NOON - HOUR, NOON, 4, [], [], [rows[0].application])
     found = Costs(applications=rows, found=len(rows), generations=(ended,), subscriptions=tuple(subscriptions))
@@ -24,7 +24,7 @@ def shown(*rows: SharedCost, lag: tuple[Moment, ...] = (), **suggested: Drawn) -
 
 
 def test_the_page_has_each_part_of_a_shared_group():
-    """Map, timeline, seconds, evidence, lag, the cheaper settings and the spec; no request to anywhere."""
+    """The page has map, timeline, seconds, evidence, lag, cheaper settings and spec, and loads no other file."""
     cure = Cure(setting="group.instance.id", why="a member that is back causes no rebalance")
     moments = tuple(
         Moment("cluster", "big", None, NOON + timedelta(minutes=minute), *([minute] * (len(Moment._fields) - 4)))
@@ -47,7 +47,7 @@ def test_the_page_has_each_part_of_a_shared_group():
 
 
 def test_the_load_of_an_application_is_shown():
-    """The page and the Markdown have its share of what was produced, its idle members and its spread; - if unknown."""
+    """Page and Markdown show the ratio of consumed to produced records, idle members and spread; "-": not known."""
     rows = cost("shop", keeps_up=0.714, idle=1, spread=2.25), cost()
     titles = ("keeps up", "idle members", "busiest to mean")
     text, markdown = shown(*rows), costs.markdown(judge_costs(rows, NOON, DELAY))
@@ -58,7 +58,7 @@ def test_the_load_of_an_application_is_shown():
 
 
 def test_a_group_without_a_split_says_why():
-    """A group that stopped, or is one application by now, has the reason in place of a spec."""
+    """A group that has stopped, or has become one application, shows the reason in place of a spec."""
     rows = cost(**FLAPPING), cost("shop")
     assert "No split is proposed: it has stopped" in shown(*rows, big=Drawn([], "", "it has stopped"))
     assert "No split is proposed: the group does not exist now" in shown(*rows)
@@ -66,7 +66,7 @@ def test_a_group_without_a_split_says_why():
 
 
 def test_names_are_escaped():
-    """The names of applications, clients and topics are text, on one line."""
+    """The names of applications, clients and topics appear as text on one line."""
     text = shown(cost(), cost(HOSTILE))
     assert "<script>" not in text
     assert HOSTILE not in text

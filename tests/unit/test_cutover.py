@@ -68,7 +68,7 @@ def committed_offset(made: InMemoryCluster, group: str, partition: TopicPartitio
 
 
 def migrate(made, wanted: SplitSpec, options: WriteOptions, *events, earlier: Execution | None = None) -> Execution:
-    """Cut over while ``events`` happen, one each time the group is read; return the execution."""
+    """Cut over, and return the execution. Each reading of the group makes the next of ``events`` happen."""
     receipt = Receipt((earlier,)) if earlier else NOTHING_WRITTEN
     left = list(events)
     clock = FakeClock(lambda: left.pop(0)() if left else None)
@@ -95,7 +95,7 @@ LEAVE = WriteOptions(uncommitted="leave", settle=0)
 
 
 def test_a_log_end_counts_only_if_read_while_the_topic_has_a_member():
-    """The log end counts that was read while the topic had a member, not one read after that member left."""
+    """A log end counts if it was read while the topic had a member, and not if it was read after that member left."""
     made = cluster()
     made.join("big", member("a", INV, FRESH))
     made.join("big", member("b", CAT))
@@ -114,7 +114,7 @@ def test_a_log_end_counts_only_if_read_while_the_topic_has_a_member():
 
 
 def test_a_topic_without_a_proven_log_end_is_refused():
-    """A topic that had no member when the group was first read has no proven log end: refused."""
+    """A topic that had no member when the group was first read has no proven log end, and is refused."""
     made = cluster()
     made.join("big", member("b", CAT))
     with pytest.raises(Refused, match=r"without a committed offset|log end offset was never read"):
@@ -123,7 +123,7 @@ def test_a_topic_without_a_proven_log_end_is_refused():
 
 
 def test_by_topic_a_log_end_read_after_the_release_does_not_count():
-    """The log end of a topic without a member is no start offset, also while the group lives on with another topic."""
+    """The log end of a topic without a member is not used, even while the group lives on with another topic."""
     made = cluster()
     made.join("big", member("b", CAT))
     with pytest.raises(Refused, match="log end offset was never read"):
@@ -143,7 +143,7 @@ def test_a_resumed_run_takes_proven_log_ends_from_the_receipt():
 
 
 def test_a_topic_recreated_during_the_wait_is_refused():
-    """An offset of the deleted topic is not restored onto the recreated one."""
+    """An offset of a deleted topic is not restored in the new topic of the same name."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
 
@@ -157,7 +157,7 @@ def test_a_topic_recreated_during_the_wait_is_refused():
 
 
 def test_a_topic_that_a_member_takes_up_during_the_wait_is_refused():
-    """A topic that a member takes up without committing is refused: its records would be skipped after the stop."""
+    """If a member consumes a topic without committing, the topic is refused: its records would be skipped."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
     glob = SplitSpec(source="big", targets=(SplitTarget(group="bill", topics=(TopicPattern("*"),)),))
@@ -173,7 +173,7 @@ def test_a_topic_that_a_member_takes_up_during_the_wait_is_refused():
 
 
 def test_a_staying_topic_may_have_no_commit():
-    """A staying topic that was only subscribed to is still accepted in the spec after the stop."""
+    """A staying topic that was only subscribed to stays valid in the spec after the stop."""
     made = cluster()
     made.create_topic("legacy", 1)
     made.join("big", member("a", INV, FRESH, CAT, TopicPartition("legacy", 0)))
@@ -199,7 +199,7 @@ class Transacting(InMemoryCluster):
 
 
 def test_a_transaction_that_is_pending_after_the_last_member_left_is_waited_for():
-    """The wait goes on until the transaction with the source group's last offsets ends, also with ``settle=0``."""
+    """The wait lasts until the transaction with the source group's last offsets has ended, even with ``settle=0``."""
     made = cluster(Transacting)
     assert isinstance(made, Transacting)
     made.join("big", member("a", INV, FRESH, CAT))
@@ -215,7 +215,7 @@ def test_a_transaction_that_is_pending_after_the_last_member_left_is_waited_for(
 
 @pytest.mark.parametrize("change", ["delete", "commit elsewhere"])
 def test_topics_that_change_during_the_wait_are_refused(change):
-    """A group whose topics change after the plan was shown is Refused; the error does not blame the spec."""
+    """If the group's topics change after the plan was shown, the write is refused, and the spec is not blamed."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
     made.create_topic("other", 1)
@@ -229,7 +229,7 @@ def test_topics_that_change_during_the_wait_are_refused(change):
 
 
 def test_by_topic_a_topic_whose_commits_expire_during_the_wait_is_restored():
-    """A topic unsubscribed and expired during the wait counts as vanished and is restored; its pattern is no error."""
+    """A topic that is unsubscribed and expires during the wait is vanished and restored; its pattern is no error."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
 
@@ -242,7 +242,7 @@ def test_by_topic_a_topic_whose_commits_expire_during_the_wait_is_restored():
 
 
 def test_a_run_that_ended_is_not_resumed():
-    """A second migration of the same intent, after the target moved on, records the target's offset of that time."""
+    """A second migration with the same intent records as ``before`` what the target has committed meanwhile."""
     made = cluster()
     options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
     first = migrate(made, spec(), options)
@@ -303,7 +303,7 @@ def test_partitions_added_after_a_kill_start_at_the_log_start():
 
 
 def test_another_topic_or_option_is_another_migration():
-    """A receipt covers added partitions of its own topics only; another topic or option is named as a difference."""
+    """A receipt also covers added partitions of its topics. The error names a topic or an option that differs."""
     made = fully_committed()
     first = migrate(made, spec("cat"), LEAVE)
 
@@ -345,7 +345,7 @@ class LosesWrites(InMemoryCluster):
 
 
 def test_a_run_that_was_interrupted_twice_can_be_resumed_and_rolled_back():
-    """Offsets written by earlier runs of this migration are recognised, by the third run and by rollback."""
+    """The third run and a rollback recognise the offsets that earlier runs of this migration wrote."""
     made = fully_committed(LosesWrites)
     assert isinstance(made, LosesWrites)
     first = migrate(made, spec(), LEAVE)
@@ -365,7 +365,7 @@ def test_a_run_that_was_interrupted_twice_can_be_resumed_and_rolled_back():
 
 
 def test_another_clients_commit_is_the_before_offset_of_the_next_run():
-    """Another client's commit that a run met becomes ``before`` of the next run, which may overwrite it."""
+    """A commit of another client becomes ``before`` of the next run, which may overwrite it."""
     made = fully_committed()
     made.commit("bill", INV, 3)
     options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
@@ -407,7 +407,7 @@ def test_hand_back_without_target_offsets_is_refused():
 
 
 def test_forward_keeps_the_offset_of_a_target_that_is_ahead():
-    """A target that is ahead keeps its offset; guard and delete-offsets compare with the source group's own offset."""
+    """With forward, a target that is ahead keeps its offset; the source's commits are compared with its own offset."""
     made = fully_committed()
     made.commit("bill", INV, 9)
     receipt = migrate(made, spec(), WriteOptions(on_existing="forward", settle=0))
@@ -423,7 +423,7 @@ def test_forward_keeps_the_offset_of_a_target_that_is_ahead():
 
 
 def test_a_hold_on_a_group_that_never_had_a_member_is_a_warning():
-    """A hold on a group that never had a member is a warning; without Read on the group it is refused."""
+    """A hold on a group that never had a member is a warning. A hold without Read on the group is refused."""
     made = fully_committed()
 
     def check():
@@ -495,7 +495,7 @@ def test_rollback_restores_the_target_only_after_the_source():
 
 
 def test_rollback_deletes_no_target_offset_if_restoring_the_source_fails():
-    """If restoring the source group's offset fails, the target keeps its own, and the rollback can be resumed."""
+    """If the source group's offset can't be restored, the target keeps its own, and the rollback can be resumed."""
     made = cluster(LosesWrites)
     assert isinstance(made, LosesWrites)
     receipt = Receipt((migrate(made, spec(), LEAVE),))
@@ -537,7 +537,7 @@ class OtherWriter(InMemoryCluster):
 
 
 def test_another_clients_commit_is_reported_and_not_overwritten():
-    """An offset that is neither the earlier nor the written one is a conflict: there is no second attempt."""
+    """An offset that is neither the earlier nor the written one is reported as a conflict, and not written again."""
     made = OtherWriter()
     made.create_topic("inv", 1)
     made.produce("inv", 0, 10)
@@ -551,7 +551,7 @@ def test_another_clients_commit_is_reported_and_not_overwritten():
 
 
 def test_messages_show_group_names_unchanged(capsys):
-    """Brackets in a group name are no markup, and a newline in it does not break the line."""
+    """Brackets in a group name are not taken for markup, and a newline in it does not break the line."""
     console.talk("snapshot app[prod] a[/b] x\ny")
     assert capsys.readouterr().err == "snapshot app[prod] a[/b] x\\ny\n"
 
@@ -573,9 +573,9 @@ QUESTIONS = {name for name in {**vars(GroupReader), **vars(LogReader)} if not na
 
 
 def test_between_stop_and_write_nothing_is_read_twice():
-    """A group that still runs is only described; once it has stopped, one reading makes snapshot and plan.
+    """A running group is only described. After the stop it is read once, for snapshot and plan.
 
-    Log ends from before the stop are reused, unless a committed offset exceeds one.
+    Log ends from before the stop are used again, unless a committed offset exceeds one of them.
     """
     made = cluster(Recording)
     assert isinstance(made, Recording)

@@ -1,4 +1,4 @@
-"""Log ends at a cut-over in memory: when an end read before the stop still counts, and when it does not."""
+"""Log ends at a cut-over in memory: when a log end that was read before the stop still counts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cluster() -> InMemoryCluster:
 
 
 def migrate(made: InMemoryCluster, options: WriteOptions, *events) -> Prepared:
-    """Cut over while ``events`` happen, one each time the group is read; the last one makes the member leave."""
+    """Cut over. Each reading of the group makes the next of ``events`` happen; the last makes the member leave."""
     left = [*events, lambda: made.leave("big", "a")]
     clock = FakeClock(lambda: left.pop(0)() if left else None)
     shown = prepare(made, SPEC, options, clock)
@@ -70,7 +70,7 @@ def test_an_offset_within_the_log_after_an_election_is_handed_over():
 
 @pytest.mark.parametrize(("records", "end"), [(30, 10), (10, 19)])
 def test_an_offset_above_the_end_of_a_log_that_has_grown_again_is_refused(records, end):
-    """An election cuts the log below the offset; other records follow, up to the offset or beyond: it is refused."""
+    """An election cut the log below the offset, and the log has grown again to the offset or beyond: it is refused."""
     made = cluster()
     made.commit("big", PARTITION, 20)
     made.elect("inv", 0, end)
@@ -80,7 +80,7 @@ def test_an_offset_above_the_end_of_a_log_that_has_grown_again_is_refused(record
 
 
 def test_an_offset_with_only_a_transaction_marker_of_another_leader_below_it_is_handed_over():
-    """The offset is above the end of its leader epoch because of a transaction marker: no record was replaced."""
+    """An offset above the end of its leader epoch is handed over if only a control record lies in between."""
     made = cluster()
     made.elect("inv", 0, 20)
     made.transact("inv", 0, 0)
@@ -89,7 +89,7 @@ def test_an_offset_with_only_a_transaction_marker_of_another_leader_below_it_is_
 
 
 def test_each_offset_of_a_partition_is_held_against_the_election():
-    """An offset beyond replaced records is refused, also if another group has one in front of all of them."""
+    """Each group's offset is judged: one beyond replaced records is refused, even if another group's is before them."""
     made = cluster()
     made.commit("big", PARTITION, 20)
     made.commit("other", PARTITION, 11)
@@ -108,13 +108,13 @@ END = WriteOptions(uncommitted="latest", settle=0)
 
 
 def test_the_log_end_is_read_again_while_the_group_has_a_member():
-    """While the group has a member the log end is read again, so records produced meanwhile are the source group's."""
+    """While the group has a member the log end is read again, because the group consumes records produced meanwhile."""
     made = cluster()
     assert start(migrate(made, END, lambda: made.produce("inv", 0, 7), lambda: None, lambda: None)) == 27
 
 
 def test_the_log_end_is_not_read_again_while_the_group_rebalances(monkeypatch):
-    """While a group rebalances, a KIP-848 member that is subscribed to the topic may not have it: the end stays."""
+    """While a group rebalances the log end is not read again: a subscribed KIP-848 member may not have the topic."""
     made = cluster()
     describe, states = made.describe_group, {"big": "Stable"}
     monkeypatch.setattr(
@@ -133,7 +133,7 @@ def test_the_log_end_is_not_read_again_while_the_group_rebalances(monkeypatch):
 
 
 def test_a_log_end_above_an_open_transaction_is_refused():
-    """A log end above an open transaction is refused: neither group would be handed the transaction's records."""
+    """A log end above an open transaction is refused, because no group would get the transaction's records."""
     made = cluster()
     with (
         made.transaction("inv", 0, 5),
@@ -146,7 +146,7 @@ def test_a_log_end_above_an_open_transaction_is_refused():
 
 
 def test_a_log_end_counts_once_the_transaction_below_it_has_ended():
-    """The end counts once a later reading finds the transaction ended and the one after that still finds the member."""
+    """The log end counts if the transaction has ended, and the member is still there at the next reading."""
     made = cluster()
     transaction = made.transaction("inv", 0, 5)
     transaction.__enter__()
@@ -154,7 +154,7 @@ def test_a_log_end_counts_once_the_transaction_below_it_has_ended():
 
 
 def test_a_log_end_from_before_a_transaction_counts():
-    """The end from before an open transaction is kept, so the target group gets all records of the transaction."""
+    """A log end from before an open transaction is kept, so that the target group gets all of its records."""
     made = cluster()
     transaction = made.transaction("inv", 0, 5)
     assert start(migrate(made, END, lambda: None, transaction.__enter__, lambda: None)) == 20

@@ -1,4 +1,4 @@
-"""Deleting groups in memory: what is refused, how each result is checked, and what the command prints."""
+"""``delete-group`` in memory: what is refused, how each result is checked, and what is printed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEVERAL = ("delete-group", "a", "b", "c", "--yes")
 
 
 class Agreeing:
-    """Callbacks that agree, after ``meanwhile``, and note what they are told."""
+    """Callbacks that agree to the deletion, after they called ``meanwhile``, and record what they are told."""
 
     def __init__(self, meanwhile=lambda: None) -> None:
         self.told: list[str] = []
@@ -63,7 +63,7 @@ def test_the_preview_lists_only_partitions_with_a_committed_offset():
 
 
 def test_a_group_with_members_and_a_connect_group_are_refused():
-    """A group with members and a Connect group are refused; an unknown group is not found."""
+    """A group with members and a Connect group are refused. An unknown group is "not found"."""
     made = cluster()
     made.join("replay", MEMBER)
     made.join("connect-sink", MEMBER, protocol_type="connect")
@@ -105,7 +105,7 @@ def test_a_member_that_joins_during_the_question_prevents_the_deletion():
 
 
 class Refusing(InMemoryCluster):
-    """A member joins each group of ``late`` right before its deletion."""
+    """A cluster on which a member joins each group of ``late`` right before its deletion."""
 
     late: tuple[str, ...] = ("replay",)
 
@@ -124,7 +124,7 @@ def test_a_member_that_joins_after_the_checks_prevents_the_deletion():
 
 
 def test_a_failure_of_one_group_does_not_stop_the_others():
-    """The other groups are deleted and reported, and the error counts them and names the one that failed: exit 4."""
+    """The other groups are deleted and reported. The error counts them, and names the group that failed: exit 4."""
     made, events = cluster(Refusing, "a", "b"), Agreeing()
     deletion = delete_groups(made, ["a", "replay", "b"], FakeClock(), events)
     assert deletion.deleted == ("a", "b")
@@ -182,7 +182,7 @@ def test_a_group_that_cannot_be_read_after_its_deletion_is_unknown():
 
 
 def test_a_group_that_is_deleted_meanwhile_is_no_error():
-    """If another client deletes the group after the checks, the result is as wanted."""
+    """If another client deletes the group after the checks, the command succeeds."""
 
     class DeletedMeanwhile(InMemoryCluster):
         def delete_group(self, group):
@@ -201,7 +201,7 @@ def cli(tmp_path, monkeypatch) -> Connected:
 
 
 def test_the_command_deletes_several_groups(cli):
-    """One command shows the offsets of all groups, then deletes them; the snapshot that it names restores them."""
+    """The command shows the offsets of all groups, then deletes the groups. Its snapshot can restore the offsets."""
     done = cli(*SEVERAL[:-1], "--dry-run")
     assert [line for line in done.stdout.splitlines() if line.startswith("group ")] == ["group a", "group b", "group c"]
     (snapshot,) = (line.split("migrate-groups ")[1] for line in done.stderr.splitlines() if "to keep them" in line)
@@ -213,7 +213,7 @@ def test_the_command_deletes_several_groups(cli):
 
 
 def test_an_interrupt_between_two_deletions_says_which_are_done(cli, monkeypatch):
-    """The line of an interrupt names the groups that are deleted, and the one that may be."""
+    """After an interrupt the last line names the groups that are deleted, and the group that may be deleted."""
     delete_group, asked = cli.cluster.delete_group, []
 
     def interrupted_at_the_second(group):
@@ -230,7 +230,7 @@ def test_an_interrupt_between_two_deletions_says_which_are_done(cli, monkeypatch
 
 
 def test_one_question_for_several_groups(cli, monkeypatch):
-    """The question counts and names the groups; the answer no deletes none of them."""
+    """One question counts and names the groups. After the answer no, none is deleted."""
     asked: list[str] = []
     monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text))
     monkeypatch.setattr("migrate_groups.cli.person.Person.check_can_be_asked", lambda _: None)
@@ -240,5 +240,5 @@ def test_one_question_for_several_groups(cli, monkeypatch):
 
 
 def test_a_group_that_is_named_twice_is_deleted_once(cli):
-    """A group that is named twice is one group."""
+    """A group that is named twice is deleted once, without an error."""
     assert cli("delete-group", "a", "a", "--yes").stdout.count("deleted: a\n") == 1

@@ -1,4 +1,4 @@
-"""``delete-offsets --group`` on a cluster in memory: what it refuses, its receipt, and the rollback of it."""
+"""``delete-offsets --group`` on a cluster in memory: refusals, the receipt, and the rollback of a deletion."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def interrupt(*_, **__):
 
 
 def test_offsets_are_deleted_and_restored_by_rollback(cli):
-    """Only the offsets of the topic are deleted; rollback sets them again whole, and a second one has nothing to do."""
+    """Only the topic's offsets are deleted. Rollback restores them with metadata; a second rollback does nothing."""
     before = cli.cluster.all_committed("old")
     done = cli(*DELETE)
     assert committed(cli) == {KEPT: 2}
@@ -71,7 +71,7 @@ def test_offsets_are_deleted_and_restored_by_rollback(cli):
 
 
 def test_a_group_name_that_librdkafka_trims_has_no_second_client(cli):
-    """The second client would read another group, so it is not asked, also for the source group of a hand-over."""
+    """The second client, which would read another group, is not asked, not even for the source group of a hand-over."""
     for partition in (PARTITION, OTHER):
         cli.cluster.commit("\told", partition, 5)
     hand_over = ("apply", "--group", "\told", "--to-group", "new", "--settle", "0s", "--guard", "1ms", "--yes")
@@ -130,14 +130,14 @@ def test_a_topic_or_glob_without_a_committed_offset_is_named(cli):
     ],
 )
 def test_options_that_contradict_each_other(cli, arguments, said):
-    """RECEIPT or --group with --topic is needed, not both."""
+    """Either RECEIPT or --group with --topic is needed."""
     assert said in cli.fails("delete-offsets", *arguments, "--yes", code=2)
     assert len(committed(cli)) == 3
 
 
 @pytest.mark.parametrize(("topic", "code"), [("t", 3), ("kept", 0)])
 def test_a_member_on_the_topic_refuses_the_deletion(cli, topic, code):
-    """A member that is assigned or subscribed to the topic refuses the deletion; one on another topic does not."""
+    """A member that is assigned or subscribed to the topic refuses the deletion; a member on another topic does not."""
     cli.cluster.join("old", member(topic))
     done = cli(*DELETE, code=code)
     assert ("1 member assigned or subscribed to t" in done.stderr) == bool(code)
@@ -145,7 +145,7 @@ def test_a_member_on_the_topic_refuses_the_deletion(cli, topic, code):
 
 
 def test_a_rollback_is_refused_while_the_group_has_members(cli):
-    """Brokers accept offsets only for a group without members, so the rollback waits for nobody: exit 3."""
+    """A rollback is refused at once, exit 3, because brokers accept offsets only for a group without members."""
     cli(*DELETE)
     cli.cluster.join("old", member("kept"))
     assert "old is Stable with 1 member" in cli.fails(*ROLLBACK, code=3)
@@ -165,7 +165,7 @@ def test_a_rollback_is_refused_after_a_commit(cli):
 
 
 def test_a_rollback_is_refused_if_the_topic_was_created_again(cli):
-    """A topic that was deleted and created again has other records at these offsets."""
+    """A rollback is refused if the topic was recreated, because it has other records at these offsets."""
     cli(*DELETE)
     cli.cluster.delete_topic("t")
     cli.cluster.create_topic("t", 2)
@@ -173,7 +173,7 @@ def test_a_rollback_is_refused_if_the_topic_was_created_again(cli):
 
 
 def test_a_commit_during_the_settle_time_refuses_the_deletion(cli, monkeypatch):
-    """A consumer without membership shows by its commits: the offsets are read twice, ``settle`` apart."""
+    """A commit of a consumer without membership refuses the deletion: offsets are read twice, ``settle`` apart."""
     clock = FakeClock(lambda: cli.cluster.commit("old", OTHER, 8))
     monkeypatch.setattr(ways_back, "SystemClock", lambda: clock)
     command = ("delete-offsets", "--group", "old", "--topic", "t", "--yes")
@@ -182,7 +182,7 @@ def test_a_commit_during_the_settle_time_refuses_the_deletion(cli, monkeypatch):
 
 
 def test_the_question_is_about_a_deletion(cli, monkeypatch):
-    """Without --yes it asks whether to delete; the answer no deletes nothing and keeps no receipt."""
+    """Without --yes the command asks whether to delete. After the answer no, there is no deletion and no receipt."""
     asked: list[str] = []
     monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text))
     monkeypatch.setattr("migrate_groups.cli.person.Person.check_can_be_asked", lambda _: None)
@@ -195,7 +195,7 @@ def test_the_question_is_about_a_deletion(cli, monkeypatch):
 @pytest.mark.parametrize("is_deleted", [False, True])
 @pytest.mark.parametrize("then", [DELETE, ROLLBACK])
 def test_an_interrupted_deletion_is_resumed_or_rolled_back(cli, monkeypatch, is_deleted, then):
-    """The receipt is on disk before the first request: the same command resumes it, and rollback undoes it."""
+    """The receipt is saved before the first request, so that the same command or rollback can follow an interrupt."""
     delete = cli.cluster.delete_offsets
 
     def interrupted(*arguments):
@@ -220,7 +220,7 @@ def test_an_interrupted_deletion_is_resumed_or_rolled_back(cli, monkeypatch, is_
 
 
 def test_an_unfinished_deletion_refuses_one_of_other_topics(cli, monkeypatch):
-    """Until a deletion has finished, its receipt takes no other topics; another receipt does."""
+    """Until a deletion has finished, its receipt is refused for other topics; another receipt is accepted."""
     with monkeypatch.context() as patched:
         patched.setattr(cli.cluster, "delete_offsets", interrupt)
         cli(*DELETE, code=130)
@@ -231,7 +231,7 @@ def test_an_unfinished_deletion_refuses_one_of_other_topics(cli, monkeypatch):
 
 
 def test_a_partition_that_the_broker_refuses_is_deleted_by_a_rerun(cli, monkeypatch):
-    """A refused partition is exit 4; the re-run deletes it, and the rollback restores what both have deleted."""
+    """A refused partition is exit 4. A re-run deletes its offset, and the rollback restores those of both runs."""
     delete = cli.cluster.delete_offsets
 
     def refuse_one(group, partitions):
@@ -273,7 +273,7 @@ def test_rollbacks_undo_the_deletions_of_a_receipt_one_after_the_other(cli):
 
 
 def test_a_rollback_of_an_earlier_deletion_leaves_what_a_later_one_has_restored(cli):
-    """An offset that was committed and deleted again is restored once, at its last value."""
+    """An offset that was committed and deleted again is restored once, with its last value."""
     cli(*DELETE)
     cli.cluster.commit("old", PARTITION, 6)
     cli(*DELETE)
@@ -287,7 +287,7 @@ def test_a_rollback_of_an_earlier_deletion_leaves_what_a_later_one_has_restored(
 
 @pytest.mark.parametrize("topic", ["t", "kept"])
 def test_a_commit_on_a_topic_refuses_only_the_rollback_of_its_deletion(cli, topic):
-    """The rollback of the last deletion does not depend on commits on the topics of the earlier one."""
+    """A rollback depends only on commits on the topics of the deletion that it undoes."""
     cli(*DELETE)
     cli("delete-offsets", "--group", "old", "--topic", "kept", "--settle", "0s", "--yes")
     cli.cluster.commit("old", PARTITION if topic == "t" else KEPT, 9)
@@ -317,7 +317,7 @@ def test_an_interrupted_rollback_of_an_earlier_deletion_is_resumed(cli, monkeypa
 
 
 def test_a_group_that_lost_its_last_offset_is_created_again(cli):
-    """Brokers delete an Empty group with its last offset; the re-run has nothing to do, and rollback restores it."""
+    """Brokers delete an Empty group with its last offset. A re-run then does nothing; rollback restores the group."""
     everything = ("delete-offsets", "--group", "old", "--topic", "*", "--settle", "0s", "--yes")
     cli(*everything)
     cli.cluster.delete_group("old")
@@ -327,7 +327,7 @@ def test_a_group_that_lost_its_last_offset_is_created_again(cli):
 
 
 def test_the_receipt_of_a_deletion_is_no_receipt_of_a_hand_over(cli):
-    """Hand-over, hand-back and the deletion after a hand-over are refused with this receipt, and with a reason."""
+    """Hand-over, hand-back and delete-offsets RECEIPT refuse the receipt of such a deletion, with a reason."""
     cli(*DELETE)
     apply = (*APPLY[:-1], RECEIPT)
     for command in (apply, ("hand-back", RECEIPT, "--yes")):
@@ -340,7 +340,7 @@ def test_the_receipt_of_a_deletion_is_no_receipt_of_a_hand_over(cli):
 
 
 def test_the_receipt_of_another_run_is_refused(cli):
-    """The receipt of a hand-over is refused, and so is that of another group's deletion."""
+    """The receipt of a hand-over, and that of another group's deletion, are refused."""
     cli(*APPLY, "--uncommitted", "leave")
     assert "receipt.json is the receipt of a hand-over" in cli.fails(*DELETE, "--receipt", "receipt.json", code=2)
     cli.cluster.commit("b", PARTITION, 1)
@@ -350,7 +350,7 @@ def test_the_receipt_of_another_run_is_refused(cli):
 
 
 def test_an_unfinished_rollback_refuses_the_next_deletion(cli, monkeypatch):
-    """A rollback that was interrupted must be finished first."""
+    """A deletion is refused until an interrupted rollback is finished."""
     cli(*DELETE)
     with monkeypatch.context() as patched:
         patched.setattr(cli.cluster, "alter_offsets", interrupt)
@@ -391,7 +391,7 @@ def test_a_member_that_joins_during_the_deletion_is_exit_4(cli, monkeypatch):
 
 
 def test_missing_permissions(cli):
-    """A missing permission is named before anything is deleted; one that only a rollback needs is a warning."""
+    """A missing permission is named before anything is deleted. If only a rollback needs it, it is a warning."""
     cli.cluster.deny(Resource(ResourceType.GROUP, "old"), Operation.READ)
     assert "lacks Read on Group 'old', so a rollback would be refused" in cli(*DELETE[:-1], "--dry-run").stdout
     cli.cluster.deny(Resource(ResourceType.TOPIC, "t"), Operation.READ)
@@ -402,7 +402,7 @@ def test_missing_permissions(cli):
 
 
 def test_groups_without_such_offsets_are_refused(cli):
-    """A group that does not exist, and one of Kafka Connect, are refused by name."""
+    """A missing group and a group of Kafka Connect are refused by name."""
     cli.cluster.join("connect", member("t"), protocol_type="connect")
     for group, said in (
         ("none", "'none' does not exist"),
@@ -413,7 +413,7 @@ def test_groups_without_such_offsets_are_refused(cli):
 
 @pytest.mark.parametrize("group", ["../up", "-x", "a b/ü\n", " old", "x" * 300, "."])
 def test_any_group_name_makes_a_receipt_in_the_current_directory(cli, group):
-    """Whatever the group is called, the receipt is a file of this folder, and rollback takes its name as it is."""
+    """Whatever the group's name, the receipt is a file in the current folder, and rollback finds it by this name."""
     cli.cluster.alter_offsets(group, {PARTITION: CommittedOffset(offset=3, leader_epoch=0, metadata="m")})
     before = set(cli.folder.iterdir())
     cli("delete-offsets", f"--group={group}", "--topic", "t", "--settle", "0s", "--yes")

@@ -1,4 +1,4 @@
-"""The applications of the demo end with it, however it ends."""
+"""The demo's applications end when the demo ends, in whatever way."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DEMO = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {_APPLIC
 
 
 def test_an_application_ends_when_the_demo_is_killed():
-    """A demo that gets SIGKILL can't stop its applications: they notice that their parent has changed."""
+    """A demo that gets SIGKILL can't stop its applications; they notice that their parent process has changed."""
     with subprocess.Popen([sys.executable, "-c", _DEMO], stdout=subprocess.PIPE, text=True) as demo:
         assert demo.stdout
         application = int(demo.stdout.readline())

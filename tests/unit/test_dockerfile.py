@@ -1,4 +1,4 @@
-"""The Dockerfile: what it copies, who runs in it, and that its pip commands work. No container engine is needed."""
+"""The Dockerfile: what it copies, which user runs it, and that its pip commands work. No container engine is needed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ STAGES = stages()
 
 
 def chain(name: str) -> list[tuple[str, str]]:
-    """Return the instructions of a stage after those of the stages that it is made from."""
+    """Return the instructions of a stage, preceded by those of the stages that it is based on."""
     stage = STAGES[name]
     return [*(chain(stage.base) if stage.base in STAGES else []), *stage.instructions]
 
@@ -64,14 +64,14 @@ def copied() -> list[str]:
 
 
 def test_targets():
-    """The targets are `cli`, which is the last and so the default, and `spark`."""
+    """The targets are `cli`, the last and therefore the default, and `spark`."""
     assert list(STAGES)[-1] == "cli"
     assert "spark" in STAGES
 
 
 @pytest.mark.parametrize("target", ["cli", "spark"])
 def test_an_image_runs_the_command_as_an_unprivileged_user(target):
-    """An image runs `migrate-groups` as the user that it creates, after the last instruction that needs root."""
+    """An image runs `migrate-groups` as a user that it creates. Only earlier instructions run as root."""
     words = [word for word, _ in chain(target)]
     assert json.loads(last(target, "ENTRYPOINT")) == ["migrate-groups"]
     assert words[-1] == "USER"
@@ -90,13 +90,13 @@ def test_an_image_has_the_environment_that_its_build_stage_made(target, built):
 
 
 def test_only_spark_has_java():
-    """Java 17 is in the target `spark` alone."""
+    """Only the target `spark` has Java 17."""
     assert "openjdk-17-jre-headless" in last("spark", "RUN")
     assert "jre" not in " ".join(arguments for _, arguments in chain("cli"))
 
 
 def test_base_images_are_pinned_and_name_no_registry():
-    """All base images are one Python image with its whole version, and without the host of a registry."""
+    """Every base image is the same Python image with its full version, and without the host of a registry."""
     [image] = {stage.base for stage in STAGES.values()} - STAGES.keys()
     assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", image)
     python = re.findall(r"Python :: (3\.\d+)\"", (ROOT / "pyproject.toml").read_text())
@@ -105,7 +105,7 @@ def test_base_images_are_pinned_and_name_no_registry():
 
 
 def test_what_is_copied_exists_and_nothing_else_is_sent():
-    """The paths that are copied exist, and .dockerignore lets these through and nothing else."""
+    """The copied paths exist, and .dockerignore lets only these through."""
     assert [path for path in copied() if not (ROOT / path).exists()] == []
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     ignored, *rest = [line for line in lines if line and not line.startswith("#")]
@@ -117,7 +117,7 @@ def test_what_is_copied_exists_and_nothing_else_is_sent():
 @pytest.mark.long
 @pytest.mark.parametrize(("stage", "works"), [("build", ["--version"]), ("build-spark", ["reconcile", "--help"])])
 def test_the_pip_commands_make_an_environment_that_works(tmp_path, stage, works):
-    """The instructions of a build stage make an environment in which the command runs, in a folder of their own."""
+    """The pip commands of a build stage, run in another folder, make an environment in which the command works."""
     build, made = tmp_path / "build", tmp_path / "migrate-groups"
     build.mkdir()
     paths = {"/opt/migrate-groups": str(made), "/build": str(build), "python ": f"{sys.executable} "}

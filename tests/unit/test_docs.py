@@ -80,7 +80,7 @@ def test_options_exist(page):
 
 
 def command_lines(page: Path) -> list[list[str]]:
-    """Return the arguments of each ``migrate-groups`` in the shell blocks and the inline code of a page."""
+    """Return the arguments of each ``migrate-groups`` command in a page's shell blocks and inline code."""
     text = page.read_text()
     blocks = re.findall(r"^ *```sh\n(.*?)^ *```", text, re.M | re.S)
     lines = [line.strip() for block in blocks for line in block.replace("\\\n", " ").splitlines()]
@@ -105,13 +105,13 @@ def test_command_lines_can_be_called(page):
 
 
 def test_command_lines_are_found():
-    """The check above looks at something."""
+    """The check of command lines finds command lines to check."""
     assert ["migrate", "split.toml", "--dry-run"] in command_lines(README)
     assert sum(len(command_lines(page)) for page in DOCS) > 25
 
 
 def test_getting_started_calls_the_applications_as_they_expect():
-    """Each application of the page gets a group, a client id, a file and topics, in this order."""
+    """The page starts each application with a group, a client id, a file and topics, in this order."""
     text = (ROOT / "docs" / "getting-started.md").read_text()
     lines = re.findall(r"^(?:consume\(\) \{ .*|consume .*|python -m migrate_groups\.demo\.application .*)$", text, re.M)
     script = "\n".join(['python() { echo "$@"; }', *(line.removesuffix(" &") for line in lines)])

@@ -1,4 +1,4 @@
-"""``--format json``: every command prints one document on stdout, whatever its exit code, as docs/schemas says."""
+"""``--format json``: every command prints one document on stdout, whatever its exit code, as in docs/schemas."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def cli(tmp_path, monkeypatch) -> Connected:
 
 
 def shown(cli: Connected, *arguments: object, code: int = 0, stdin: str = "") -> dict[str, Any]:
-    """Run a command with ``--format json``; return its document."""
+    """Run a command with ``--format json``, and return its document."""
     return parsed(cli(*arguments, *JSON, code=code, stdin=stdin).stdout)
 
 
 def error(cli: Connected, *arguments: object, code: int, stdin: str = "") -> tuple[str, str]:
-    """Run a command that fails; return the kind and the message of its document, which is the line on stderr."""
+    """Run a command that fails. Return the kind and the message of its document; the message is the line on stderr."""
     done = cli(*arguments, *JSON, code=code, stdin=stdin)
     found = parsed(done.stdout)["error"]
     assert found["exit_code"] == code
@@ -62,7 +62,7 @@ def error(cli: Connected, *arguments: object, code: int, stdin: str = "") -> tup
 
 
 def test_schemas_are_current():
-    """docs/schemas is what scripts/write_schemas.py writes."""
+    """docs/schemas has exactly what scripts/write_schemas.py writes."""
     made = runpy.run_path(str(ROOT / "scripts" / "write_schemas.py"))["files"]()
     assert {path.name: path.read_text() for path in SCHEMAS.iterdir()} == made
 
@@ -89,7 +89,7 @@ def test_the_page_of_documents_has_an_example_of_each():
 
 
 def test_snapshot_and_what_is_made_of_it(cli):
-    """snapshot, filter, split and export say what they wrote and what they left out."""
+    """The documents of snapshot, filter, split and export name what was written and what was left out."""
     cli.cluster.create_topic("u", 1)
     cli.cluster.join("old", replace(MEMBER, subscription=frozenset({"t", "u"})))
     rows = {"group": "old", "partitions": 2, "committed": 1, "topics": ["t", "u"]}
@@ -106,7 +106,7 @@ def test_snapshot_and_what_is_made_of_it(cli):
 
 
 def test_rewind(cli):
-    """A rewind says each decision, its note, the time, and the partitions that it leaves out."""
+    """The document of a rewind has each decision, its note, the time, and the partitions that are left out."""
     cli.cluster.add_partitions("t", 2)
     document = shown(cli, "rewind", "--group", "old", "--partition", "0", "--shift-by=-9", "-o", "r.csv")
     (partition,) = document["partitions"]
@@ -119,7 +119,7 @@ def test_rewind(cli):
 
 
 def test_verify_and_watch(cli):
-    """A document names the groups that have stopped, and one what a watched group has consumed."""
+    """One document names the groups that have stopped; the other has what a watched group has consumed."""
     verified = shown(cli, "verify", "old", "--topic", "t", "--settle", "0s")
     assert (verified["groups"], verified["topics"], verified["settle"]) == (["old"], ["t"], 0.0)
     cli.cluster.commit("old", PARTITION, 10)
@@ -129,7 +129,7 @@ def test_verify_and_watch(cli):
 
 
 def test_delete_group(cli):
-    """A dry run says what would be deleted, the deletion what was, group by group; the tables go to stderr."""
+    """A dry run's document has what would be deleted, a deletion's what was deleted, by group; tables go to stderr."""
     cli.cluster.commit("other", PARTITION, 7)
     dry = cli("delete-group", "old", "other", "--dry-run", *JSON)
     assert "committed" in dry.stderr
@@ -149,7 +149,7 @@ def test_delete_group(cli):
 
 
 def test_apply_group(cli):
-    """With --group, apply prints its plan or its receipt as of a file; a live group is an error document."""
+    """With --group, apply prints its plan or receipt as with a file; for a live group it prints an error document."""
     command = ("apply", "--group", "old", "--to-group", "new", "--settle", "0s", "--guard", "1ms")
     assert shown(cli, *command, "--dry-run")["changes"][0]["after"]["offset"] == 5
     done = cli(*command, "--yes", *JSON)
@@ -161,7 +161,7 @@ def test_apply_group(cli):
 
 
 def test_delete_offsets_of_a_group(cli):
-    """With --group, delete-offsets prints its plan or its receipt, also where no offset is left to delete."""
+    """With --group, delete-offsets prints its plan or its receipt, even if no offset is left to delete."""
     command = ("delete-offsets", "--group", "old", "--topic", "t", "--settle", "0s")
     (change,) = shown(cli, *command, "--dry-run")["changes"]
     assert (change["before"]["offset"], change["after"]) == (5, None)
@@ -176,7 +176,7 @@ def test_delete_offsets_of_a_group(cli):
 
 @pytest.mark.parametrize(("command", "receipt"), [(APPLY, "receipt.json"), (MIGRATE, f"{RUN}/receipt.json")])
 def test_a_hand_over_prints_its_plan_or_its_receipt(cli, command, receipt):
-    """A dry run prints the plan, a write the bytes of the receipt; the plan is a table on stderr before it."""
+    """A dry run prints the plan, a write the bytes of the receipt. The plan's table goes to stderr first."""
     dry = cli(*command, "--dry-run", *JSON)
     assert parsed(dry.stdout)["changes"][0]["after"]["offset"] == 5
     assert "log end" not in dry.stdout
@@ -189,7 +189,7 @@ def test_a_hand_over_prints_its_plan_or_its_receipt(cli, command, receipt):
 
 @pytest.mark.parametrize("command", [APPLY, MIGRATE])
 def test_a_hand_over_that_is_over_prints_its_receipt(cli, command):
-    """Once the new group has started, a dry run and a re-run print the receipt as it is, with exit 0."""
+    """After the new group has started, a dry run and a re-run print the unchanged receipt, with exit 0."""
     cli(*command)
     before = shown(cli, *command)
     cli.cluster.commit("new", PARTITION, 7)
@@ -198,7 +198,7 @@ def test_a_hand_over_that_is_over_prints_its_receipt(cli, command):
 
 @pytest.mark.parametrize("verb", WAYS_BACK)
 def test_a_way_back_prints_its_plan_or_its_receipt(cli, verb):
-    """rollback, hand-back and delete-offsets: the plan, the receipt, and again the receipt when nothing is left."""
+    """rollback, hand-back and delete-offsets print the plan or the receipt, even if nothing is left to do."""
     cli(*MIGRATE)
     assert shown(cli, verb, RUN, "--dry-run")["schema"] == "migrate-groups/plan"
     done = cli(verb, RUN, "--yes", *JSON)
@@ -208,7 +208,7 @@ def test_a_way_back_prints_its_plan_or_its_receipt(cli, verb):
 
 
 def test_a_printed_plan_is_applied_from_stdin(cli):
-    """``apply -`` takes the plan that a dry run of migrate prints, and no other document."""
+    """``apply -`` accepts the plan that a dry run of migrate prints, and refuses any other document."""
     plan = cli(*MIGRATE, "--dry-run", *JSON).stdout
     done = shown(cli, "apply", "-", "--yes", "--receipt", "receipt.json", stdin=plan)
     assert done["executions"][0]["content"] == json.loads(plan)["content"]
@@ -267,7 +267,7 @@ def test_a_refusal_is_a_document(cli, arguments, kind):
 
 
 def refusing(cli: Connected, monkeypatch) -> None:
-    """Make the brokers refuse all that is written from now on."""
+    """Make the brokers refuse all later writes."""
 
     def refuse(group, partitions):
         return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="NOT_LEADER"))
@@ -291,7 +291,7 @@ def test_a_write_that_is_not_whole_prints_its_receipt(cli, monkeypatch, command)
 
 
 def test_a_group_that_is_still_there(cli, monkeypatch):
-    """Exit 4 of delete-group: the document says which groups exist after the deletion, and why."""
+    """Exit 4 of delete-group: the document names the groups that still exist, and why."""
     delete = cli.cluster.delete_group
 
     def time_out(group):
@@ -307,7 +307,7 @@ def test_a_group_that_is_still_there(cli, monkeypatch):
 
 
 def test_a_receipt_that_could_not_be_kept_is_printed(cli, monkeypatch):
-    """Exit 4: if the receipt can't be saved after the write, stdout still has it whole."""
+    """Exit 4: if the receipt can't be saved after the write, stdout still has the whole receipt."""
     kept, calls = safe_write.write_whole, []
 
     def write_once(*arguments, **more):
@@ -351,7 +351,7 @@ def test_stdout_has_one_document_only(cli, arguments):
     ],
 )
 def test_a_command_line_that_is_wrong_is_a_document_too(cli, arguments, message):
-    """What the parser of options refuses is a UsageError, exit 2, in the document as on stderr."""
+    """An error of the option parser is a UsageError, exit 2, in the document and on stderr."""
     status, out, err = cli.outcome(*arguments)
     found = parsed(out)["error"]
     assert (status, found["kind"], found["exit_code"]) == (2, "UsageError", 2)
@@ -360,7 +360,7 @@ def test_a_command_line_that_is_wrong_is_a_document_too(cli, arguments, message)
 
 
 def test_without_format_json_a_failure_prints_nothing_on_stdout(cli):
-    """The document of an error is for ``--format json`` alone, also after a command in this process that had it."""
+    """Without ``--format json`` an error prints no document, even if an earlier command here had the option."""
     error(cli, "verify", "none", code=3)
     assert cli("verify", "none", code=3).stdout == ""
     assert cli("verify", "none", "--format", "xml", code=2).stdout == ""
@@ -368,7 +368,7 @@ def test_without_format_json_a_failure_prints_nothing_on_stdout(cli):
 
 
 def test_an_unreachable_cluster_and_missing_terminal(cli, monkeypatch):
-    """Exit 5, with the name of a public class of errors, and the exit 2 of a question that can't be asked."""
+    """Exit 5 has the name of a public error class; so has exit 2 for a question without a terminal."""
     assert error(cli, *MIGRATE[:-1], code=2)[1].startswith("stdin is not a terminal")
 
     def unavailable(_):
@@ -380,7 +380,7 @@ def test_an_unreachable_cluster_and_missing_terminal(cli, monkeypatch):
 
 @pytest.fixture
 def kafka(monkeypatch) -> SimpleNamespace:
-    """The Kafka that sandbox and demo start; it ends at once."""
+    """The Kafka that sandbox and demo start. It ends at once."""
     nodes = [SimpleNamespace(node_id=number, bootstrap_servers=f"h:{number}", pid=number * 10) for number in (1, 2)]
     made = SimpleNamespace(nodes=nodes, bootstrap_servers="h:1,h:2", wait=lambda: None)
     for command in (sandbox, demo):
@@ -391,14 +391,14 @@ def kafka(monkeypatch) -> SimpleNamespace:
 
 @pytest.mark.usefixtures("kafka")
 def test_sandbox(cli):
-    """The address, the version and each broker, while Kafka runs."""
+    """While Kafka runs, the document has the address, the version and each broker."""
     document = shown(cli, "sandbox", "--brokers", "2")
     assert (document["bootstrap_servers"], document["kafka_version"]) == ("h:1,h:2", "4.1.0")
     assert document["brokers"][1] == {"node_id": 2, "bootstrap_servers": "h:2", "pid": 20}
 
 
 def test_a_sandbox_that_is_interrupted(cli, kafka, monkeypatch):
-    """Ctrl-C is exit 0 once the address is printed, and before that exit 130, so that exit 0 always has a document."""
+    """Ctrl-C is exit 0 after the address was printed, else exit 130, so that exit 0 always comes with a document."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -412,7 +412,7 @@ def test_a_sandbox_that_is_interrupted(cli, kafka, monkeypatch):
 @pytest.mark.usefixtures("kafka")
 @pytest.mark.parametrize(("twice", "code"), [(0, 0), (3, 6)])
 def test_demo(cli, monkeypatch, twice, code):
-    """The counts, also with exit 6; the story and the output of its commands go to stderr."""
+    """The document has the counts, even with exit 6. The story and the output of its commands go to stderr."""
     ours, naive = (Count(produced=9, processed=9, skipped=0, twice=number) for number in (twice, 5))
 
     def play(story: Story) -> Ending:
@@ -445,7 +445,7 @@ def test_an_interrupt(cli, monkeypatch):
 
 
 def test_hostile_names_are_whole_and_harmless(cli):
-    """A name with quotes and control characters comes back whole; stdout is ASCII, so that no terminal obeys it."""
+    """A name with quotes and control characters survives. stdout is ASCII, so that no terminal obeys it."""
     cli.cluster.commit(HOSTILE, PARTITION, 5)
     out = cli("snapshot", HOSTILE, "-o", "s.csv", *JSON).stdout
     assert out.replace("\n", "").isascii()
@@ -455,14 +455,14 @@ def test_hostile_names_are_whole_and_harmless(cli):
 
 
 def test_a_path_that_is_no_utf_8(cli):
-    """Bytes of a file's name that are not UTF-8 are escaped, because JSON has only Unicode."""
+    """Bytes of a file name that are not UTF-8 are escaped, because JSON contains only Unicode."""
     if sys.platform == "darwin":
         pytest.skip("its file systems have no such names")
     assert shown(cli, "snapshot", "old", "-o", "caf\udcff\u00e9.csv")["output"] == "caf\\xff\u00e9.csv"
 
 
 def test_the_printed_plan_is_the_plan(cli):
-    """The plan on stdout and the one of ``--plan-out`` are the same bytes; a write saves its plan all the same."""
+    """The plan on stdout and the plan of ``--plan-out`` are the same bytes. A write saves its plan, too."""
     out = cli(*APPLY, "--dry-run", "--plan-out", "plan.json", *JSON).stdout
     assert out == (cli.folder / "plan.json").read_text()
     cli(*APPLY, "--plan-out", "written.json", *JSON)

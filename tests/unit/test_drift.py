@@ -18,7 +18,7 @@ FIRST = TopicPartition("t", 0)
 
 
 class Approved:
-    """A plan to hand over one partition of ten records at ``offset``; the target has committed ``before``."""
+    """A plan to hand over one partition of ten records at ``offset``. The target has committed ``before``."""
 
     def __init__(self, offset: int, before: int | None = None) -> None:
         self.cluster = InMemoryCluster()
@@ -45,7 +45,7 @@ class Approved:
     ("start", "reasons"), [(4, []), (5, ["4 is below the log start offset 5: 1 record deleted"])], ids=["at", "below"]
 )
 def test_a_log_start_offset_above_the_planned_offset_makes_a_plan_stale(start, reasons):
-    """A planned offset at the log start offset is in the log; one below it is not."""
+    """A planned offset at the log start offset is in the log; a planned offset below it is not."""
     approved = Approved(4)
     approved.cluster.delete_records("t", 0, start)
     assert approved.reasons() == reasons
@@ -60,7 +60,7 @@ def test_a_log_end_offset_below_the_planned_offset_makes_a_plan_stale(end, reaso
 
 
 def test_an_offset_that_is_in_place_already_is_never_out_of_range():
-    """A target that already has the offset is not written, so the log start does not make it stale."""
+    """If the target already has the offset, nothing is written, and the log start does not make the plan stale."""
     approved = Approved(4, before=4)
     approved.cluster.delete_records("t", 0, 6)
     assert approved.reasons() == []
@@ -68,14 +68,14 @@ def test_an_offset_that_is_in_place_already_is_never_out_of_range():
 
 @pytest.mark.parametrize(("before", "was"), [(None, "no offset"), (3, "3")])
 def test_a_target_that_moved_is_named_with_both_offsets(before, was):
-    """The reason has the target's offset in the plan and its present one."""
+    """The reason has the target's offset from the plan and its present offset."""
     approved = Approved(4, before=before)
     approved.cluster.alter_offsets("new", {FIRST: CommittedOffset(offset=6)})
     assert approved.reasons() == [f"target group: {was} → 6"]
 
 
 def test_a_source_that_moved_is_named_beside_other_reasons():
-    """Every reason of a partition is named: the deleted records and the moved source group."""
+    """All reasons of a partition are named: the deleted records, and the source group that moved."""
     approved = Approved(4)
     assert approved.reasons() == []
     approved.cluster.commit("old", FIRST, 7)

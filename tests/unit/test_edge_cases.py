@@ -81,7 +81,7 @@ def test_a_rollback_deletes_no_offset_that_it_cannot_read(cluster):
 
 @pytest.mark.parametrize("state", [State.UNDONE, State.HANDED_BACK])
 def test_a_refused_hand_over_leaves_the_state_as_it_was(cluster, state):
-    """A second hand-over that the broker refuses changes no state, as docs/runs.md says."""
+    """A second hand-over that the broker refuses leaves the state of the run unchanged, as in docs/runs.md."""
     first = handed_over(cluster)
     (hand_over,) = first.executions
     verb = Verb.ROLLBACK if state is State.UNDONE else Verb.HAND_BACK
@@ -99,7 +99,7 @@ def test_a_refused_hand_over_leaves_the_state_as_it_was(cluster, state):
 
 
 def test_a_failed_save_of_the_receipt_is_repaired_by_the_next(tmp_path, monkeypatch, cluster):
-    """A receipt that could not be saved in between is whole after the next save: nothing is reported as lost."""
+    """If a save of the receipt fails and the next one succeeds, the receipt is complete, and no loss is reported."""
     (execution,) = handed_over(cluster).executions
     file = ReceiptFile(tmp_path / "receipt.json")
     file.record(replace(execution, entries=()))
@@ -117,12 +117,12 @@ def test_a_failed_save_of_the_receipt_is_repaired_by_the_next(tmp_path, monkeypa
 
 @pytest.mark.parametrize("microseconds", [253_402_300_800_000, 1_790_000_000_000_000])
 def test_a_timestamp_beyond_the_calendar_is_shown_as_the_last_date(microseconds):
-    """A timestamp that is too late for any date, as one in microseconds, is shown as the last date."""
+    """A timestamp that is too large for any date, such as one in microseconds, is shown as the last date."""
     assert rfc_3339(microseconds) == "9999-12-31T23:59:59.999Z"
 
 
 def test_each_group_of_a_filter_must_be_in_the_snapshot(cluster):
-    """`Snapshot.filter` names a group that the snapshot does not have, also beside one that it has."""
+    """`Snapshot.filter` names a group that the snapshot lacks, even if it has another requested group."""
     snapshot = Snapshot(take_snapshot(cluster, ["old"], FakeClock()))
     assert len(snapshot.filter(groups=["old"])) == 1
     with pytest.raises(InvalidInput, match="group absent not found in the file"):
@@ -130,7 +130,7 @@ def test_each_group_of_a_filter_must_be_in_the_snapshot(cluster):
 
 
 def test_two_keeper_messages_that_arrive_together_are_both_read(tmp_path, monkeypatch):
-    """A server that ends right after its start is reported: its second message does not wait in a buffer."""
+    """A server that ends right after its start is reported, although both messages arrive together."""
     (tmp_path / "keeper.py").write_text(
         "import os, sys\n"
         "sys.stdin.readline()\n"

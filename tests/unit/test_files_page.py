@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "files.md"
 
 
 def rows(heading: str) -> list[list[str]]:
-    """The cells of the first table below a heading of the page, without the head of the table."""
+    """The cells of the first table below a heading of the page, without the header of the table."""
     below = re.split(rf"^#+ {re.escape(heading)}$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1]
     table = re.search(r"(?:^\|.*\n)+", below, flags=re.MULTILINE)
     assert table is not None
@@ -29,7 +29,7 @@ def rows(heading: str) -> list[list[str]]:
 
 
 def names(heading: str) -> list[str]:
-    """The names in the first column of that table; a cell may have several."""
+    """The names in the first column of this table. A cell may have several names."""
     return [name for row in rows(heading) for name in re.findall(r"`([^`]+)`", row[0])]
 
 
@@ -58,7 +58,7 @@ def test_the_columns_of_a_snapshot_have_their_types():
     ],
 )
 def test_the_fields_of_plan_and_receipt_are_told(heading, struct):
-    """Each object of the JSON has a table with exactly its own fields."""
+    """Each object of the JSON has a table with exactly its fields."""
     inherited = {
         "Plan": Document.__struct_fields__,
         "Receipt": Document.__struct_fields__,
@@ -69,12 +69,12 @@ def test_the_fields_of_plan_and_receipt_are_told(heading, struct):
 
 
 def test_the_options_of_a_write_are_told():
-    """The table has exactly the options that plans and receipts have."""
+    """The table lists exactly the options that plans and receipts have."""
     assert sorted(names("Options")) == sorted(field.name for field in fields(WriteOptions))
 
 
 def test_the_files_of_a_run_directory_are_told():
-    """The table has exactly the files of a run directory."""
+    """The table lists exactly the files of a run directory."""
     run = RunDir(Path("run"))
     files = [getattr(run, name).name for name, member in vars(RunDir).items() if isinstance(member, property)]
     assert sorted(names("The run directory")) == sorted(files)

@@ -40,14 +40,14 @@ def test_help_of_a_command_is_complete(tmp_path, name):
 
 
 def test_short_options_of_help_and_version(tmp_path):
-    """``-h`` and ``-V`` do what ``--help`` and ``--version`` do."""
+    """``-h`` is short for ``--help``, ``-V`` for ``--version``."""
     cli = CliHere(tmp_path)
     assert cli("-h").stdout == cli("--help").stdout
     assert cli("-V").stdout == cli("--version").stdout
 
 
 def completed(words: str, shell: str) -> list[str]:
-    """Return what a shell gets from the program for a line of words, the last of which is incomplete."""
+    """Return the completions that a shell gets from the program for a line whose last word is incomplete."""
     asked = {"_MIGRATE_GROUPS_COMPLETE": f"complete_{shell}"}
     if shell == "bash":
         asked |= {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}

@@ -1,4 +1,4 @@
-"""The views of the groups' history, and log ends at times in the past."""
+"""The views of groups' history, and log ends at past times."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def on_a_terminal(found: History) -> str:
 
 
 def test_every_view_says_what_compaction_hides():
-    """Every view says how much of the log was compacted away; without compaction no view mentions it."""
+    """Every view says how much of the log was compacted away. Without compaction, no view mentions it."""
     gone = "Compaction has removed 40 of the 100 offsets of the log"
     whole = replace(FOUND, evidence=(FOUND.evidence[0]._replace(missing=0),))
     assert gone in " ".join(on_a_terminal(FOUND).split())
@@ -50,7 +50,7 @@ def test_every_view_says_what_compaction_hides():
 
 
 def test_the_table_has_one_line_per_group():
-    """A group is one line, an unknown figure is a dash, and groups that are not shown are counted."""
+    """A group has one line, an unknown figure is a dash, and groups that are not shown are counted."""
     lines = on_a_terminal(FOUND).splitlines()
     times = ["2026-11-20", "12:00", "2026-11-20", "19:00"]
     assert lines[1].split() == ["billing", "2", "6", "1,200", "3", "1", *times, "5,000", "12", "40"]
@@ -79,7 +79,7 @@ def test_the_document_is_json(capsysbinary):
 
 
 def test_log_end_offsets_at_times_in_the_past(tmp_path):
-    """The end at a time is the offset of the first record at or after it; null before the log start.
+    """The log end at a time is the offset of the first record at or after it; null if that is before the log start.
 
     Partitions without a leader and deleted topics are left out.
     """

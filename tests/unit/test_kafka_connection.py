@@ -12,7 +12,7 @@ from migrate_groups.kafka.private import Client
 
 
 class Scripted(KafkaConnection):
-    """A connection whose attempts end as the script says; the last result repeats."""
+    """A connection whose attempts have scripted results; the last result repeats."""
 
     def __init__(self, *script: object, timeout: float) -> None:
         super().__init__(ClientConfig(bootstrap_servers="localhost:9092", timeout=timeout))
@@ -70,6 +70,6 @@ def test_the_error_at_the_time_out_has_the_reason_of_the_last_attempt():
     ids=["answer", "no answer"],
 )
 def test_an_answer_of_a_broker_is_no_silence(error, message):
-    """An error that a broker answered is named by Kafka's name; only without an answer the cluster did not answer."""
+    """An error from a broker is shown with Kafka's name; "did not answer" is only for a cluster that did not answer."""
     with pytest.raises(ClusterUnavailable, match=f"^{message}"):
         Scripted(error, timeout=0.1).run(request, doing="asking")

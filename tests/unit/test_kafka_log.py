@@ -1,4 +1,4 @@
-"""A log end that was read before still counts as long as the partition has the same leader and epoch."""
+"""A log end that was read before counts as long as the partition has the same leader and leader epoch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTITION = TopicPartition("t", 0)
 
 
 class Cluster:
-    """One partition, led by ``leader`` in ``epoch``; it answers as brokers do and records the requests."""
+    """One partition, led by ``leader`` in ``epoch``. It answers as brokers do, and records the requests."""
 
     def __init__(self, epoch: int = 0) -> None:
         self.leader, self.epoch, self.end = 1, epoch, 20
@@ -27,7 +27,7 @@ class Cluster:
         self.learn()
 
     def learn(self) -> None:
-        """Give the metadata to ``logs``, as every description of topics does."""
+        """Give the metadata to ``logs``, as a description of topics does."""
         self.logs.learn(self._metadata().topics)
 
     def run(self, request, *, doing: str):
@@ -67,7 +67,7 @@ class Cluster:
         return SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[partition])])
 
     def bounds(self, **known: int) -> LogRange:
-        """Return the partition's log range; afterwards ``asked`` has the requests of this call only."""
+        """Return the partition's log range. Afterwards ``asked`` has only the requests of this call."""
         self.asked.clear()
         given = {name: {PARTITION: offset} for name, offset in known.items()}
         return self.logs.bounds([PARTITION], given.get("starts", {}), given.get("ends", {}))[PARTITION]
@@ -75,7 +75,7 @@ class Cluster:
 
 @pytest.mark.parametrize("epoch", [-1, 0, 7])
 def test_a_known_log_end_is_reused_under_the_same_leader(epoch):
-    """Under the same leader a known end is reused: only the start is requested, whatever was produced since."""
+    """Under the same leader only the log start is requested, whatever was produced since the log end was read."""
     cluster = Cluster(epoch)
     assert cluster.bounds() == LogRange(start=0, end=20)
     cluster.end = 30
@@ -85,7 +85,7 @@ def test_a_known_log_end_is_reused_under_the_same_leader(epoch):
 
 
 def test_a_log_end_that_this_reader_has_not_read_is_requested():
-    """A log end that the leader has not reported to this reader is requested."""
+    """A given log end is requested again if the leader has not reported it to this reader."""
     cluster = Cluster()
     assert cluster.bounds(ends=15) == LogRange(start=0, end=20)
     assert cluster.bounds(ends=25) == LogRange(start=0, end=20)
@@ -94,7 +94,7 @@ def test_a_log_end_that_this_reader_has_not_read_is_requested():
 
 @pytest.mark.parametrize(("epoch", "leader"), [(1, 1), (1, 2), (-1, 2)])
 def test_the_log_end_is_requested_from_a_new_leader(epoch, leader):
-    """A new leader may have truncated the log, so its end is requested; without epochs, the leader's id is compared."""
+    """The log end is requested from a new leader, which may have cut the log. Without epochs, the broker id decides."""
     cluster = Cluster(min(epoch, 0))
     cluster.bounds()
     cluster.leader, cluster.epoch, cluster.end = leader, epoch, 10
@@ -106,7 +106,7 @@ def test_the_log_end_is_requested_from_a_new_leader(epoch, leader):
 
 
 def test_a_log_end_from_before_an_election_does_not_count():
-    """An end from before an election does not count, also if the new leader's end was read since."""
+    """A log end from before an election does not count, even if the new leader's log end was read since."""
     cluster = Cluster()
     cluster.bounds()
     cluster.epoch, cluster.end = 1, 10
@@ -116,7 +116,7 @@ def test_a_log_end_from_before_an_election_does_not_count():
 
 
 def test_a_fenced_leader_epoch_has_metadata_and_log_end_read_again():
-    """A leader that fences the known epoch has the metadata and the end read again."""
+    """If the leader fences the known epoch, the metadata and the log end are read again."""
     cluster = Cluster()
     cluster.bounds()
     cluster.epoch, cluster.end = 1, 10
@@ -133,7 +133,7 @@ def test_unknown_leader_epoch_is_retried():
 
 
 def test_a_last_stable_offset_does_not_confirm_an_earlier_log_end():
-    """A last stable offset read after an election does not make an end from before it count."""
+    """A last stable offset read after an election does not make an earlier log end count."""
     cluster = Cluster()
     cluster.bounds()
     cluster.epoch, cluster.end = 1, 10

@@ -1,4 +1,4 @@
-"""kafka-python's private parts: missing ones are named, and one module alone uses them."""
+"""kafka-python's private parts: missing parts are named, and only one module uses them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ PACKAGE = Path(private.__file__).parents[1]
 
 
 def test_the_installed_version_has_every_private_part():
-    """The installed version has every private part that is used."""
+    """The installed kafka-python has every private part that this package uses."""
     assert private.lacking() == []
 
 
 def test_a_missing_private_part_is_named_with_its_reason():
-    """A missing part is named with the reason it is used, for the person who raises the upper bound of the version."""
+    """A missing part is named with the reason why it is used, for whoever allows a newer version of kafka-python."""
     assert private.lacking({KafkaAdminClient: {"_gone": "it did something"}}) == [
         "KafkaAdminClient._gone: it did something"
     ]
 
 
 def test_private_parts_are_used_in_one_module_only():
-    """No other module of the package uses one of these names."""
+    """No other module of the package uses one of these private names."""
     names = {name for of_class in private.USED.values() for name in of_class}
     found = {
         str(path.relative_to(PACKAGE)): node.attr

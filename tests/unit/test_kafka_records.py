@@ -1,4 +1,4 @@
-"""The process that reads records: an answer in pieces, and its end; its answer never counts for another question."""
+"""The process that reads records: its answers come in pieces, and an answer never counts for another request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Child:
-    """A child process with answers from a script that all children share; None is no answer."""
+    """A child process whose answers come from a script that all children share. None: no answer."""
 
     script: list[object]
     asked: list[dict[str, object]]
@@ -41,7 +41,7 @@ class Child:
 
 @pytest.fixture
 def children(monkeypatch):
-    """The class of the children, with an empty script."""
+    """The class `Child`, with an empty script."""
     Child.script, Child.asked, Child.ended = [], [], 0
     monkeypatch.setattr(records, "Child", Child)
     return Child
@@ -54,7 +54,7 @@ def piece(index: int, *offsets: int, is_last: bool) -> list[object]:
 
 
 def test_records_that_come_in_pieces_are_joined(children):
-    """Pieces of several partitions may come in any order; an empty span is not asked for."""
+    """Pieces of several partitions may come in any order. An empty span is not requested."""
     children.script[:] = [
         {"answer": [piece(0, 5, 6, is_last=False), piece(1, 8, is_last=True)]},
         {"answer": []},
@@ -70,7 +70,7 @@ def test_records_that_come_in_pieces_are_joined(children):
 
 @pytest.mark.parametrize("answers", [[None], [{"answer": []}, None]])
 def test_a_child_that_dies_is_said_and_replaced(children, answers):
-    """The next question goes to a new process."""
+    """If the child process dies, an error says so; the next request goes to a new process."""
     children.script[:] = [*answers, {"answer": [piece(0, 5, is_last=True)]}]
     reader = records.KafkaRecords(CONFIG)
     with pytest.raises(ClusterUnavailable, match=r"died or hung: run the command again"):
@@ -87,7 +87,7 @@ def test_a_child_that_dies_is_said_and_replaced(children, answers):
     ],
 )
 def test_an_error_of_the_child_is_raised(children, text, kind, said):
-    """A permission that is lacking is told apart from brokers that do not answer; the process is ended."""
+    """A missing permission and brokers that do not answer are different errors. The child process is ended."""
     children.script[:] = [{"error": text}]
     with pytest.raises(kind, match=said):
         records.KafkaRecords(CONFIG).read({FIRST: range(5, 6)}, committed_only=True)
@@ -95,7 +95,7 @@ def test_an_error_of_the_child_is_raised(children, text, kind, said):
 
 
 def test_a_fingerprint_tells_records_apart():
-    """Time, key, value and headers count, also whether they are missing or empty, and where one ends."""
+    """Fingerprints differ by timestamp, key, value and headers, by null and empty, and by where a part ends."""
     some = [
         fingerprint(1, b"k", b"v", []),
         fingerprint(2, b"k", b"v", []),

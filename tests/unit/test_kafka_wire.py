@@ -1,4 +1,4 @@
-"""Requests made of plain objects equal the bytes of kafka-python's own classes; members are decoded."""
+"""Requests from plain objects have the same bytes as kafka-python's own classes; members are decoded."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def described(metadata: bytes, assignment: bytes, protocol_type: str = "consumer
 
 
 def test_a_member_is_decoded():
-    """Subscription and assignment are decoded; empty bytes, as during a rebalance, are decoded as nothing."""
+    """Subscription and assignment are decoded. Empty bytes, as during a rebalance, give an empty list."""
     (member,) = wire.classic_group(described(SUBSCRIBED, ASSIGNED)).members
     assert (member.subscription, member.assignment) == (frozenset({"t"}), frozenset({FIRST, SECOND}))
     (member,) = wire.classic_group(described(b"", b"")).members
@@ -131,7 +131,7 @@ NO_NAME = b"\0\0\0\0\0\1\xff\xff\0\0\0\1\0\0\0\0\xff\xff\xff\xff"
     ],
 )
 def test_a_member_that_cannot_be_decoded_is_named(metadata, assignment):
-    """A consumer whose bytes cannot be decoded is refused: it may hold any topic. Other protocols are not decoded."""
+    """A consumer that can't be decoded is refused, because it may hold any topic. Other protocols are not decoded."""
     with pytest.raises(Refused, match=r"group 'g': .* member m-1 \(app at /h\) .*: stop this member"):
         wire.classic_group(described(metadata, assignment))
     assert len(wire.classic_group(described(metadata, assignment, "connect")).members) == 1

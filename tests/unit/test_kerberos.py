@@ -1,4 +1,4 @@
-"""Kerberos: what Java's JAAS line and librdkafka's properties mean, and what is said of the second client.
+"""Kerberos: the meaning of Java's JAAS entry and of librdkafka's properties, and messages about the second client.
 
 The login itself needs a KDC: scripts/check_kerberos.py.
 """
@@ -32,7 +32,7 @@ GSSAPI = {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}
 
 @pytest.fixture
 def installed(monkeypatch):
-    """The extra, or as much of it as reading properties needs."""
+    """The extra ``kerberos``, or as much of it as reading the properties needs."""
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *more: SimpleNamespace() if name == "gssapi" else find(name, *more)
@@ -59,20 +59,20 @@ def installed(monkeypatch):
     ],
 )
 def test_jaas_and_librdkafkas_properties_are_understood(installed, properties, login):
-    """Keytab, principal, ticket cache and service name are read; without any the default cache is used."""
+    """Keytab, principal, ticket cache and service name are read. Without them the default ticket cache is used."""
     found = understand(GSSAPI | properties)
     assert (found.security.login, found.not_used) == (login, ())
 
 
 def test_without_the_extra_the_first_command_names_it(monkeypatch):
-    """One line with what to install, because gssapi needs Kerberos' headers."""
+    """Without the extra ``kerberos``, the error names what to install: libkrb5-dev, gssapi and the extra."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None)
     with pytest.raises(MissingDependency, match=r"libkrb5-dev.*pip install 'gssapi.*the extra kerberos"):
         understand(GSSAPI)
 
 
 class GSSError(Exception):
-    """An error of gssapi, which is not installed here."""
+    """An error of gssapi, which need not be installed for these tests."""
 
 
 def failing(*_: object, **named: object) -> NoReturn:
@@ -80,7 +80,7 @@ def failing(*_: object, **named: object) -> NoReturn:
 
 
 class Context:
-    """A security context whose ticket expires once the broker has answered."""
+    """A security context whose ticket expires when the broker has answered."""
 
     complete = False
 
@@ -93,7 +93,7 @@ class Context:
 
 @pytest.fixture
 def gssapi(monkeypatch) -> SimpleNamespace:
-    """A module gssapi, and kafka-python's login with it."""
+    """A fake module gssapi, and kafka-python's login that uses it."""
     name = SimpleNamespace(canonicalize=lambda _: None)
     module = SimpleNamespace(
         Name=lambda *_: name,
@@ -117,7 +117,7 @@ def gssapi(monkeypatch) -> SimpleNamespace:
     ],
 )
 def test_a_missing_or_expired_ticket_is_one_line_with_the_cure(monkeypatch, gssapi, where, login, cure):
-    """kafka-python's login fails with gssapi's reason; a keytab needs another cure than a ticket cache."""
+    """The login fails with gssapi's reason; the advice differs between a keytab and a ticket cache."""
     monkeypatch.setattr(gssapi, where, failing)
     with pytest.raises(SaslAuthenticationFailedError) as refused:
         SASL_MECHANISMS["GSSAPI"](sasl_kerberos_name=login, host="broker")
@@ -125,7 +125,7 @@ def test_a_missing_or_expired_ticket_is_one_line_with_the_cure(monkeypatch, gssa
 
 
 def test_a_ticket_that_expires_during_a_login_is_one_line(gssapi):
-    """An error of gssapi about the broker's answer is a refused login, too."""
+    """If gssapi fails on the broker's answer, the login also fails with one line."""
     mechanism = SASL_MECHANISMS["GSSAPI"](sasl_kerberos_name=Kerberos(service="kafka"), host="broker")
     assert mechanism.auth_bytes() == b"first"
     with pytest.raises(SaslAuthenticationFailedError, match=r"Major \(1\): Ticket expired$"):
@@ -134,7 +134,7 @@ def test_a_ticket_that_expires_during_a_login_is_one_line(gssapi):
 
 
 def test_the_second_client_is_not_asked():
-    """The second client says why it can't read back, without starting a process."""
+    """The second client says why it can't read back, and starts no process."""
     security = replace(understand({}).security, login=Kerberos(service="kafka"))
     second = SecondClient(ClientConfig(bootstrap_servers="h:1", security=security))
     answer = second.committed_by_group({"g": [TopicPartition("t", 0)]})["g"]
@@ -151,7 +151,7 @@ def test_the_second_client_is_not_asked():
     ],
 )
 def test_a_plan_says_once_that_the_second_client_cant_log_in(mode, verdict, said):
-    """``--second-client required`` is refused before anything is written; ``auto`` is warned."""
+    """``--second-client required`` is refused before anything is written; ``auto`` gets a warning."""
     security = replace(understand({}).security, login=Kerberos(service="kafka"))
     survey = SimpleNamespace(cluster_facts=SimpleNamespace(second_client_lacks=security.second_client_lacks))
     (check,) = second_client(survey, WriteOptions(second_client=mode))  # type: ignore[arg-type]

@@ -51,7 +51,7 @@ CALLERS = {
 
 @cache
 def modules() -> dict[str, ast.Module]:
-    """Return the package's modules by dotted name without the package: ``cluster.ports``."""
+    """Return the package's modules, by dotted name without the name of the package, such as ``kafka.ports``."""
     return {
         ".".join(path.relative_to(PACKAGE).with_suffix("").parts): ast.parse(path.read_text(), str(path))
         for path in PACKAGE.rglob("*.py")
@@ -59,7 +59,7 @@ def modules() -> dict[str, ast.Module]:
 
 
 def imported(module: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield each name that an import binds anywhere in the module, with the full name of what it refers to."""
+    """Yield each name that an import binds anywhere in the module, with the full name of the imported object."""
     package = f"migrate_groups.{module}".rpartition(".")[0]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -79,7 +79,7 @@ def rooms_of(module: str, tree: ast.Module) -> set[str]:
 
 
 def upward(module: str, tree: ast.Module) -> set[str]:
-    """Return the rooms that a module imports from although it must not."""
+    """Return the rooms that a module imports from, but must not."""
     room = module.partition(".")[0]
     below = GROUND if room in APART else [*GROUND, *ROOMS[: ROOMS.index(room)], "__version__"]
     return rooms_of(module, tree) - {room, *below}
@@ -92,7 +92,7 @@ def files_of(module: str, tree: ast.Module) -> set[str]:
 
 
 def cycles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
-    """Return the sets of nodes that can be reached from one another."""
+    """Return each set of nodes that can all be reached from one another."""
     reached = {node: set(others) for node, others in graph.items()}
     for through in graph:
         for others in reached.values():
@@ -124,9 +124,9 @@ def test_imports_point_downwards():
 
 
 def test_there_are_no_circular_imports():
-    """Neither modules nor folders import one another in a circle, also not inside functions.
+    """Neither modules nor folders import one another in a circle, not even inside functions.
 
-    Imports between a folder and its subfolders do not count; a module that is in no folder counts as one.
+    Imports between a folder and its subfolders do not count. A module that is in no folder counts as a folder.
     """
     files = {module: files_of(module, tree) for module, tree in modules().items()}
     folders: dict[str, set[str]] = {}
@@ -154,13 +154,13 @@ def test_there_are_no_circular_imports():
     ],
 )
 def test_every_form_of_an_upward_import_is_detected(line):
-    """An import is seen whether absolute or relative, of a module or of a name, or inside a function."""
+    """An upward import is detected whether absolute or relative, of a module or a name, or inside a function."""
     assert upward("planning.plan", ast.parse(line)) == {"cli"}
     assert upward("cli.app", ast.parse(line)) == set()
 
 
 def test_no_function_has_too_many_parameters():
-    """A function has at most eight parameters; commands are excepted, because their parameters are the options."""
+    """A function has at most eight parameters, except commands, whose parameters are options."""
     crowded = {
         f"{module}.{node.name}": len(names)
         for module, tree in modules().items()

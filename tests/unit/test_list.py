@@ -1,4 +1,4 @@
-"""List and describe groups of a cluster in memory: what is shown of each, what is left out, and what is not known."""
+"""List and describe groups of a cluster in memory: what is shown, what is left out, and what is not known."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tests.support.in_memory import InMemoryCluster
 class Cluster(InMemoryCluster):
     """A cluster that refuses to describe a hidden topic, as brokers do.
 
-    wrong: errors by group, raised in place of its description. deleted: groups that are listed and then gone. asked:
-    the groups whose committed offsets were read.
+    wrong: by group, an error to raise instead of the description. deleted: groups that are listed and then deleted.
+    asked: the groups whose committed offsets were read.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ def listed(cluster: Cluster, *topics: str, states: Iterable[str] = ()):
 
 
 def test_each_group_has_its_members_topics_and_lag(cluster):
-    """The lag of a group is the sum of its partitions' known lags; no committed offset is not lag 0."""
+    """The lag of a group is the sum of the known lags of its partitions. A missing committed offset is not lag 0."""
     found = listed(cluster)
     assert [*found] == ["bill", "idle", "old"]
     assert {name: (each.state, len(each.members), sorted(each.topics), each.lag) for name, each in found.items()} == {
@@ -113,12 +113,12 @@ def test_each_group_has_its_members_topics_and_lag(cluster):
     ],
 )
 def test_a_topic_selects_the_groups_that_read_it(cluster, topics, expected):
-    """A group is on a topic by a committed offset, an assignment or a subscription; its lag is that of these topics."""
+    """A group belongs to a topic by an offset, an assignment or a subscription; its lag is then that of the topic."""
     assert {name: each.lag for name, each in listed(cluster, *topics).items()} == expected
 
 
 def test_a_topic_that_is_nowhere_is_an_error(cluster):
-    """A plain name that no topic has is an error, because it may be misspelled; a group may be subscribed to it."""
+    """A name that no topic has is an error, because it may be mistyped, unless a group is subscribed to it."""
     with pytest.raises(InvalidInput, match="topic order does not exist, and no group is subscribed to it"):
         listed(cluster, "order", "payments")
     cluster.join("early", member(subscription=["order"]))
@@ -126,7 +126,7 @@ def test_a_topic_that_is_nowhere_is_an_error(cluster):
 
 
 def test_states_select_groups_in_any_letter_case(cluster):
-    """Groups in other states are not even asked for their offsets; a state that Kafka does not have is an error."""
+    """The offsets of groups in other states are not read. A state that Kafka does not have is an error."""
     assert [*listed(cluster, states=["eMPTY"])] == ["old"]
     assert cluster.asked == ["old"]
     assert [*listed(cluster, states=["empty", "Stable"])] == ["bill", "idle", "old"]
@@ -135,13 +135,13 @@ def test_states_select_groups_in_any_letter_case(cluster):
 
 
 def test_a_group_that_is_deleted_meanwhile_is_left_out(cluster):
-    """A group that is listed and gone when it is described is left out, and the others are shown."""
+    """A group that is deleted between listing and description is left out, and the others are shown."""
     cluster.deleted.add("bill")
     assert [*listed(cluster)] == ["idle", "old"]
 
 
 def test_a_group_that_can_not_be_described_is_said(cluster):
-    """Its members are not known, and the reason is a remark; it stays in a list by topic, because it may read it."""
+    """If a group can't be described, a remark says why. It stays in a list by topic, because it may read the topic."""
     cluster.wrong["old"] = Refused("what member x holds is not known")
     found = listed(cluster)["old"]
     assert (found.state, found.members, found.lag, found.remarks) == (
@@ -157,7 +157,7 @@ def test_a_group_that_can_not_be_described_is_said(cluster):
 
 
 def test_a_hidden_topic_is_said(cluster):
-    """The lag of the other topics is shown; who reads a hidden topic is not known, and is an error."""
+    """The lag of the other topics is shown. To ask who reads a hidden topic is an error."""
     cluster.deny(Resource(ResourceType.TOPIC, "payments"), Operation.DESCRIBE)
     found = listed(cluster)["bill"]
     assert (found.lag, found.topics) == (6, {"orders", "payments"})
@@ -168,7 +168,7 @@ def test_a_hidden_topic_is_said(cluster):
 
 
 def test_a_partition_without_a_leader_or_that_is_gone_has_no_lag(cluster):
-    """The log end offset is not known: the committed offset is shown, the lag is not."""
+    """For a partition without a leader, or deleted, the committed offset is shown, and the lag is not known."""
     cluster.lose_leader("orders", 0)
     cluster.commit("old", TopicPartition("gone", 3), 7)
     found = listed(cluster)["old"]
@@ -198,7 +198,7 @@ def test_a_pending_commit_is_not_waited_for_and_said(cluster, monkeypatch):
 
 
 def test_a_share_group_is_listed_without_members_and_offsets(cluster):
-    """A share group commits no offsets, and its members can't be read: neither is shown as none."""
+    """A share group commits no offsets, and its members can't be read; "not known" is shown, and not "none"."""
     cluster.join("shared", member(), group_type="share", protocol_type="share")
     found = listed(cluster)["shared"]
     assert (found.group_type, found.members, found.lag, found.partitions) == ("share", None, None, ())
@@ -230,7 +230,7 @@ def test_the_list_ends_with_totals(cli):
 
 
 def test_an_empty_list_is_no_failure(cli):
-    """No group is an answer: the totals say so, and the document has no groups."""
+    """No group is a valid answer: the totals are 0, and the document has no groups."""
     assert cli("list", "--state", "Dead").stdout == "0 groups, 0 members, 0 topics, total lag -\n"
     document = parsed(cli("list", "--state", "Dead", "--format", "json").stdout)
     assert document == {"schema": "migrate-groups/list", "schema_version": 1, "groups": []}
@@ -239,7 +239,7 @@ def test_an_empty_list_is_no_failure(cli):
 
 
 def test_what_is_not_known_is_null_in_the_document(cli):
-    """The document has the numbers of the table, and null in place of ``-``; odd names do not break it."""
+    """The document has the numbers of the table, and null for ``-``. Odd names do not break it."""
     odd = 'größe "x" \u202e\n[b] :bank:'
     cli.cluster.join(odd, member(subscription=["payments"]))
     document = parsed(cli("list", "--topic", "payments", "--format", "json").stdout)
@@ -254,7 +254,7 @@ def test_what_is_not_known_is_null_in_the_document(cli):
 
 
 def test_hidden_groups_and_topics_are_warned_of(cli):
-    """Kafka leaves out what a principal may not describe: a warning says that this may be so."""
+    """A warning says that Kafka leaves out groups and topics that the principal may not describe."""
     for kind in (ResourceType.GROUP, ResourceType.TOPIC):
         cli.cluster.deny(Resource(kind, "__consumer_offsets"), Operation.DESCRIBE)
     who = "warning: User:ANONYMOUS may not describe every"
@@ -264,7 +264,7 @@ def test_hidden_groups_and_topics_are_warned_of(cli):
 
 
 def test_describe_shows_what_kafkas_tool_shows(cli):
-    """Kafka's columns, ``-`` for what is not known, then members without a partition, then the total lag."""
+    """The table has Kafka's columns, ``-`` for unknown values, then members without a partition, then the total lag."""
     cli.cluster.join("bill", member(name="spare", subscription=["payments"]))
     title, head, *lines, total = cli("describe", "bill").stdout.splitlines()
     assert title == "group bill  Stable, classic, 2 members"
@@ -282,7 +282,7 @@ def test_describe_shows_what_kafkas_tool_shows(cli):
 
 
 def test_a_log_start_above_the_committed_offset_is_shown(cli):
-    """Only then is there a column for it: the records in between are deleted."""
+    """If a log start offset is above a committed offset, a column shows it: the records in between are deleted."""
     assert "LOG-START-OFFSET" not in cli("describe", "bill").stdout
     cli.cluster.delete_records("orders", 0, 7)
     lines = cli("describe", "bill").stdout.splitlines()
@@ -315,7 +315,7 @@ def test_all_groups_are_described(cli):
 
 
 def test_time_lag_is_in_the_table_and_the_document(cli):
-    """``--time-lag`` adds a column, and the timestamp of the oldest unread record; both only where it is known."""
+    """``--time-lag`` adds a column and the timestamp of the oldest unread record, if they are known."""
     cli.cluster.create_topic("late", 1)
     cli.cluster.produce("late", 0, 30, timestamp=1_000_000_000_000)
     cli.cluster.commit("old", TopicPartition("late", 0), 3)

@@ -1,4 +1,4 @@
-"""The plan as a pull request comment, as GitHub renders it; and how views show foreign names."""
+"""The plan as a pull request comment, as GitHub renders it, and how views show names from elsewhere."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_names_are_shown_unchanged_and_add_no_markup(group, source, reason, clus
 
 @given(reason=TEXT, name=NAME)
 def test_no_text_becomes_a_mention_or_a_reference(reason, name):
-    """Outside of code, no @ or # precedes a letter or digit and no link begins, because GitHub would act on them."""
+    """Outside of code, no @ or # precedes a letter or digit, and no link begins, because GitHub would react."""
     checks = (check(Verdict.REFUSE, reason=f"@joe #12 www.a.b https://a.b {reason}"),)
     text = markdown.plan(plan(change(group=f"@all #1 {name}", source_group=f"@b{name}"), checks=checks))
     prose = Page(text).prose
@@ -118,12 +118,12 @@ def test_counts_and_verdict_come_first():
     ],
 )
 def test_the_verdict_has_its_meaning_in_words(verdict, meaning):
-    """The worst verdict comes first, with its meaning."""
+    """The verdict is the worst of all checks, and is explained in words."""
     assert f"**{verdict}**: {meaning}" in markdown.plan(plan(change(), checks=(check(), check(verdict))))
 
 
 def test_a_deletion_and_an_empty_plan_are_shown():
-    """A deleted offset is ``-`` in the column after the write; a plan without changes says that there is none."""
+    """A deleted offset is ``-`` in the column "after". A plan without changes says so."""
     gone = Change(source_group=None, group="g", topic="t", partition=0, before=CommittedOffset(offset=3), after=None)
     assert Page(markdown.plan(plan(gone))).tables[-1][1] == ["t", "0", "3", "-", "delete"]
     assert "0 partitions (nothing to do)" in markdown.plan(plan())

@@ -1,4 +1,4 @@
-"""Tokens of a machine's metadata server: what Azure's and Google's are asked, and what the brokers get."""
+"""Tokens of metadata servers in Azure and Google Cloud: the requests, and the tokens that the brokers get."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _a_proxy(monkeypatch):
 
 
 def test_azures_metadata_server_is_asked_with_the_query_of_librdkafka():
-    """`azure_imds` asks the address of every machine in Azure, or another one, and sends the query as it is."""
+    """`azure_imds` requests the address that all machines in Azure use, or another one, with the query unchanged."""
     config = {"sasl.oauthbearer.config": f"query={QUERY}"}
     assert login(**AZURE, **config).source == AzureMetadata(url=f"{metadata.AZURE}?{QUERY}")
     with metadata_server({"/token": TOKEN}) as (url, asked):
@@ -46,7 +46,7 @@ def test_azures_metadata_server_is_asked_with_the_query_of_librdkafka():
 
 
 def test_googles_token_has_the_form_of_googles_class(monkeypatch):
-    """The access token takes the place of the signature; the payload names the service account of the machine."""
+    """The access token takes the place of the signature; the payload names the machine's service account."""
     account = "/default/email"
     with metadata_server({"/default/token": TOKEN, account: "ops@project.iam.gserviceaccount.com\n"}) as (url, asked):
         monkeypatch.setattr(metadata, "_GOOGLE", f"{url}/default")
@@ -69,7 +69,7 @@ def test_googles_token_has_the_form_of_googles_class(monkeypatch):
     ],
 )
 def test_a_metadata_server_that_gives_no_token_is_an_error(monkeypatch, answers, said):
-    """The error has the server's reason; on another machine there is no such server."""
+    """The error has the server's reason. On a machine outside of the cloud there is no such server."""
     with metadata_server(answers) as (url, _):
         monkeypatch.setattr(metadata, "_GOOGLE", url)
         with pytest.raises(NoToken, match=said):
@@ -92,6 +92,6 @@ def test_a_metadata_server_that_gives_no_token_is_an_error(monkeypatch, answers,
     ],
 )
 def test_what_is_missing_or_not_supported_is_named(properties, said):
-    """Each error has the property to set; an unknown Java class gets the lines that take its place."""
+    """Each error names the property to set. For an unknown Java class it has the lines to write instead."""
     with pytest.raises(InvalidInput, match=said):
         understand(OAUTH | properties)

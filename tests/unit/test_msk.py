@@ -1,4 +1,4 @@
-"""AWS MSK IAM: the tokens equal those of AWS's own library for Java, and its options mean the same."""
+"""AWS MSK IAM: the tokens equal those of AWS's Java library, and the options have the same meaning."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BROKER = "b-1.demo.abc123.c2.kafka.us-east-1.amazonaws.com:9098"
 
 @pytest.fixture(autouse=True)
 def aws(monkeypatch, tmp_path):
-    """The credentials of the recorded token, and no configuration of this machine."""
+    """The credentials of the recorded token, without any AWS configuration of this machine."""
     for name in ("AWS_PROFILE", "AWS_DEFAULT_REGION", "AWS_REGION"):
         monkeypatch.delenv(name, raising=False)
     for name, value in RECORDED["environment"].items():
@@ -38,7 +38,7 @@ def aws(monkeypatch, tmp_path):
 
 
 def query(token: str) -> dict[str, str]:
-    """Return the parameters of the signed URL in a token, without that which names the library."""
+    """Return the parameters of the signed URL in a token, except the one that names the library."""
     url = urllib.parse.urlsplit(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode())
     return {name: value for name, value in urllib.parse.parse_qsl(url.query) if name != "User-Agent"} | {
         "host": url.netloc
@@ -46,7 +46,7 @@ def query(token: str) -> dict[str, str]:
 
 
 def test_a_token_equals_that_of_awss_library_for_java(monkeypatch):
-    """For the same clock and keys the signature is that of aws-msk-iam-auth; tests/data says how it was recorded."""
+    """For the same time and keys the signature equals that of aws-msk-iam-auth. tests/data says how it was recorded."""
     expected = query(RECORDED["token"])
     at = datetime.strptime(expected["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda remove_tzinfo=True: at.replace(tzinfo=None))
@@ -92,12 +92,12 @@ def test_both_forms_of_awss_documentation_are_understood():
     ],
 )
 def test_the_region_is_in_the_name_of_a_broker(servers, region):
-    """MSK's names of brokers, also serverless, public and in China, have the region; private names do not."""
+    """The names of MSK brokers, also serverless, public and in China, contain the region; private names do not."""
     assert region_of(servers) == region
 
 
 def test_a_missing_region_or_missing_credentials_are_named(monkeypatch):
-    """Behind a private name the region is an option or AWS's configuration; without it, the option is named."""
+    """With a private name the region comes from an option or AWS's configuration; else the error names the option."""
     with pytest.raises(NoToken, match=r'region is not known: add awsRegion="…" to sasl\.jaas\.config'):
         MskIam(region="").fetch()
     for name in RECORDED["environment"]:
@@ -109,7 +109,7 @@ def test_a_missing_region_or_missing_credentials_are_named(monkeypatch):
 
 
 def test_a_role_is_assumed_with_its_session_name_and_external_id(monkeypatch):
-    """The keys of the role's session sign the token."""
+    """The token is signed with the keys of the assumed role's session."""
     asked = {}
 
     class Sts:
@@ -132,7 +132,7 @@ def test_a_role_is_assumed_with_its_session_name_and_external_id(monkeypatch):
 
 
 def test_without_the_extra_the_first_command_names_it(monkeypatch, tmp_path):
-    """One line with the command that installs the extra, before anything connects."""
+    """Without the extra, the error is one line with the command that installs it, before anything connects."""
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *more: None if name.startswith("aws_msk") else find(name, *more)

@@ -1,4 +1,4 @@
-"""What a command says last: what to run next, and what a failure means for the cluster and the applications."""
+"""The last line of a command: what to run next, and what a failure means for cluster and applications."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def last(cli: Connected, *command: str, code: int = 0) -> str:
     ],
 )
 def test_a_command_that_writes_nothing_says_the_next_one(cli, command, said):
-    """The last line is the next command."""
+    """The last line of a command that writes nothing is the next command."""
     assert last(cli, *command) == f"next: {said}"
 
 
 @pytest.mark.parametrize("command", ["rollback", "hand-back", "delete-offsets"])
 def test_the_dry_run_of_a_way_back_says_the_next_command(cli, command):
-    """The last line of each dry run is how to do it."""
+    """The last line of a way back's dry run is the command that carries it out."""
     cli(*APPLY)
     assert last(cli, command, "receipt.json", "--dry-run") == "next: the same command without --dry-run"
 
 
 def test_split_says_the_next_command_unless_it_prints_the_table(cli):
-    """With a file, the next command is a dry run of its `apply`; a pipe has its next command already."""
+    """With an output file, the last line is a dry run of `apply`. In a pipe, the next command is known."""
     cli("snapshot", "old", "-o", "old.csv")
     assert last(cli, "split", "old.csv", "--to", "new=t", "-o", "a b.csv") == (
         "next: migrate-groups apply 'a b.csv' --dry-run"
@@ -58,7 +58,7 @@ def test_split_says_the_next_command_unless_it_prints_the_table(cli):
 
 
 def test_a_dry_run_of_apply_while_the_old_group_runs(cli):
-    """The offsets of a running group can't be applied, so the next step is the stop and a new snapshot."""
+    """While the group runs, its offsets can't be applied: the next step is to stop it, and to take a new snapshot."""
     cli.cluster.join("old", MEMBER)
     assert last(cli, "apply", "split.csv", "--dry-run") == (
         "next: stop the old applications, then migrate-groups verify old --wait 5m, and apply a new snapshot"
@@ -66,7 +66,7 @@ def test_a_dry_run_of_apply_while_the_old_group_runs(cli):
 
 
 def test_apply_says_the_proof_and_the_way_back(cli):
-    """After a hand-over, `apply` says how to prove it and how to undo it; after a replay, how to watch it."""
+    """After a hand-over `apply` names the commands that prove and undo it; after a replay, the command to watch it."""
     said = cli(*APPLY).stderr
     proof = "migrate-groups snapshot new -o after.parquet; migrate-groups reconcile split.csv after.parquet"
     assert f"next: {proof}\n" in said
@@ -77,14 +77,14 @@ def test_apply_says_the_proof_and_the_way_back(cli):
 
 
 def test_exit_10_is_said(cli):
-    """The exit code of a dry run that found something to write is no error, and is named."""
+    """The line names exit code 10 of a dry run that found something to write, because it is not an error."""
     assert last(cli, "migrate", "split.toml", "--dry-run", "--detailed-exitcode", code=10) == (
         "exit 10: there are offsets to write"
     )
 
 
 def test_a_wait_that_runs_out_lets_the_old_applications_go_on(cli):
-    """If nothing was written after people were told to stop applications, the last line says what these may do."""
+    """If nothing was written after people were told to stop applications, the last line says that these may go on."""
     cli.cluster.join("old", MEMBER)
     assert last(cli, *MIGRATE, "--wait", "0s", code=3) == (
         "exit 3: nothing was written to the cluster; the old applications may go on, or start again"
@@ -92,7 +92,7 @@ def test_a_wait_that_runs_out_lets_the_old_applications_go_on(cli):
 
 
 def test_what_the_error_says_is_not_said_again(cli, monkeypatch):
-    """If the error says that nothing was written, the last line has only the rest."""
+    """If the error says that nothing was written, the last line does not repeat it."""
     monkeypatch.setattr(cut_over.CutOver, "wait_for_stop", lambda _: cli.cluster.commit("new", PARTITION, 9))
     *_, error, meaning = cli(*MIGRATE, code=3).stderr.splitlines()
     assert error.endswith("nothing was written")
@@ -100,14 +100,14 @@ def test_what_the_error_says_is_not_said_again(cli, monkeypatch):
 
 
 def test_a_refusal_before_the_question_is_one_line(cli):
-    """Before anybody was told to stop anything, the error says all."""
+    """A refusal before anybody was told to stop anything is only the line of the error."""
     cli.cluster.commit("new", PARTITION, 9)
     assert last(cli, *MIGRATE, code=3).startswith("error: existing offsets")
     assert last(cli, "migrate", "split.toml", "--dry-run", code=3).startswith("error: existing offsets")
 
 
 def test_after_an_earlier_run_the_old_applications_are_not_sent_on(cli):
-    """A resumed run may have target groups that start any moment, so nothing says that the old ones may go on."""
+    """A resumed run does not say that old applications may go on, because target groups may have started."""
     cli(*MIGRATE)
     cli.cluster.join("old", MEMBER)
     assert last(cli, *MIGRATE, "--wait", "0s", code=3) == "exit 3: nothing was written to the cluster"
@@ -127,23 +127,23 @@ def test_a_cluster_that_fails_after_the_write_began(cli, monkeypatch):
 
 
 def test_exit_4_says_what_to_do_in_its_error(cli, monkeypatch):
-    """The error of a write that is not whole says what to do, and is the last line."""
+    """The last line is the error of the incomplete write, which says what to do."""
     monkeypatch.setattr(carry_out, "guard", lambda _, execution, *__: execution.with_moved(["group 'old' is back"]))
     assert last(cli, *MIGRATE, code=4).startswith("error: group 'old' is back; stop it")
 
 
 def test_a_group_that_has_stopped_takes_no_line(cli):
-    """Once nothing runs any more, the wait prints no empty line."""
+    """If all members have left when the wait begins, the wait prints no empty line."""
     assert "\n\n" not in cli(*MIGRATE).stderr
 
 
 def test_a_table_on_stdout_is_said_to_be_there(cli):
-    """With ``-o -`` the message names stdout."""
+    """With ``-o -`` the message says that the table is on stdout."""
     assert cli("snapshot", "old", "-o", "-").stderr == "1 partition of old written to stdout\n"
 
 
 def test_a_file_in_place_of_its_receipts_names_those_that_exist(cli):
-    """Each `--to-group` has a receipt of its own, so the error lists the receipts beside the file."""
+    """Each `--to-group` has its own receipt. If the file is given instead, the error lists the receipts beside it."""
     assert "pass the receipt of its write (there is none beside it)" in cli.fails("rollback", "split.csv", code=2)
     for group in ("a", "b"):
         cli("apply", "split.csv", "--to-group", group, *APPLY[2:7])
@@ -153,7 +153,7 @@ def test_a_file_in_place_of_its_receipts_names_those_that_exist(cli):
 
 
 def test_a_replay_that_has_been_consumed_is_not_sent_to_hand_back(cli):
-    """Offsets without a source group can't be handed back: rollback names delete-group, and hand-back says why."""
+    """A replay has no source group: rollback advises delete-group instead of hand-back, and hand-back says why."""
     cli("rewind", "--group", "old", "--to-earliest", "-o", "replay.csv")
     now = ("--yes", "--guard", "1ms", "--settle", "0s")
     cli("apply", "replay.csv", "--to-group", "replay", *now)
@@ -166,7 +166,7 @@ def test_a_replay_that_has_been_consumed_is_not_sent_to_hand_back(cli):
 
 
 def test_a_replay_names_no_old_applications(cli):
-    """Without a source group no group is old or new, and nothing is watched after a rollback."""
+    """Without a source group, messages name no old or new group, and nothing is watched after a rollback."""
     cli("rewind", "--group", "old", "--to-earliest", "-o", "replay.csv")
     done = cli("apply", "replay.csv", "--to-group", "replay", "--yes", "--guard", "1ms", "--settle", "0s")
     assert "written and read back: START THE APPLICATIONS NOW\n" in done.stderr
@@ -178,7 +178,7 @@ def test_a_replay_names_no_old_applications(cli):
 
 
 def test_offsets_from_stdin_need_a_receipt_and_a_yes_which_one_error_names(cli):
-    """Both demands are in one error, because stdin is neither a file nor a terminal."""
+    """One error demands both --receipt and --yes, because stdin is neither a named file nor a terminal."""
     text = (cli.folder / "split.csv").read_text()
     error = cli.fails("apply", "-", "--to-group", "x", code=2, stdin=text)
     assert "say with --receipt where the receipt goes, and pass --yes, because stdin" in error

@@ -1,4 +1,4 @@
-"""``migrate --on-start``: when the command runs, what it gets, and what its failure means."""
+"""``migrate --on-start COMMAND``: when COMMAND runs, what it gets, and what its failure means."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cli(tmp_path, monkeypatch) -> Connected:
 
 
 def program(folder: Path, *lines: str) -> str:
-    """Return an executable script that adds a line to the file ``runs``, and then does what ``lines`` say."""
+    """Return an executable script that adds a line to the file ``runs``, and then runs ``lines``."""
     path = folder / "start it"
     path.write_text("\n".join(["#!/bin/sh", "echo run >> runs", *lines, ""]))
     path.chmod(0o755)
@@ -43,7 +43,7 @@ def outcomes(cli: Connected) -> set[str]:
 
 
 def test_it_runs_once_when_the_new_groups_may_start(cli, capfd):
-    """It runs after the read back, with empty stdin, and its output goes to stderr, because stdout is data."""
+    """COMMAND runs after the read-back, with empty stdin. Its output goes to stderr, because stdout is for data."""
     command = program(cli.folder, "cat", "echo said", "echo complained >&2", 'echo "$@" > arguments')
     done = cli(*MIGRATE, "--on-start", f"{command} 'a  b' $HOME;", stdin="not for it")
     assert (runs(cli), cli.offset("new")) == (1, 5)
@@ -55,7 +55,7 @@ def test_it_runs_once_when_the_new_groups_may_start(cli, capfd):
 
 
 def test_it_gets_the_run_directory_and_no_credentials(cli):
-    """Its environment has the absolute run directory, none of our other variables, and all that is not ours."""
+    """The environment of COMMAND has the absolute run directory, no other variable of ours, and all other variables."""
     cli.environment |= {"MIGRATE_GROUPS_PROPERTIES": "ssl.key.password=secret", "MIGRATE_GROUPS_TIMEOUT": "9s"}
     cli.environment["OTHER"] = "kept"
     cli(*MIGRATE, "--on-start", program(cli.folder, "env > environment"))
@@ -77,13 +77,13 @@ def test_it_gets_the_run_directory_and_no_credentials(cli):
 )
 @pytest.mark.parametrize("option", [[], ["--dry-run"]], ids=["write", "dry-run"])
 def test_a_command_that_can_not_run_is_exit_2_before_anything_waits(cli, command, said, option):
-    """A command that can't be split, or whose program is not found, ends the run before the cluster is asked."""
+    """A COMMAND that can't be parsed, or whose program is not found, ends the run before the cluster is contacted."""
     assert said in cli.fails(*MIGRATE, *option, "--on-start", command, code=2)
     assert not (cli.folder / "split.toml.run").exists()
 
 
 def test_a_dry_run_says_the_command_and_does_not_run_it(cli):
-    """A dry run never runs the command."""
+    """A dry run names COMMAND, and never runs it."""
     done = cli(*MIGRATE, "--dry-run", "--on-start", f"{program(cli.folder)} --token=s3cret")
     assert "not run in a dry run: --on-start " in done.stderr
     assert "s3cret" not in done.stderr
@@ -91,7 +91,7 @@ def test_a_dry_run_says_the_command_and_does_not_run_it(cli):
 
 
 def test_a_hand_over_that_is_refused_runs_nothing(cli):
-    """If nothing is written, because the group does not stop or a check refuses, the command does not run."""
+    """If nothing is written, because the group does not stop or a check refuses, COMMAND does not run."""
     command = program(cli.folder)
     cli.cluster.join("old", Member(member_id="m", client_id="app", host="/h", subscription=frozenset("t")))
     cli.fails(*MIGRATE, "--wait", "0s", "--on-start", command, code=3)
@@ -102,7 +102,7 @@ def test_a_hand_over_that_is_refused_runs_nothing(cli):
 
 
 def test_a_re_run_starts_groups_that_have_not_started(cli):
-    """A re-run that finds all in place runs the command again; once a new group has started, it does not."""
+    """A re-run that finds every offset in place runs COMMAND again, unless a new group has started."""
     command = program(cli.folder)
     cli(*MIGRATE)
     cli(*MIGRATE, "--on-start", command)
@@ -113,7 +113,7 @@ def test_a_re_run_starts_groups_that_have_not_started(cli):
 
 
 def test_the_guard_runs_meanwhile(cli, monkeypatch):
-    """The guard does not wait for the command: here the command ends only once the guard has begun."""
+    """The guard does not wait for COMMAND: in this test COMMAND ends only after the guard has begun."""
     fifo = cli.folder / "fifo"
     os.mkfifo(fifo)
 
@@ -134,7 +134,7 @@ def test_the_guard_runs_meanwhile(cli, monkeypatch):
     ],
 )
 def test_a_command_that_fails_is_exit_4(cli, lines, said):
-    """Its failure is one line that also says that the offsets are in place; the receipt says confirmed."""
+    """The failure is one line, which also says that the offsets are in place. The receipt says confirmed."""
     error = cli.fails(*MIGRATE, "--on-start", f"{program(cli.folder, *lines)} --token=s3cret", code=4)
     assert "s3cret" not in error
     assert f"{said}; the offsets are written and confirmed: see which new applications run, and start" in error
@@ -144,7 +144,7 @@ def test_a_command_that_fails_is_exit_4(cli, lines, said):
 
 
 def test_a_failed_command_is_said_if_the_watch_fails_too(cli, monkeypatch):
-    """If the cluster can't be watched after the start, the failure of the command is a line before the error."""
+    """If the cluster can't be watched after the start, the failure of COMMAND is a line before the error."""
 
     def unavailable(*_):
         raise ClusterUnavailable("the broker did not answer")
@@ -156,7 +156,7 @@ def test_a_failed_command_is_said_if_the_watch_fails_too(cli, monkeypatch):
 
 
 def test_a_command_that_can_not_be_started_is_exit_4(cli):
-    """A program that the system can't run is said at once, because a person must start the applications now."""
+    """If the system can't start COMMAND, the error comes at once, because a person must start the applications."""
     (cli.folder / "script").write_bytes(b"\x7fELF broken")
     (cli.folder / "script").chmod(0o755)
     status, _, said = cli.outcome(*MIGRATE, "--on-start", "./script")
@@ -167,7 +167,7 @@ def test_a_command_that_can_not_be_started_is_exit_4(cli):
 
 
 def test_a_command_that_does_not_end_is_exit_4_and_left_running(cli, monkeypatch):
-    """A command that still runs some time after the guard may be the application itself, so it is not killed."""
+    """If COMMAND still runs some time after the guard, it is not killed, because it may be the application itself."""
     monkeypatch.setattr(on_start, "SECONDS_AFTER_GUARD", 0.05)
     status, _, said = cli.outcome(*MIGRATE, "--on-start", program(cli.folder, "echo $$ > pid", "exec sleep 600"))
     pid = int(said.rpartition("left running as process ")[2].partition(";")[0])
@@ -181,7 +181,7 @@ def test_a_command_that_does_not_end_is_exit_4_and_left_running(cli, monkeypatch
 
 
 def test_what_an_old_application_did_is_said_beside_a_failed_command(cli, monkeypatch):
-    """If the old group still consumes as well, one line says both."""
+    """If COMMAND fails and the old group still consumes, one line says both."""
     monkeypatch.setattr(carry_out, "guard", lambda _, execution, *__: execution.with_moved(["group 'old' is back"]))
     error = cli.fails(*MIGRATE, "--on-start", program(cli.folder, "exit 3"), code=4)
     assert "group 'old' is back; stop it" in error
@@ -189,7 +189,7 @@ def test_what_an_old_application_did_is_said_beside_a_failed_command(cli, monkey
 
 
 def test_an_interrupt_while_it_runs_says_that_the_offsets_are_in_place(cli, monkeypatch):
-    """Ctrl-C while the command is awaited says that the offsets are written, and that the command may still run."""
+    """Ctrl-C while COMMAND runs: the line says that the offsets are written, and that COMMAND may still run."""
 
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -211,7 +211,7 @@ def test_an_interrupt_while_it_runs_says_that_the_offsets_are_in_place(cli, monk
     ],
 )
 def test_a_spec_can_not_run_a_command(cli, spec, where):
-    """A spec with on_start is refused, because whoever may edit it could run programs where migrate runs."""
+    """A spec with on_start is refused, because anybody who may edit it could run programs where migrate runs."""
     (cli.folder / "split.toml").write_text(spec)
     error = cli.fails(*MIGRATE, code=2)
     assert f"on_start in {where}: a spec can't run a command; pass --on-start to migrate" in error

@@ -32,7 +32,7 @@ def test_durations_without_a_unit_are_refused(text):
 
 @pytest.mark.parametrize("text", ["25d", "999999999999999999999999999999d", "9" * 400 + "s", "24d" * 2])
 def test_durations_beyond_what_kafka_takes_are_refused(text):
-    """A duration over 24 days is refused: Kafka's protocol has 32 bits for a time-out in milliseconds."""
+    """A duration over 24 days is refused, because Kafka's protocol has 32 bits for a time-out in milliseconds."""
     with pytest.raises(UsageError, match=r"--timeout is .*; expected a duration of at most 24d") as raised:
         parse_duration(text, "--timeout")
     assert len(str(raised.value)) < 200
@@ -58,7 +58,7 @@ def test_bootstrap_servers_are_host_and_port():
 
 
 def test_a_time_out_of_zero_is_refused(tmp_path):
-    """No broker can answer in no time, so the option is refused before a connection."""
+    """A time-out of zero is refused before a connection, because no broker could answer in time."""
     assert "--timeout is '0s', in which no broker can answer" in CliHere(tmp_path).fails(
         "list", "--bootstrap-server", "h:1", "--timeout", "0s", code=2
     )
@@ -86,7 +86,7 @@ GOOD = 'source = "g"\n[[target]]\ngroup = "a"\ntopics = ["x"]\n'
 
 
 def test_options_of_a_spec_are_read(tmp_path):
-    """[options] has the options of the write, durations with units; fan_out is at the top level."""
+    """[options] has the options of the write, with durations that have a unit; fan_out is at the top level."""
     read = spec(
         tmp_path, "fan_out = true\n" + GOOD + '[options]\nuncommitted = "earliest"\nsettle = "1m"\nguard = "0s"\n'
     )

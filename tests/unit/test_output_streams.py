@@ -1,4 +1,4 @@
-"""Lost stdout and stderr: they never change what a command does, and the exit code reports the loss."""
+"""Lost stdout and stderr never change what a command does; the exit code reports the loss."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_write_without_stdout_and_stderr_is_finished(cli, without_output, monk
     ],
 )
 def test_lost_output_is_exit_1_but_never_hides_the_outcome_of_a_write(cli, command, code):
-    """The exit code of a write or a failure stays; a command whose only result is its lost output is exit 1."""
+    """The exit code of a write or a failure stays. If the lost output was the command's only result, it is exit 1."""
     cli(*command, code=code)
 
 
@@ -125,13 +125,13 @@ def through_a_shell(cli: Cli, command: str, **environment: str) -> tuple[int, st
     ],
 )
 def test_a_full_or_closed_stream_is_one_line_on_stderr(cli, command, code, said):
-    """A full or closed stream is one line on stderr, if it is open, with no traceback and the documented exit code."""
+    """A full or closed stream is one line on stderr (if that is open), no traceback, and the documented exit code."""
     found, _, err = through_a_shell(cli, command)
     assert (found, err.removeprefix("1 partition of 1 kept\n")) == (code, said)
 
 
 def test_a_reader_that_closes_the_pipe_is_exit_1_without_a_message(cli):
-    """A reader that closes the pipe causes no message, as usual in a pipe, but exit 1: not all was written."""
+    """If the reader closes the pipe there is no message, as usual, but exit 1, because the output was not complete."""
     with pipe_without_a_reader() as writer:
         done = subprocess.run(
             [sys.executable, "-m", "migrate_groups", "--help"],
@@ -144,7 +144,7 @@ def test_a_reader_that_closes_the_pipe_is_exit_1_without_a_message(cli):
 
 
 def test_characters_that_stdout_cannot_encode_are_escaped(monkeypatch, tmp_path):
-    """A character that an ASCII stdout cannot encode is escaped, and is no traceback."""
+    """A character that an ASCII stdout can't encode is escaped, and causes no traceback."""
     monkeypatch.setattr(sys, "stderr", sys.stderr)  # so that the test's end restores it
     with (tmp_path / "out").open("w", encoding="ascii") as file:
         for name in ("stdout", "__stdout__"):

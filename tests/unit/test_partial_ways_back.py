@@ -1,4 +1,4 @@
-"""Ways back that are partly done, refused or deleted: cases that a mutation run found untested."""
+"""Ways back that are partly done, refused or deleted: cases that a mutation run found without a test."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check(plan: Plan, name: str) -> Verdict:
     [(4, 10, Verdict.PASS), (0, 4, Verdict.PASS), (5, 10, Verdict.REFUSE), (0, 3, Verdict.REFUSE)],
 )
 def test_an_offset_outside_the_log_is_not_restored(cluster, start, end, verdict):
-    """An offset outside the log is not restored, because a consumer would apply auto.offset.reset there: refused."""
+    """To restore an offset outside the log is refused, because a consumer would apply auto.offset.reset there."""
     receipt = handed_over(cluster)
     cluster.delete_offsets("old", [FIRST])
     cluster.delete_records("t", 0, start)
@@ -71,7 +71,7 @@ def test_an_offset_outside_the_log_is_not_restored(cluster, start, end, verdict)
 
 
 def test_an_entry_refused_before_its_request_has_no_write_of_its_run():
-    """An entry refused before its request has no write of its own; one refused after it has, and has it once."""
+    """A refusal before the request leaves no write in the run's record; a refusal after it leaves exactly one."""
     after = CommittedOffset(offset=5)
     change = Change(source_group="old", group="new", topic="t", partition=0, before=None, after=after)
     entry = Entry(change=change, outcome=Outcome.NOT_ATTEMPTED)
@@ -81,7 +81,7 @@ def test_an_entry_refused_before_its_request_has_no_write_of_its_run():
 
 
 def test_a_hand_over_with_an_unknown_outcome_is_undetermined(cluster):
-    """A hand-over with an unknown outcome is undetermined, and the command to run again is named."""
+    """A hand-over with an unknown outcome is undetermined. The message names the command to run again."""
     (execution,) = handed_over(cluster).executions
     first, second = execution.entries
     unanswered = replace(execution, entries=(first, structs.replace(second, outcome=Outcome.UNKNOWN)))
@@ -90,7 +90,7 @@ def test_a_hand_over_with_an_unknown_outcome_is_undetermined(cluster):
 
 
 def test_a_refused_partition_of_the_last_hand_over_is_judged(cluster):
-    """A partition that the broker refused is judged, too, because it was meant to be handed over."""
+    """Reconcile also judges a partition that the broker refused, because it was meant to be handed over."""
     (execution,) = handed_over(cluster).executions
     first, second = execution.entries
     refused = replace(execution, entries=(first, second.refused("UNKNOWN_TOPIC_OR_PARTITION")))
@@ -99,7 +99,7 @@ def test_a_refused_partition_of_the_last_hand_over_is_judged(cluster):
 
 
 def test_hand_back_omits_partitions_that_are_done_or_were_refused(cluster):
-    """A hand-back omits partitions handed back already, and those refused at the hand-over."""
+    """A hand-back leaves out partitions that are handed back already, and those that the hand-over did not get."""
     (execution,) = handed_over(cluster).executions
     first, second = execution.entries
     with_refused = Receipt((replace(execution, entries=(first, second.refused("no"))),))
@@ -118,7 +118,7 @@ def test_hand_back_omits_partitions_that_are_done_or_were_refused(cluster):
 
 
 def test_a_partition_that_was_added_later_is_handed_back(cluster):
-    """A partition added since is handed back if the target has committed on it, and is recorded as handed back."""
+    """A partition added since the hand-over is handed back if the target has committed on it, and is recorded."""
     receipt = handed_over(cluster)
     cluster.add_partitions("t", 3)
     cluster.produce(ADDED.topic, ADDED.partition, 5)
@@ -149,7 +149,7 @@ def test_a_resumed_rollback_keeps_confirmed_entries(cluster):
 
 @pytest.mark.parametrize(("topic", "verdict"), [("t", Verdict.REFUSE), ("other", Verdict.PASS)])
 def test_delete_offsets_is_refused_while_a_source_member_is_on_the_topic(cluster, topic, verdict):
-    """A source group member on a topic refuses the deletion of its offsets; one on another topic does not."""
+    """A member of the source group on a topic refuses the deletion; a member on another topic does not."""
     receipt = handed_over(cluster)
     partition = TopicPartition(topic, 0)
     held, subscribed = frozenset({partition}), frozenset({topic})

@@ -1,4 +1,4 @@
-"""The status of a place in a mirror's copy, and the numbers that go with it."""
+"""The status of a place in a mirror's copy, and the record counts that go with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from migrate_groups.mirrors.place import CopyPart, Counts, LogPart, Method, Plac
 
 
 def part(text: str, start: int = 0, *, aborted: str = "") -> LogPart:
-    """Return a part of a log with a record for each letter; a dot is an offset without a record."""
+    """Return a part of a log with a record for each letter. A dot is an offset without a record."""
     offsets = [start + index for index, letter in enumerate(text) if letter != "."]
     letters = [letter for letter in text if letter != "."]
     return LogPart(
@@ -32,7 +32,7 @@ def copied(text: str, start: int = 0, *, is_cut_off: bool = False) -> CopyPart:
 
 
 def place(source: str, committed: int, copy: str, there: int | None = None, start: int = 0, at: int = 0) -> Place:
-    """Return the place in a copy that begins at offset ``at``. The log was read from offset ``start`` on."""
+    """Return the place in a copy whose first offset is ``at``. The source log was read from offset ``start`` on."""
     return find_place(part(source, start), committed, copied(copy, at), there)
 
 
@@ -77,20 +77,20 @@ def test_status_and_place(source, committed, copy, status, offset):
     ],
 )
 def test_a_copy_whose_first_records_were_deleted(source, committed, copy, status):
-    """Without a record from before the commit, the first one must be the one after it, and no other like it."""
+    """Without an earlier record, the copy must begin with the record after the commit, and have no other like it."""
     found = find_place(part(source), committed, copied(copy, 7, is_cut_off=True), None)
     assert (found.status, found.offset is None) == (status, status is not Status.EXACT)
 
 
 @pytest.mark.parametrize(("copy", "status"), [("cd", Status.EXACT), ("d", Status.GONE)])
 def test_a_compacted_copy_whose_first_records_were_deleted(copy, status):
-    """A record that compaction may have removed may as well have been deleted with the others."""
+    """In a compacted copy a missing record is either compacted away or deleted with the others."""
     found = find_place(part("abcd"), 2, copied(copy, 7, is_cut_off=True), None, compacted=True)
     assert found.status is status
 
 
 def test_an_older_record_is_no_proof_that_the_last_one_before_the_commit_was_delivered():
-    """With nothing read before the committed offset, the first record after it must be there."""
+    """If no record before the committed offset was read, the copy must have the first record after it."""
     assert place("def", 3, "abc", start=3).status is Status.NOT_MIRRORED
     found = place("def", 3, "abcd", start=3)
     assert (found.status, found.offset) == (Status.EXACT, 3)
@@ -99,7 +99,7 @@ def test_an_older_record_is_no_proof_that_the_last_one_before_the_commit_was_del
 @pytest.mark.parametrize(("committed", "before", "after"), [(0, None, b"a"), (2, b"b", b"c"), (4, b"d", None)])
 @pytest.mark.parametrize(("compacted", "method"), [(False, Method.WALK), (True, Method.NEIGHBOURS)])
 def test_method_and_the_records_beside_the_committed_offset(committed, before, after, compacted, method):
-    """A place comes with how it was found, and with the fingerprints of the records beside the committed offset."""
+    """The result has the method by which the place was found, and the fingerprints beside the committed offset."""
     found = find_place(part("abcd"), committed, copied("abcd"), None, compacted=compacted)
     assert (found.method, found.before, found.after) == (method, before, after)
 
@@ -109,12 +109,12 @@ def test_method_and_the_records_beside_the_committed_offset(committed, before, a
     [("CDEF", 2, Status.DIFFERENT), ("ab", 0, Status.NOT_MIRRORED), ("", 2, Status.NOT_MIRRORED)],
 )
 def test_a_copy_without_any_record_of_the_source(copy, at, status):
-    """The mirror has altered the records, unless they may be older than those that were read of the source."""
+    """If no record matches, the mirror has altered them, or they may be older than the records read from the source."""
     assert place("cdef", 5, copy, start=2, at=at).status is status
 
 
 def test_records_read_again_and_skipped_are_counted():
-    """From a lower offset records are read again, from a higher one skipped; none from the place itself."""
+    """From a lower offset records are read again, from a higher offset skipped, from the place itself neither."""
     assert place("abcdef", 3, "abcdef", 1).counts == Counts(again=2, skipped=0)
     assert place("abcdef", 3, "abcdef", 3).counts == Counts(again=0, skipped=0)
     assert place("abcdef", 3, "abcdef", 5).counts == Counts(again=0, skipped=2)
@@ -122,20 +122,20 @@ def test_records_read_again_and_skipped_are_counted():
 
 
 def test_copies_are_counted_and_a_copy_behind_is_not_skipped():
-    """What comes again behind the group's offset is not skipped."""
+    """A record is not skipped if the copy has it again behind the group's offset."""
     assert place("abcdef", 3, "abcdefbcdef", 5).counts == Counts(again=3, skipped=0, copies=5)
     assert place("abcdef", 3, "abcdefbcdef", 9).counts == Counts(again=0, skipped=1, copies=5)
 
 
 def test_aborted_records_that_the_mirror_delivered_are_counted():
-    """A mirror that reads uncommitted delivers aborted records; those from the place on are counted."""
+    """A mirror that reads uncommitted delivers aborted records. Those from the place on are counted."""
     source = part("abXcdY.ef", aborted="XY")
     found = find_place(source, 3, copied("abXcdYef"), None)
     assert (found.status, found.offset, found.counts.aborted) == (Status.EXACT, 3, 1)
 
 
 def test_aborted_records_that_the_mirror_left_out_do_not_matter():
-    """A mirror that reads committed leaves aborted records out."""
+    """A mirror that reads committed leaves aborted records out, which does not change the place."""
     found = find_place(part("abXcdY.ef", aborted="XY"), 3, copied("abcdef"), None)
     assert (found.status, found.offset, found.counts.aborted) == (Status.EXACT, 2, 0)
 
@@ -163,7 +163,7 @@ def test_compacted_topics(source, committed, copy, status, offset, reread):
 
 
 def test_topics_are_found_under_the_names_of_mirrormakers_policies():
-    """A topic has its own name on the target, or its name after a cluster's alias and a dot."""
+    """A copy has the topic's name, or the alias of a cluster, a dot and the topic's name."""
     there = {"orders", "eu.payments", "eu.west.stock", "other"}
     assert TopicNames().of({"orders", "payments", "stock", "none"}, there) == {
         "orders": "orders",
@@ -172,14 +172,14 @@ def test_topics_are_found_under_the_names_of_mirrormakers_policies():
 
 
 def test_a_topic_with_two_possible_names_is_refused():
-    """Which copy is meant must be said."""
+    """If two topics may be the copy, the user must name the right one."""
     with pytest.raises(InvalidInput, match=r"topic 'orders' may be eu\.orders, orders on the target: .*--rename-topic"):
         TopicNames().of({"orders"}, {"orders", "eu.orders"})
     assert TopicNames((Rename("orders=eu.orders"),)).of({"orders"}, {"orders", "eu.orders"}) == {"orders": "eu.orders"}
 
 
 def test_rules_rename_topics():
-    """The first rule that fits gives the name; a name that the target does not have is left out."""
+    """The first rule that fits gives the name. If the target has no topic of this name, the topic is left out."""
     rules = (Rename("eu.*=*"), Rename("*=us.*"))
     assert TopicNames(rules).of({"eu.orders", "stock", "x"}, {"orders", "us.stock"}) == {
         "eu.orders": "orders",
@@ -189,6 +189,6 @@ def test_rules_rename_topics():
 
 @pytest.mark.parametrize("text", ["orders", "=orders", "orders=", "a=b=c", "*=orders", "a*b*=*", "orders=*"])
 def test_a_rule_that_is_none_is_refused(text):
-    """The error shows what is expected."""
+    """A malformed rule is refused, and the error shows the expected form."""
     with pytest.raises(UsageError, match=r"--rename-topic is "):
         Rename(text)

@@ -129,7 +129,7 @@ RECEIPT = st.lists(EXECUTION, max_size=3).map(
 
 @given(plan=PLAN, rows=ROWS)
 def test_a_plan_loads_back_as_it_was_saved(plan, rows):
-    """A plan loads back equal with its hashes, for any script and offsets up to 2^63 - 1, and saves as equal bytes."""
+    """A plan loads back equal, with its hashes, for any script and offsets up to 2^63 - 1, and saves as equal bytes."""
     saved = plan_json.to_bytes(plan, SnapshotTable.of_rows(rows).rows())
     loaded = plan_json.read(saved, "plan.json")
     assert (loaded.plan, loaded.rows) == (plan, SnapshotTable.of_rows(rows))
@@ -216,7 +216,7 @@ def sealed(text: str) -> bytes:
     [('"offset":5', '"offset":6'), ('"group":"new"', '"group":"other"'), ('"settle":10.0', '"settle":0.0')],
 )
 def test_an_edited_file_is_refused(text, old, new):
-    """An offset, group or option that was changed by hand is refused: the error says that the file was edited."""
+    """If an offset, a group or an option was changed by hand, the file is refused as edited."""
     assert old in text()
     with pytest.raises(InvalidInput, match=r"x\.json was edited after it was written"):
         READ[text](text().replace(old, new).encode(), "x.json")
@@ -231,7 +231,7 @@ def test_an_edited_file_is_refused(text, old, new):
     ],
 )
 def test_an_edited_row_or_check_is_refused(old, new):
-    """The checksum of the file covers what the hashes of the plan do not."""
+    """The checksum of the file covers the parts that the plan's hashes do not cover."""
     assert old in plan_text()
     with pytest.raises(InvalidInput, match="was edited"):
         plan_json.read(plan_text().replace(old, new).encode(), "x.json")
@@ -259,7 +259,7 @@ def test_a_duplicate_key_is_refused(text, key, value, other):
 
 @pytest.mark.parametrize("field", ["intent", "content", "verdict"])
 def test_hashes_and_verdict_must_match_the_content(field):
-    """With a matching checksum, a hash or verdict that does not fit the content is still refused."""
+    """A hash or verdict that does not fit the content is refused, even with a correct checksum."""
     text = plan_text()
     value = json.loads(text)[field]
     other = "warn" if field == "verdict" else value[::-1]
@@ -293,7 +293,7 @@ def test_hashes_and_verdict_must_match_the_content(field):
     ],
 )
 def test_a_malformed_document_is_refused(text, old, new, complaint):
-    """Wrong types, unknown or missing fields and other versions are named, also if the checksum matches."""
+    """Wrong types, unknown or missing fields and other versions are named, even with a correct checksum."""
     assert old in text()
     with pytest.raises(InvalidInput) as raised:
         READ[text](sealed(text().replace(old, new)), "x.json")
@@ -319,7 +319,7 @@ def test_a_change_of_white_space_is_accepted(text):
 
 
 def test_a_duplicate_partition_is_refused():
-    """A partition that occurs twice in a group is refused, also if the checksum matches."""
+    """A partition that occurs twice in a group is refused, even with a correct checksum."""
     text = plan_text()
     (line,) = [line for line in text.splitlines() if '"taken_at"' in line]
     with pytest.raises(InvalidInput, match=r"x\.json: several rows for t-0 of group 'new'"):
@@ -327,7 +327,7 @@ def test_a_duplicate_partition_is_refused():
 
 
 def test_each_loader_refuses_other_files_by_name(tmp_path: Path):
-    """Each loader refuses the other's file, a missing file and a folder."""
+    """Each loader refuses the other loader's file, a missing file and a folder."""
     path = tmp_path / "plan.json"
     path.write_text(plan_text())
     assert plan_json.load(path).plan == a_plan()[0]

@@ -1,4 +1,4 @@
-"""What a cut-over asks of people: who must stop, what stays, for how long; in the plan, comment and question."""
+"""What a cut-over demands of people: who must stop, what stays, for how long; in plan, comment and question."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def keep_audit_log(cli: Connected, options: str = "") -> None:
 
 
 def notes(cli: Connected, *options: str) -> list[str]:
-    """Return the lines of the plan that stand before its table."""
+    """Return the lines that the plan has before its table."""
     shown = cli("migrate", "split.toml", "--dry-run", *options).stdout.splitlines()
     return shown[: next(number for number, line in enumerate(shown) if line.startswith("group "))]
 
@@ -61,7 +61,7 @@ def test_members_that_stay_are_named(cli):
 
 
 def test_a_member_with_topics_of_both_kinds_may_start_again(cli):
-    """A member that has a moved topic and one that stays must stop, and may start again without the moved topics."""
+    """A member with a moved and a staying topic must stop, and may start again without the moved topics."""
     keep_audit_log(cli)
     join(cli.cluster, "app", "t", "audit.log")
     assert notes(cli)[:2] == [
@@ -71,7 +71,7 @@ def test_a_member_with_topics_of_both_kinds_may_start_again(cli):
 
 
 def test_a_member_with_a_regular_expression_for_both_may_start_again(cli):
-    """A regular expression that matches a moved topic and one that stays counts like a subscription to both."""
+    """A regular expression that matches a moved and a staying topic counts like a subscription to both."""
     keep_audit_log(cli)
     member = Member(member_id="app", client_id="app", host="/h", subscription_regex="^(t|audit.*)")
     cli.cluster.join("old", member, group_type="consumer")
@@ -79,14 +79,14 @@ def test_a_member_with_a_regular_expression_for_both_may_start_again(cli):
 
 
 def test_members_that_have_left_the_moved_topics_are_done(cli):
-    """If no member has a moved topic any more, nobody has to stop."""
+    """If no member has a moved topic any more, no member has to stop."""
     keep_audit_log(cli)
     join(cli.cluster, "audit-1", "audit.log")
     assert notes(cli)[1] == "no member has to stop; audit-1 may stay"
 
 
 def test_a_rebalance_does_not_show_who_must_stop(cli, monkeypatch):
-    """While a group that keeps topics rebalances, which member has which topic is not known, and the plan says so."""
+    """While a group that keeps topics rebalances, the plan says that it is not known which member must stop."""
     keep_audit_log(cli)
     join(cli.cluster, "audit-1", "audit.log")
     describe = cli.cluster.describe_group
@@ -100,7 +100,7 @@ def test_a_rebalance_does_not_show_who_must_stop(cli, monkeypatch):
 
 
 def test_a_group_without_members_may_have_consumers_that_do_not_show(cli):
-    """A group without members may still be consumed by consumers that assign themselves partitions."""
+    """A group without members may still have consumers without membership, which assign themselves partitions."""
     assert notes(cli)[0] == "old has no members; a consumer that uses assign() does not show, and must stop too"
 
 
@@ -128,7 +128,7 @@ def test_many_partitions_take_longer(cli):
 
 
 def test_the_comment_of_a_pull_request_says_the_same(cli):
-    """The Markdown has the same lines, with names escaped; the JSON of the plan stays as it was."""
+    """The Markdown has the same lines, with names escaped. The JSON of the plan does not have them."""
     join(cli.cluster, "m", "t", client_id="*b*@x")
     shown = cli("migrate", "split.toml", "--dry-run", "--format", "markdown").stdout
     assert "- stop \\*b\\*@&#8203;x\n- the moved topics are not consumed for about 1 s" in shown
@@ -137,7 +137,7 @@ def test_the_comment_of_a_pull_request_says_the_same(cli):
 
 @pytest.fixture
 def asked(monkeypatch) -> list[str]:
-    """The questions that were asked; the answer to each is no."""
+    """The questions that were asked. The answer to each is no."""
     questions: list[str] = []
     monkeypatch.setattr(Person, "check_can_be_asked", lambda _: None)
     monkeypatch.setattr(typer, "confirm", lambda text, **_: questions.append(text))
@@ -145,7 +145,7 @@ def asked(monkeypatch) -> list[str]:
 
 
 def test_the_question_says_who_must_stop_and_that_it_waits(cli, asked):
-    """The question comes after the names, on stderr, because stdout may be a file."""
+    """The question follows the names on stderr, because stdout may be a file."""
     keep_audit_log(cli)
     join(cli.cluster, "billing-1", "t")
     join(cli.cluster, "evil\n\x1b[2J", "audit.log")
@@ -160,19 +160,19 @@ def test_the_question_says_who_must_stop_and_that_it_waits(cli, asked):
     [("10s", "Wait 10 s for the group to settle, then write 1 offset?"), ("0s", "Write 1 offset?")],
 )
 def test_the_question_about_a_group_without_members(cli, asked, settle, question):
-    """If no member has to stop, the question names the wait that is left: the settle time, if there is one."""
+    """If no member has to stop, the question names the settle time, if there is one."""
     cli(*MIGRATE[:-1], "--settle", settle, code=3)
     assert asked == [question]
 
 
 def test_apply_asks_as_it_did(cli, asked):
-    """A write that waits for nothing asks only whether to write."""
+    """A write without a wait only asks whether to write."""
     cli("apply", "split.csv", "--settle", "0s", code=3)
     assert asked == ["Write 1 offset in new?"]
 
 
 def test_without_a_member_to_stop_nobody_is_told_to_stop_one(cli):
-    """A member on topics that stay is no reason to wait: the plan says so once, and nothing asks for a stop."""
+    """A member on staying topics needs no wait: the plan says so once, and no question asks for a stop."""
     keep_audit_log(cli)
     join(cli.cluster, "audit-1", "audit.log")
     said = cli(*MIGRATE, "--settle", "0s", "--guard", "1ms")

@@ -27,7 +27,7 @@ from tests.support.rows import NOON
     ],
 )
 def test_the_age_of_the_snapshot_is_subtracted_from_settle(taken_at, seconds):
-    """The snapshot's age is subtracted from ``settle``; a snapshot from the future waits ``settle``, and no longer."""
+    """The wait is ``settle`` minus the snapshot's age. For a snapshot from the future it is ``settle``."""
     made = InMemoryCluster()
     made.create_topic("t", 1)
     made.produce("t", 0, 10)

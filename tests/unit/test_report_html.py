@@ -77,14 +77,14 @@ def test_long_names_are_cut():
 
 
 def test_the_page_loads_no_other_file():
-    """The page has no address, script, link, import or picture; its policy forbids everything but inline style."""
+    """The page has no address, script, link, import or picture. Its policy forbids everything except inline style."""
     text = report_html.report(realistic())
     assert re.findall(r"""https?:|//|<script|<link|<img|<iframe|@import|url\(|\bsrc=|\bhref=""", text) == []
     assert "default-src 'none'; style-src 'unsafe-inline'" in text
 
 
 def test_same_input_same_bytes():
-    """Two renderings of the same reconciliation are equal: they use no clock and no random number."""
+    """Two renderings of the same reconciliation are equal, because they depend on no clock and no random number."""
     assert report_html.report(realistic()) == report_html.report(realistic())
 
 
@@ -105,7 +105,7 @@ def test_an_unknown_lag_is_never_shown_as_0():
 
 
 def test_a_negative_lag_has_its_number_and_an_empty_bar():
-    """A negative lag, of an offset beyond the log end as it was read, has its number and an empty bar."""
+    """A negative lag (the offset is above the log end that was read) has its number and an empty bar."""
     text = report_html.report(reconciliation(topic(lag=(8, -4))))
     assert '<span class="fill" style="width:0.00%"></span></span><span class="value">-4</span>' in text
 

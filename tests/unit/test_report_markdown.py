@@ -91,7 +91,7 @@ def test_groups_of_several_clusters_are_shown_with_their_cluster():
 
 
 def test_the_timeline_has_a_line_for_each_group_and_topic():
-    """A line has the count of times and the first, largest and last lag, or dashes; no timeline, no lines."""
+    """A line has the number of moments, and the first, largest and last lag or dashes. No timeline, no lines."""
     timeline = (*moments(5, None, 40, 1), *moments(None, None, None, topic="t"), *moments(1, 2, 3, topic="u"))
     page = Page(text := report_markdown.report(reconciliation(topic(), timeline=timeline)))
     assert "lag over time" in page.summaries
@@ -130,7 +130,7 @@ def test_names_are_shown_unchanged_and_add_no_markup(group, name, reason, hint):
     [("group_topic_summary.csv", "`group_topic_summary.csv` has every"), (None, "`-o OUT` writes every")],
 )
 def test_a_large_reconciliation_is_cut_with_counts_and_the_file_name(summary_file, where):
-    """Of 50,000 topics as many are shown as fit; the rest is counted, and the file that has it is named."""
+    """Of 50,000 topics as many are shown as fit. The others are counted, and the file that lists them is named."""
     rows = [topic(f"orders-of-the-shop-in-town-number-{number}", group=f"g{number % 2}") for number in range(1_000)]
     text = report_markdown.report(reconciliation(*rows, topics=50_000), summary_file)
     assert MOST / 2 < len(text) <= MOST
@@ -143,7 +143,7 @@ def test_a_large_reconciliation_is_cut_with_counts_and_the_file_name(summary_fil
 
 
 def test_problem_partitions_that_are_not_listed_are_counted():
-    """The problem partitions that are not listed are counted."""
+    """Partitions with a problem that are not listed are counted."""
     found = reconciliation(topic(missing=5_000), worst=[partition("missing", number) for number in range(20)])
     page = Page(text := report_markdown.report(found))
     assert len(page.tables[1]) == 21

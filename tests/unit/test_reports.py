@@ -1,4 +1,4 @@
-"""The views and files that reconcile makes of its result."""
+"""The views and files that reconcile makes from its result."""
 
 from __future__ import annotations
 

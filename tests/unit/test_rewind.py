@@ -1,4 +1,4 @@
-"""Where a replay begins, against logs in memory: each target, the edges of the log, and refusals."""
+"""The offsets at which a replay begins, in logs in memory: each kind of target, the ends of the log, and refusals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BOUNDS = LogRange(start=10, end=20)
     ],
 )
 def test_targets_without_a_timestamp_stay_within_the_log(target: RewindTo, offset, note):
-    """Every target lands within the log; an offset that was clamped has a note."""
+    """Every target lies within the log. An offset that was limited to the log has a note."""
     decision = decide(row(offset=15), BOUNDS, target)
     assert (decision.offset, decision.note) == (offset, note)
     assert decision.to_replay == 20 - offset
@@ -46,7 +46,7 @@ def test_targets_without_a_timestamp_stay_within_the_log(target: RewindTo, offse
 
 @pytest.mark.parametrize("target", [ToCurrent(), ShiftBy(-1)])
 def test_a_partition_without_a_committed_offset_gets_none(target):
-    """A partition without a committed offset gets none: auto.offset.reset decides, and the note says so."""
+    """A partition without a committed offset gets none, and the note says that auto.offset.reset decides."""
     decision = decide(row(offset=None), BOUNDS, target)
     assert (decision.offset, decision.note, decision.to_replay) == (None, Note.NO_COMMIT, 0)
 
@@ -56,7 +56,7 @@ def at_time(found: OffsetAndTimestamp | None, bounds: LogRange = BOUNDS, **optio
 
 
 def test_a_rewind_by_time_goes_to_the_record_that_was_found():
-    """The offset is that of the record found by time, whatever was committed."""
+    """The offset is that of the record found by time, whatever the group had committed."""
     assert at_time(OffsetAndTimestamp(offset=13, timestamp=1000)).offset == 13
     assert at_time(OffsetAndTimestamp(offset=13, timestamp=1000)).note is None
 
@@ -76,7 +76,7 @@ def test_an_empty_partition_goes_to_its_log_end(past_end):
 
 
 def test_a_time_before_the_log_start_has_a_note_about_deleted_records():
-    """If the log has lost its beginning, and only then, the note says how much of the time span is deleted."""
+    """If records since the time were deleted, and only then, the note says for how much of the time span."""
     decision = at_time(OffsetAndTimestamp(offset=10, timestamp=5_401_000))
     assert (decision.offset, decision.note) == (10, Note.GONE)
     assert "up to 1 h 30 min of records deleted" in decision.detail
@@ -86,7 +86,7 @@ def test_a_time_before_the_log_start_has_a_note_about_deleted_records():
 
 
 def test_a_record_beyond_the_log_end_that_was_read_is_not_skipped():
-    """A record found by time beyond the log end, which was read first, leaves the offset at that end."""
+    """If the record found by time is beyond the log end, which was read before, the log end is used."""
     assert at_time(OffsetAndTimestamp(offset=23, timestamp=1000)).offset == 20
 
 
@@ -104,7 +104,7 @@ T = 1_700_000_000_000
 
 
 def cluster() -> InMemoryCluster:
-    """Partitions of ``orders`` with a record each second, one of them empty; group ``live`` has commits in all."""
+    """Partitions of ``orders`` with a record each second, and an empty one. Group ``live`` has commits in all."""
     made = InMemoryCluster()
     made.create_topic("orders", 3)
     for seconds in range(10):
@@ -133,7 +133,7 @@ def test_rewinding_a_group_or_its_topics_gives_the_same_offsets():
 
 
 def test_topic_patterns_omit_internal_topics():
-    """``*`` omits Kafka's internal topics; a pattern without a match is an error."""
+    """``*`` leaves out Kafka's internal topics. A pattern without a match is an error."""
     made = cluster()
     made.create_topic("__consumer_offsets", 1)
     assert rows_of_topics(made, [TopicPattern("*")], FakeClock()).topics() == ["orders"]
@@ -159,7 +159,7 @@ def test_refusals_of_strict_and_past_end_fail():
 
 
 def test_a_partition_without_a_leader_is_refused_by_name():
-    """A partition without a leader is refused; if the file omits it, the others are rewound and it is named."""
+    """A partition without a leader is refused. If the file lacks the partition, the others are rewound."""
     made = cluster()
     made.lose_leader("orders", 1)
     rows = take_snapshot(made, ["live"], FakeClock())
@@ -186,7 +186,7 @@ def test_files_of_other_clusters_and_topics_are_refused():
 
 
 def test_a_record_that_arrives_between_two_requests_is_not_skipped():
-    """If a record arrives after none was found by time, the offset is before it, not at the later log end."""
+    """If the search by time finds no record, and one arrives then, the offset is before the new record."""
 
     class Busy(InMemoryCluster):
         def offsets_at(self, timestamps):

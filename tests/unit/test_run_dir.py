@@ -1,4 +1,4 @@
-"""The files that a run directory keeps of a write."""
+"""The files that a run directory keeps after a write."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tests.support.planning import prepare
 
 
 def save_files(made, content, prepared, run, execution):
-    """Save the files of a write in the run directory."""
+    """Save the files of a write in a run directory."""
     file = SplitFile(spec=prepared.spec, options=WriteOptions(), content=content)
     wanted = MigrateRequest(file=file, options=WriteOptions(), run=run)
     keep(OneCluster(made), wanted, prepared, execution, ReceiptFile(run.receipt), FakeClock(), Person())
 
 
 def test_after_parquet_has_the_target_groups_after_the_write(tmp_path, capsys):
-    """after.parquet has the groups written to; a later write deletes the earlier file; a failure is a message.
+    """after.parquet has the target groups. A later write deletes the earlier file; a failure is only a message.
 
     The log end offsets are read after the write, also those in before.parquet.
     """
@@ -69,7 +69,7 @@ def test_after_parquet_has_the_target_groups_after_the_write(tmp_path, capsys):
 
 
 def test_offsets_csv_is_omitted_if_kafkas_tool_cannot_read_the_group_name(tmp_path):
-    """For a group with a line feed in its name, offsets.csv is omitted and an earlier one deleted; the rest is kept."""
+    """For a group name with a line feed there is no offsets.csv, and an earlier one is deleted."""
     made = InMemoryCluster()
     for topic in ("inv", "cat"):
         made.create_topic(topic, 1)

@@ -1,4 +1,4 @@
-"""The life of a run on the command line: what each command does after each other command."""
+"""The states of a run on the command line: what each command does after each other command."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def member(name: str, *topics: str) -> Member:
 
 
 def keep_a_topic(cli: Connected) -> None:
-    """Have the source group keep topic ``kept``, with a live member."""
+    """Make the source group keep topic ``kept``, with a live member."""
     cli.cluster.create_topic("kept", 1)
     cli.cluster.commit("old", OTHER, 0)
     spec = (cli.folder / "split.toml").read_text()
@@ -79,7 +79,7 @@ def test_rerun_after_the_target_group_started(cli):
 
 
 def test_a_file_without_offsets_is_not_the_same_hand_over(cli):
-    """A file without any committed offset asks for another hand-over than the receipt's: exit 2, not "done already"."""
+    """A file without a committed offset is not the hand-over of the receipt: exit 2, and not "done already"."""
     cli(*APPLY)
     cli.cluster.commit("new", PARTITION, 8)
     assert "handed over already" in cli(*APPLY).stderr
@@ -101,7 +101,7 @@ def test_rerun_after_the_source_group_committed_again(cli):
 
 
 def test_rerun_after_a_target_commit_before_the_read_back(cli, monkeypatch):
-    """A target commit before the read-back leaves the partition unconfirmed; a re-run takes it as handed over."""
+    """A target commit before the read-back leaves the partition unconfirmed. A re-run counts it as handed over."""
     spec = (cli.folder / "split.toml").read_text()
     (cli.folder / "split.toml").write_text(f'{spec}on_existing = "overwrite"\n')
     alter = cli.cluster.alter_offsets
@@ -118,7 +118,7 @@ def test_rerun_after_a_target_commit_before_the_read_back(cli, monkeypatch):
 
 
 def test_rerun_after_a_target_group_lost_an_offset(cli):
-    """If a target group lost its committed offset, a re-run is exit 3, although another target has started."""
+    """If a target group lost its committed offset, a re-run is exit 3, even if another target group has started."""
     cli.cluster.create_topic("u", 1)
     cli.cluster.commit("old", TopicPartition("u", 0), 0)
     spec = (cli.folder / "split.toml").read_text()
@@ -131,7 +131,7 @@ def test_rerun_after_a_target_group_lost_an_offset(cli):
 
 
 def test_rerun_after_a_partial_rollback(cli, monkeypatch):
-    """After a rollback that undid only one of two targets, a re-run does not say that all is handed over."""
+    """After a rollback of only one of two targets, a re-run does not say that everything is handed over."""
     other = TopicPartition("u", 0)
     cli.cluster.create_topic("u", 1)
     cli.cluster.produce("u", 0, 10)
@@ -244,7 +244,7 @@ def test_the_error_of_the_guard_covers_started_and_unstarted_target_groups(cli, 
 
 
 def test_a_repeated_rollback_after_exit_4_of_the_guard_is_exit_4(cli, monkeypatch):
-    """A repeated rollback writes nothing, and repeats that records are processed twice, with exit 4."""
+    """A repeated rollback writes nothing. It reports again, with exit 4, that records are processed twice."""
     cli(*MIGRATE)
     clock = FakeClock(lambda: cli.cluster.commit("new", PARTITION, 7))
     for module in (cutover, ways_back):
@@ -268,7 +268,7 @@ def test_rollback_of_a_run_that_wrote_nothing(cli):
 
 
 def test_rollback_names_the_groups_and_says_what_may_start(cli, monkeypatch):
-    """The question names what is restored and deleted where. The old applications may start before the watch ends."""
+    """The question names what is restored and deleted where. Old applications may start before the watch ends."""
     cli.cluster.create_topic("u", 1)
     cli.cluster.produce("u", 0, 3)
     for group, topic, offset in (("old", "u", 3), ("b", "u", 1)):
@@ -316,7 +316,7 @@ def test_hand_back_waits_until_the_source_group_has_no_member(cli, monkeypatch):
 
 
 def test_a_target_commit_while_hand_back_is_planned_is_pending(cli, monkeypatch):
-    """A target commit while the provisional plan is made is pending, not refused."""
+    """A target commit while the provisional plan is made is pending, and not refused."""
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 6)
     bounds, late = cli.cluster.log_ranges, [7, 8]
@@ -333,7 +333,7 @@ def test_a_target_commit_while_hand_back_is_planned_is_pending(cli, monkeypatch)
 
 
 def test_rerun_after_a_hand_back_replaces_the_target_offset(cli):
-    """After a hand-back, a re-run replaces the target's offset by the source group's present one."""
+    """After a hand-back, a re-run replaces the target's offset with the source group's present offset."""
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 7)
     cli("hand-back", RUN, "--yes", "--wait", "0s")
@@ -355,7 +355,7 @@ def test_rerun_after_a_hand_back_refuses_another_clients_target_offset(cli):
 
 @contextmanager
 def expiring(cli: Connected, monkeypatch):
-    """Delete the source group, as if it expired, while the settle time passes."""
+    """Delete the source group, as if it had expired, during the settle time."""
 
     def expire() -> None:
         if cli.cluster.describe_group("old").exists:
@@ -367,14 +367,14 @@ def expiring(cli: Connected, monkeypatch):
 
 
 def test_a_source_group_that_expires_during_the_settle_time_is_restored(cli, monkeypatch):
-    """With ``vanished = "restore"``, the offsets that the expired group was last seen with are handed over."""
+    """With ``vanished = "restore"`` the expired group's last known offsets are handed over."""
     with expiring(cli, monkeypatch):
         cli(*MIGRATE, "--settle", "5s", "--vanished", "restore")
     assert cli.offset("new") == 5
 
 
 def test_the_error_about_an_expired_source_group_names_the_option(cli, monkeypatch):
-    """The error counts the expired commits and names the option that hands them over; so does a re-run."""
+    """The error counts the expired commits, and names the option that hands them over. A re-run has the same error."""
     with expiring(cli, monkeypatch):
         error = cli.fails(*MIGRATE, "--settle", "5s", "--wait", "20s", code=3)
     assert "group 'old' has no committed offset any more: 1 committed offset expired or deleted since this run" in error
@@ -396,7 +396,7 @@ def test_an_expired_group_that_was_last_seen_with_members_is_refused(cli):
 
 
 def test_each_target_of_one_file_has_its_own_receipt(cli):
-    """Each target's receipt has the target in its name, so that one file can be applied to several groups."""
+    """Each target group has a receipt with its name, so that one file can be applied to several groups."""
     cli("snapshot", "old", "-o", "s.csv")
     for group in ("one", "a/b"):
         cli("apply", "s.csv", "--to-group", group, "--settle", "0s", "--guard", "1ms", "--yes")
@@ -427,7 +427,7 @@ def test_reconcile_of_a_run_without_a_receipt_is_refused(cli):
 
 
 def test_a_refused_migration_leaves_no_empty_run_directory(cli):
-    """A folder that the command has made is removed if nothing was saved in it; one of the user stays."""
+    """A folder that the command made is removed if nothing was saved in it; the user's own folder stays."""
     cli.cluster.commit("new", PARTITION, 9)
     cli.fails(*MIGRATE, code=3)
     assert not (cli.folder / RUN).exists()

@@ -1,4 +1,4 @@
-"""Writing files: only regular files are replaced, and a path that cannot be used is a one-line error."""
+"""Writing files: only regular files are replaced, and a path that can't be used is an error of one line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write(path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "link to a folder"])
 def test_links_and_pipes_are_never_replaced(tmp_path, kind):
-    """A link and a pipe are never replaced, also with ``replace``."""
+    """A link and a pipe are never replaced, not even with ``replace``."""
     (tmp_path / "theirs").write_bytes(b"theirs")
     path = tmp_path / "out"
     if kind == "pipe":
@@ -73,7 +73,7 @@ def test_a_replaced_file_keeps_its_mode(tmp_path, mode):
 
 
 def test_only_temporary_files_of_killed_processes_are_deleted(tmp_path):
-    """A write deletes temporary files of killed processes in its folder, but none that a process has open."""
+    """A write deletes temporary files of killed processes in its folder, but not those that a process has open."""
     killed = "import os, sys; sys.path[:0] = {!r}\nfrom pathlib import Path\n{}"
     program = (
         "from migrate_groups.files.safe_write import write_whole\n"
@@ -127,7 +127,7 @@ def test_a_name_that_is_too_long_is_exit_2(tmp_path, arguments):
 
 
 def test_a_folder_without_search_permission_is_an_error(tmp_path, monkeypatch):
-    """A folder without search permission is an error: its files are not taken for missing."""
+    """A folder without search permission is an error, because its files would look missing."""
     observe = Path.stat
 
     def refuse(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
@@ -147,7 +147,7 @@ def test_a_folder_without_search_permission_is_an_error(tmp_path, monkeypatch):
     "name", ["spec.toml", "before.parquet", "split.parquet", "plan.json", "offsets.csv", "after.parquet"]
 )
 def test_files_in_a_folder_without_a_receipt_are_not_replaced(tmp_path, name):
-    """In a folder without a receipt, a file with a name that a run uses is named and refused."""
+    """In a folder without a receipt, a file with the name of a run's file is refused."""
     (tmp_path / name).write_bytes(b"theirs")
     with pytest.raises(InvalidInput, match=f"has {name} but no receipt.*--run-dir"):
         RunDir(tmp_path).make()
@@ -155,14 +155,14 @@ def test_files_in_a_folder_without_a_receipt_are_not_replaced(tmp_path, name):
 
 
 def test_files_beside_a_receipt_may_be_replaced(tmp_path):
-    """Beside a receipt, such files belong to a run and may be replaced."""
+    """Beside a receipt, files with the names that a run uses belong to a run, and may be replaced."""
     for name in ("receipt.json", "plan.json", "offsets.csv"):
         (tmp_path / name).write_bytes(b"ours")
     RunDir(tmp_path).make()
 
 
 def test_a_run_that_was_killed_before_its_receipt_is_resumed(tmp_path):
-    """A folder that has only a fence belongs to a killed run; a file of that name that is no fence is refused."""
+    """A folder that has only a fence belongs to a killed run. A file of that name that is not a fence is refused."""
     run = RunDir(tmp_path)
     fence_parquet.save([], run.fence)
     run.make()

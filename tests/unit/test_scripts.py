@@ -35,5 +35,5 @@ def test_a_script_shows_its_usage_and_refuses_unknown_options(script, monkeypatc
 
 @pytest.mark.parametrize("name", WITHOUT_OPTIONS)
 def test_a_script_without_options_can_be_imported(name):
-    """The imports of the script succeed, and importing it runs nothing."""
+    """The script's imports succeed, and importing it runs nothing."""
     assert callable(runpy.run_path(str(SCRIPTS[0].with_name(name)))["main"])

@@ -1,4 +1,4 @@
-"""The second client's process: it is replaced once, and its answer never counts for another question."""
+"""The second client's process: it is replaced once, and a late answer never counts for another request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.processes import children_of, gone
 
 
 class Child:
-    """A child process with answers from a script that all children share; None is no answer."""
+    """A child process whose answers come from a script that all children share. None: no answer."""
 
     script: list[object]
     asked: list[str]
@@ -42,7 +42,7 @@ class Child:
 
 @pytest.fixture
 def children(monkeypatch):
-    """The class of the children, with an empty script."""
+    """The class `Child`, with an empty script."""
     Child.script, Child.asked, Child.ended = [], [], []
     monkeypatch.setattr(second_client, "Child", Child)
     return Child
@@ -53,7 +53,7 @@ CONFIG = ClientConfig(bootstrap_servers="localhost:9092")
 
 
 def test_a_child_without_an_answer_is_replaced_once(children):
-    """A child without an answer is ended; a new one gets the question as ``committed_alone``."""
+    """A child without an answer is ended. A new child gets the request as ``committed_alone``."""
     children.script[:] = [None, {"answer": {"g": [["t", 0, 7, 0]]}}]
     found = second_client.SecondClient(CONFIG).committed("g", ASKED)[ASKED[0]]
     assert found is not None
@@ -63,7 +63,7 @@ def test_a_child_without_an_answer_is_replaced_once(children):
 
 
 def test_a_second_child_without_an_answer_is_ended(children):
-    """A second silent child is ended, too, so that the next question does not get its late answer."""
+    """A second silent child is ended, too, so that its late answer does not count for the next request."""
     children.script[:] = [None, None, {"answer": {"b": [["t", 0, 9, 0]]}}]
     asked = second_client.SecondClient(CONFIG)
     with pytest.raises(ClusterUnavailable, match="died or hung twice"):
@@ -75,7 +75,7 @@ def test_a_second_child_without_an_answer_is_ended(children):
 
 
 def test_an_error_of_the_child_is_raised_with_its_text(children):
-    """An error from librdkafka is raised with its text."""
+    """An error of librdkafka in the child is raised with its text."""
     children.script[:] = [{"error": "no such luck"}]
     with pytest.raises(ClusterUnavailable, match="no such luck"):
         second_client.SecondClient(CONFIG).committed("g", ASKED)
@@ -93,7 +93,7 @@ def test_an_error_of_one_group_does_not_affect_the_others(children):
 
 
 def test_a_closed_client_starts_no_child_again(children, monkeypatch):
-    """A thread that waits for an answer while another one closes the client gets an error, and starts no child."""
+    """A thread that waits while another thread closes the client gets an error, and starts no child."""
     asked = second_client.SecondClient(CONFIG)
     monkeypatch.setattr(children, "answer", lambda *_: asked.close())
     started: list[Child] = []
@@ -118,7 +118,7 @@ second_client.committed("g", [TopicPartition("t", 0)])
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells the children of a process")
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
 def test_the_child_ends_with_its_parent(end):
-    """A child that waits for a silent broker ends with its parent. Ctrl-C at a terminal reaches the parent alone."""
+    """A child that waits for a silent broker ends with its parent. Ctrl-C at a terminal reaches only the parent."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(60)
         command = [sys.executable, "-c", ASKING, f"127.0.0.1:{server.getsockname()[1]}"]
@@ -135,7 +135,7 @@ def test_the_child_ends_with_its_parent(end):
 
 @pytest.mark.parametrize("groups", [1, 2])
 def test_an_expired_token_is_said_at_once(groups):
-    """confluent-kafka would wait 10 s for another token, and its error would name none of this."""
+    """An expired token is an error at once. confluent-kafka would wait 10 s for another one, and hide the reason."""
     wanted: dict[str, list[list[object]]] = {str(each): [["t", 0]] for each in range(groups)}
     config = {"oauth_cb": ["a.b.c", time.time() - 1, "me", {}]}
     said = "the token expired before it was used: run the command again"

@@ -25,7 +25,7 @@ def keys(snapshot: SnapshotTable) -> set[tuple[str | None, str, int]]:
 
 
 def test_all_restrictions_apply_together():
-    """Topics, excluded topics, groups and partitions restrict together; an empty selection keeps every row."""
+    """Topics, excluded topics, groups and partitions restrict together. Without a restriction, every row is kept."""
     selection = Selection(
         topics=(TopicPattern("pay.*"),),
         excluded_topics=(TopicPattern("*.us"),),
@@ -70,7 +70,7 @@ def test_a_selection_that_matches_nothing_is_an_error(selection, complaint):
 
 
 def test_a_range_must_match_a_partition_of_the_selected_topics():
-    """A range that only other topics or groups have partitions for is an error, not silently ignored."""
+    """A range of partitions that only topics or groups outside of the selection have is an error."""
     table = concatenate([TABLE, SnapshotTable.of_rows([row(group="g", topic="wide", partition=99)])])
     selection = Selection(topics=(TopicPattern("orders"),), partitions=(range(1), range(99, 100)))
     with pytest.raises(InvalidInput, match="no partition matches 99: choose from partitions 0, 1, 2, 3"):
@@ -99,7 +99,7 @@ def test_partitions_are_numbers_or_ranges():
 
 
 def test_snapshots_are_sorted_and_a_history_keeps_every_time():
-    """Rows are sorted by group, topic and partition; a history keeps the rows of every time."""
+    """Rows are sorted by group, topic and partition. A history keeps the rows of every moment."""
     assert list(SnapshotTable.of_rows(reversed(list(TABLE.rows()))).rows()) == sorted(
         TABLE.rows(), key=lambda row: (row.group, row.topic, row.partition)
     )
@@ -108,7 +108,7 @@ def test_snapshots_are_sorted_and_a_history_keeps_every_time():
 
 
 def test_lag_is_unknown_without_a_committed_offset_or_log_end():
-    """Lag is unknown without a committed offset or log end offset, and their difference otherwise."""
+    """Lag is the log end offset minus the committed offset, and unknown if one of them is missing."""
     assert row(offset=None).lag is None
     assert row(log_end_offset=None).lag is None
     assert row(offset=5, log_end_offset=9).lag == 4
@@ -118,6 +118,6 @@ def test_lag_is_unknown_without_a_committed_offset_or_log_end():
     ("typed", "options"), [("orders:0", "--partition 0"), ("orders:0,3", "--partition 0 --partition 3")]
 )
 def test_a_topic_with_a_partition_is_refused_with_the_options_to_pass(typed, options):
-    """kafka-consumer-groups takes ``orders:0``; the error says the options, and which commands have them."""
+    """The error for ``orders:0``, the form of kafka-consumer-groups, names the options to use, and their commands."""
     with pytest.raises(InvalidInput, match=f"names a partition: pass --topic .* {options} to filter or rewind"):
         TopicPattern(typed)

@@ -31,7 +31,7 @@ def complaint(cluster: InMemoryCluster, group: str) -> str:
 
 @pytest.mark.parametrize("typed", ["big-grup", "Big-Group", "biggroup"])
 def test_a_similar_name_is_suggested(cluster, typed):
-    """A group with a similar name, in upper or lower case, is suggested."""
+    """A group whose name is similar, or differs only in letter case, is suggested."""
     assert complaint(cluster, typed) == f"group {typed!r} does not exist on this cluster: did you mean big-group?"
 
 

@@ -1,4 +1,4 @@
-"""Snapshot files: a saved one loads back equal, a malformed one is refused with line, column and expectation."""
+"""Snapshot files: a saved file loads back equal; a malformed file is refused with line, column and expectation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def load(text: str | bytes) -> SnapshotTable:
 
 
 def test_a_device_is_refused():
-    """A device may have no end, so it is not read."""
+    """A device is not read, because it may have no end."""
     with pytest.raises(InvalidInput, match="/dev/zero is a device, which may have no end: name a file, or - for stdin"):
         tables.load(Path("/dev/zero"))
 
@@ -68,19 +68,19 @@ ROWS = st.lists(
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD)
 def test_a_bad_file_of_the_corpus_is_refused(text):
-    """A bad file of the corpus is refused, as by Spark's reader (tests/spark/test_snapshots.py)."""
+    """Our reader refuses each bad file of the corpus, and so does Spark's (tests/spark/test_snapshots.py)."""
     with pytest.raises(InvalidInput):
         load(text)
 
 
 @pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
 def test_a_good_file_of_the_corpus_is_read(text):
-    """A good file of the corpus loads with every row."""
+    """Our reader loads every row of each good file of the corpus."""
     assert len(load(text)) == len(text.replace('"g\nh"', "g").splitlines()) - ("topic" in text)
 
 
 def test_a_reset_file_may_have_a_header():
-    """A file with a header of three columns equals the file without a header."""
+    """A file for Kafka's tool may have a header of its three columns."""
     assert load("topic,partition,offset\nt,0,1\n") == load("t,0,1\n")
 
 
@@ -169,9 +169,9 @@ def test_a_saved_cell_that_looks_like_a_formula_gets_an_apostrophe(name):
 
 
 def test_a_nul_in_metadata_is_escaped():
-    """A NUL in metadata, which confluent-kafka adds, is escaped; text that looks like an escape is kept.
+    """A NUL in metadata, which confluent-kafka appends, is escaped; text that looks like an escape is kept.
 
-    docs/kafka-behaviour.md#confluent-kafka
+    Source: docs/kafka-behaviour.md#confluent-kafka
     """
     snapshot = SnapshotTable.of_rows([row(metadata="note\0"), row(partition=1, metadata=r"{'é': '\u00e9\u0000'}")])
     data = tables.to_csv(snapshot)
@@ -191,7 +191,7 @@ def test_a_cell_that_looks_like_a_formula_loads_unchanged():
 
 @pytest.mark.parametrize("name", ["a\nb", "a\0b"])
 def test_a_group_that_kafkas_tool_cannot_read_is_not_exported(name):
-    """Among several groups, one that Kafka's tool cannot read is refused; alone it is exported without its name."""
+    """A group name that Kafka's tool can't read is refused among several groups; alone, its name is left out."""
     both = SnapshotTable.of_rows([row(group=name), row(group="plain")])
     with pytest.raises(InvalidInput, match="with a line feed or a NUL in the name") as raised:
         reset_csv.to_bytes(both)
@@ -200,7 +200,7 @@ def test_a_group_that_kafkas_tool_cannot_read_is_not_exported(name):
 
 
 def test_a_wrong_cell_after_an_added_apostrophe_has_its_own_line():
-    """A wrong cell is reported with its own line, also after a line with an added apostrophe."""
+    """A wrong cell is reported with its line number, even after a line to which an apostrophe was added."""
     with pytest.raises(InvalidInput, match="line 3: partition is 'x'"):
         load(f"{HEADER}\n{LINE.replace(',t,', chr(44) + chr(39) + '-t,')}\n{LINE.replace(',0,5,', ',x,5,')}\n")
 
@@ -222,7 +222,7 @@ def test_quoted_cells_are_read():
 
 @pytest.mark.parametrize("text", ['t,1,"1"2', '"o"ld,1,2', 'o"ld,1,2', '"t,1,2'])
 def test_a_misquoted_reset_file_is_refused(text):
-    """Wrong quotes are refused in a file without a header, too."""
+    """A file without a header is refused if its quotes are wrong."""
     with pytest.raises(InvalidInput, match="line 2: a quote that is not CSV"):
         load(f"t,0,1\n{text}\n")
 
@@ -293,14 +293,14 @@ def test_malformed_csv_is_refused_with_its_line(text, complaint):
     ],
 )
 def test_reset_file_that_kafkas_tool_would_misread_is_refused(text, complaint):
-    """A truncated row, which Kafka's tool reads as offset 0, duplicates and other malformed rows are refused."""
+    """Malformed and duplicate rows are refused, and so is a truncated row, which Kafka's tool reads as offset 0."""
     with pytest.raises(InvalidInput) as raised:
         load(text)
     assert complaint in str(raised.value)
 
 
 def test_rows_of_a_reset_file_have_no_source_group_cluster_or_time():
-    """Rows of a reset file have no source group, cluster or time; the empty last line of --export is accepted."""
+    """Rows of a file of Kafka's tool have no source group, cluster or time. An empty last line is accepted."""
     three, four = load("t,0,5\n\n"), load("g,t,0,5\r\ng,u,1,6\r\n")
     assert [(each.group, each.topic, each.partition, each.offset) for each in three.rows()] == [(None, "t", 0, 5)]
     assert [(each.group, each.topic, each.partition, each.offset) for each in four.rows()] == [
@@ -311,7 +311,7 @@ def test_rows_of_a_reset_file_have_no_source_group_cluster_or_time():
 
 
 def test_a_first_row_with_a_number_is_no_header():
-    """A reset file may begin with a group ``partition`` and a topic ``topic``."""
+    """A file for Kafka's tool may begin with the group ``partition`` and the topic ``topic``."""
     (row,) = load("partition,topic,0,5\n").rows()
     assert (row.group, row.topic, row.partition, row.offset) == ("partition", "topic", 0, 5)
 
@@ -404,7 +404,7 @@ def test_parquet_with_a_duplicate_column_or_invalid_text_is_refused(tmp_path):
 
 
 def test_time_lag_is_a_column_only_if_it_was_requested(tmp_path):
-    """A snapshot with time lags has one more column, also if all are null; without them it has the usual columns."""
+    """A snapshot with time lags has one more column, even if all are null; other snapshots do not have it."""
     plain = SnapshotTable.of_rows([row()])
     for name in ("s.csv", "s.parquet"):
         tables.save(plain, tmp_path / name)
@@ -421,7 +421,7 @@ def test_time_lag_is_a_column_only_if_it_was_requested(tmp_path):
 
 
 def test_time_lag_stays_with_its_row():
-    """A time lag stays with its row in another group, and in a history beside snapshots without time lags."""
+    """A time lag stays with its row under another group, and in a history with snapshots that have no time lags."""
     timed = SnapshotTable.of_rows([row()]).with_oldest_unconsumed([NOON - timedelta(hours=3)])
     [moved] = timed.replace(group=pa.scalar("new")).rows()
     assert (moved.group, moved.time_lag) == ("new", timedelta(hours=3))

@@ -78,7 +78,7 @@ def test_patterns_match_whole_names_and_case():
     ],
 )
 def test_an_incomplete_or_ambiguous_split_is_refused(wanted, complaint):
-    """A topic left over or taken twice, a pattern without a match, and a target that is the source are refused."""
+    """A topic left over or taken twice, a pattern without a match, and the source group as target are refused."""
     snapshot = SnapshotTable.of_rows([row(topic="one"), row(topic="two")])
     with pytest.raises(InvalidInput, match=complaint):
         split(snapshot, wanted())
@@ -91,14 +91,14 @@ def test_fan_out_gives_a_topic_to_several_groups():
 
 
 def test_rows_that_have_a_source_group_are_not_split_again():
-    """Rows that have a source group already are refused."""
+    """Rows that already have a source group are refused."""
     parts, _ = split(SnapshotTable.of_rows([row()]), spec(("a", ["t"])))
     with pytest.raises(InvalidInput, match="split before"):
         split(parts, spec(("b", ["t"]), source="a"))
 
 
 def test_a_history_is_not_split():
-    """A snapshot with a partition at two times is refused."""
+    """A snapshot that has a partition at two moments is refused."""
     with pytest.raises(InvalidInput, match="several moments"):
         split(SnapshotTable.of_rows([row(), row(taken_at=None)]), spec(("a", ["t"])))
 
@@ -122,7 +122,7 @@ def test_each_row_is_in_exactly_one_part_or_stays(homes, partitions):
 
 
 def test_rows_without_a_group_are_split_without_a_source_group():
-    """Rows of a rewind have no group: a spec with any source splits them, and they get no source group."""
+    """Rows of a rewind have no group. A spec with any source splits them, and they get no source group."""
     nobody = SnapshotTable.of_rows(row(group=None, group_state=None, topic=topic) for topic in ("a", "b", "c"))
     result, coverage = split(nobody, spec(("x", ["a"]), ("y", ["b"]), stay=("c",), source="anything"))
     assert [(each.group, each.source_group, each.topic) for each in result.rows()] == [

@@ -1,4 +1,4 @@
-"""``split`` warns that the options of a spec are not in the table that it writes."""
+"""``split`` warns that the table that it writes does not have the spec's options."""
 
 from __future__ import annotations
 

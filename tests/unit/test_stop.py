@@ -16,7 +16,7 @@ MEMBER = Member(member_id="m", client_id="app", host="/127.0.0.1", subscription=
 
 
 class Forgetful(InMemoryCluster):
-    """A coordinator that has just taken over: it reports the group as Dead in these calls, counted from 0."""
+    """A coordinator that has just taken over. It reports the group as Dead in these calls, counted from 0."""
 
     def __init__(self, forgets: range) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Forgetful(InMemoryCluster):
 
 
 def test_a_group_that_is_missing_while_its_coordinator_moves_is_waited_for():
-    """A group that was found once and is then reported missing is asked for again, because its coordinator may move."""
+    """A group that existed and is then reported missing is described again, because its coordinator may be moving."""
     cluster, waited = Forgetful(range(2, 5)), list[bool]()
     clock = FakeClock(lambda: cluster.leave("big", "m") if len(waited) == 3 else None)
     how = Wait(wait=60, settle=0, progress=lambda reasons, looks, seconds: waited.append(bool(reasons["big"])))
@@ -43,7 +43,7 @@ def test_a_group_that_is_missing_while_its_coordinator_moves_is_waited_for():
 
 
 def test_the_stop_is_said_before_the_settle_time():
-    """A line says when the last member has left, and for how long nothing may be committed from then on."""
+    """A line says that the last member has left, and for how long nothing may be committed from then on."""
     cluster, said = InMemoryCluster(), list[tuple[float, str]]()
     cluster.create_topic("t", 1)
     cluster.commit("big", TopicPartition("t", 0), 5)
@@ -60,7 +60,7 @@ def test_the_stop_is_said_before_the_settle_time():
 
 @pytest.mark.parametrize("forgets", [range(1_000_000), range(1, 1_000_000)], ids=["never existed", "deleted"])
 def test_a_group_that_does_not_exist_is_an_error(forgets):
-    """A group that never existed is an error at once; one that disappears is an error when the wait ends."""
+    """A group that never existed is an error at once. A group that disappears is an error when the wait ends."""
     clock = FakeClock()
     with pytest.raises(GroupNotFound, match="'big' does not exist"):
         prove_stopped(Forgetful(forgets), ["big"], clock, Wait(wait=60, settle=0))
@@ -68,7 +68,7 @@ def test_a_group_that_does_not_exist_is_an_error(forgets):
 
 
 class Transacting(InMemoryCluster):
-    """A group without members; a pending transaction with its offset ends after ``questions`` requests."""
+    """A group without members. A pending transaction with its offset ends after ``questions`` requests."""
 
     def __init__(self, questions: int) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class Transacting(InMemoryCluster):
 
 
 def test_a_pending_commit_is_waited_for():
-    """A pending commit is waited for like a member; without a wait it is an error at once."""
+    """The wait covers a pending commit as it covers a member. Without a wait, it is an error at once."""
     looks = prove_stopped(Transacting(3), ["big"], FakeClock(), Wait(wait=60, settle=1))
     committed = looks["big"].committed[TopicPartition("t", 0)]
     assert committed is not None
@@ -101,7 +101,7 @@ def test_a_pending_commit_is_waited_for():
 
 
 def test_verify_with_topic_speaks_of_that_topic_only(tmp_path, monkeypatch):
-    """With --topic, verify speaks of these topics only: the group may have a member on another one."""
+    """With --topic, verify names only these topics, because the group may have a member on another topic."""
     cli = Connected(tmp_path, monkeypatch)
     cli.cluster.create_topic("other", 1)
     cli.cluster.join("old", Member(member_id="m", client_id="a", host="/h", subscription=frozenset({"other"})))
@@ -117,7 +117,7 @@ def test_verify_with_topic_speaks_of_that_topic_only(tmp_path, monkeypatch):
     [("^t|u", False), ("(^[a-z]$)", False), ("(?i)T", False), ("other.*", True), ("tt", True), ("[[", False)],
 )
 def test_a_regular_expression_that_matches_the_topic_is_named(tmp_path, monkeypatch, regex, stopped):
-    """A member may get a topic back whose whole name its regular expression matches, or one that can't be matched."""
+    """A member is named if its regular expression matches the topic or can't be matched: it may get the topic."""
     cli = Connected(tmp_path, monkeypatch)
     member = Member(member_id="m", client_id="app", host="/h", subscription_regex=regex)
     cli.cluster.join("old", member, group_type="consumer")

@@ -1,4 +1,4 @@
-"""Lag as time on the cluster in memory: the age of each partition's oldest unread record, and its search."""
+"""Time lag on the cluster in memory: the age of each partition's oldest unread record, and how it is found."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ FIRST = TopicPartition("t", 0)
 
 
 class WithoutRead(InMemoryCluster):
-    """A cluster that refuses to read records, so that only the search by timestamp is left."""
+    """A cluster that refuses to read records, so that records can only be searched by timestamp."""
 
     def first_records(self, spans):
         raise NotAuthorized("not authorized: lacks Read on Topic 't'")
 
 
 def lagging(offset, *times, kind=InMemoryCluster):
-    """Return a cluster with group ``g`` at ``offset`` of a partition whose records are these seconds old."""
+    """Return a cluster with group ``g`` at ``offset`` of a partition whose records have these ages, in seconds."""
     made = kind()
     made.create_topic("t", 1)
     for seconds in times:
@@ -69,7 +69,7 @@ def test_time_lag_is_the_age_of_the_oldest_unread_record(offset, times, expected
 
 @pytest.mark.parametrize("kind", [InMemoryCluster, WithoutRead])
 def test_time_lag_in_random_logs_in_timestamp_order(kind):
-    """In random logs in timestamp order, with ties and a deleted beginning, each offset gets its record's age."""
+    """In random logs in timestamp order, with equal timestamps and deleted records, each offset gets its age."""
     dice = random.Random(9)
     for _ in range(25):
         times = sorted(
@@ -84,7 +84,7 @@ def test_time_lag_in_random_logs_in_timestamp_order(kind):
 
 
 def test_time_lag_is_a_lower_bound_in_logs_out_of_order():
-    """In logs out of order that cannot be read, the record at the offset is at least as old as the time lag."""
+    """In a log out of order that can't be read, the record at the offset is at least as old as the time lag."""
     dice = random.Random(9)
     younger = 0
     for _ in range(20):
@@ -129,7 +129,7 @@ def test_groups_of_one_topic_have_their_own_time_lag():
 
 
 def test_an_unread_transaction_marker_has_no_time_lag():
-    """If only a transaction marker is unread, the lag is 1 and the time lag is null."""
+    """If only a control record is unread, the lag is 1 and the time lag is null."""
     made = lagging(0)
     made.transact("t", 0, 2, timestamp=NOW - 90_000)
     made.commit("g", FIRST, 2)
@@ -138,7 +138,7 @@ def test_an_unread_transaction_marker_has_no_time_lag():
 
 
 def test_markers_and_aborted_records_are_skipped():
-    """Markers and aborted records are skipped: the next committed record gives the time lag."""
+    """Control records and aborted records are skipped: the next committed record gives the time lag."""
     made = lagging(0)
     made.transact("t", 0, 2, timestamp=NOW - 900_000)
     made.transact("t", 0, 3, timestamp=NOW - 500_000, commit=False)
@@ -148,7 +148,7 @@ def test_markers_and_aborted_records_are_skipped():
 
 
 def test_without_read_markers_count_and_a_remark_says_so():
-    """Without Read on the topic a marker counts as a record, and a remark says so."""
+    """Without Read on the topic a control record counts as a record, and a remark says so."""
     made = lagging(0, kind=WithoutRead)
     made.transact("t", 0, 2, timestamp=NOW - 90_000)
     made.commit("g", FIRST, 2)

@@ -1,4 +1,4 @@
-"""Timestamps and time spans: what each form means; ambiguous forms are refused."""
+"""Timestamps and time spans: the meaning of each form. Ambiguous forms are refused."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_invalid_timestamps_are_refused_with_an_example(text):
 
 
 def test_a_local_time_needs_a_time_zone():
-    """A timestamp without a UTC offset is refused without --timezone; with it, daylight saving time is respected."""
+    """A timestamp without a UTC offset needs --timezone. Daylight saving time is respected."""
     with pytest.raises(UsageError, match=r"a time without a UTC offset.*--timezone"):
         moment("2022-11-09T21:24:55")
     assert moment("2022-11-09T21:24:55", SYDNEY) == SECOND
@@ -113,14 +113,14 @@ def test_a_local_time_must_occur_exactly_once_in_its_zone(local, name):
 
 
 def test_seconds_since_1970_are_refused():
-    """A number that is a day in the 1970s in milliseconds is most likely in seconds: the error says both."""
+    """A number that would be a day in 1970 in milliseconds is most likely in seconds: the error shows both."""
     with pytest.raises(UsageError, match=r"1970-01-21T18:42:46\.800Z in milliseconds: .* pass 1795366800000"):
         moment("1795366800")
     assert (moment("0"), moment("1668000000000")) == (0, 1668000000000)
 
 
 def test_a_time_in_the_future_or_before_1970_is_refused():
-    """A future time is refused; so is one before 1970, because brokers give negative timestamps another meaning."""
+    """A future time is refused, and one before 1970, because negative timestamps have another meaning for brokers."""
     assert moment("2026-11-20T12:00:00Z") == milliseconds_of(NOW)
     for text in ("2026-11-20T12:00:00.001Z", "9999-12-31T23:59:59-14:00", "999999999999999"):
         with pytest.raises(UsageError, match="in the future"):
@@ -161,7 +161,7 @@ def test_ambiguous_time_spans_are_refused(text):
 
 @pytest.mark.parametrize("text", ["PT0S", "0m", "-P1D", "-90m", "P0D"])
 def test_negative_and_zero_spans_are_refused(text):
-    """A span of zero or less is refused; Kafka's own tool takes -P1D for tomorrow, and goes to the log end."""
+    """A span of zero or less is refused. To Kafka's own tool -P1D is tomorrow, so that it goes to the log end."""
     with pytest.raises(UsageError, match="expected a positive time span"):
         parse_span(text, "--by-duration")
 
@@ -189,7 +189,7 @@ def test_the_error_for_a_mistyped_zone_suggests_a_similar_name():
 
 @pytest.mark.parametrize("name", ["AEST", "aest", "CEST", "ESTT"])
 def test_the_error_for_an_abbreviation_guesses_no_zone(name):
-    """The most similar name may be many hours off, such as EST for AEST: the error has an example only."""
+    """For an abbreviation the error has only an example, because a similar name may be hours off, as EST for AEST."""
     with pytest.raises(UsageError, match="expected a name such as Australia/Sydney, not an abbreviation"):
         parse_zone(name)
 

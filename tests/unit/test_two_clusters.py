@@ -1,4 +1,4 @@
-"""A group that moves between two clusters in memory, one of which has copies of the other's records."""
+"""A group moves between two clusters in memory. One cluster has copies of the other's records."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tests.support.move import HERE, OPTIONS, THERE, Move
 
 @pytest.fixture
 def move(tmp_path) -> Move:
-    """Two clusters; the mirror has copied nothing yet."""
+    """Two clusters. The mirror has copied nothing yet."""
     return Move(tmp_path)
 
 
 class Written(Silent):
-    """Does something when the offsets were written, and before they are read back."""
+    """Calls a function when the offsets are written, and before they are read back."""
 
     def __init__(self, do: Callable[[], None]) -> None:
         self.do = do
@@ -42,7 +42,7 @@ class Written(Silent):
 
 
 def test_every_target_group_starts_at_the_place(move):
-    """Two groups get the same places, behind what the mirror has delivered twice; the metadata goes with them."""
+    """Two groups get the same places, behind records that the mirror has delivered twice, with their metadata."""
     move.groups = ["a", "b"]
     move.source.commit("g", HERE, 30, "mine")
     move.commit(30, 10)
@@ -56,7 +56,7 @@ def test_every_target_group_starts_at_the_place(move):
 
 
 def test_the_source_group_may_have_moved_on_while_places_were_looked_for(move):
-    """A commit between both readings of the source is found before the write."""
+    """If the source group commits between both of its readings, the commit is found before the write."""
     move.commit(30, 10)
     move.copy(0, 50)
     read, later = InMemoryRecords.read, iter(range(31, 50))
@@ -74,7 +74,7 @@ def test_the_source_group_may_have_moved_on_while_places_were_looked_for(move):
 
 
 def test_a_source_group_that_goes_on_after_the_write_is_named(move):
-    """What it reads on its own cluster from then on is processed twice."""
+    """The guard names a source group that commits after the write, because its records are processed twice."""
     move.commit(30, 10)
     move.copy(0, 50)
     with pytest.raises(PartlyApplied, match=r"orders-0 30 → 33 \(3 records\)"):
@@ -84,7 +84,10 @@ def test_a_source_group_that_goes_on_after_the_write_is_named(move):
 
 
 def test_a_mirror_that_begins_again_after_the_write_is_named(move):
-    """Until the target group starts, the same command finds the place behind them; new records are none of them."""
+    """If the mirror repeats records before the target group starts, the same command finds the place behind them.
+
+    New records do not count as repeated.
+    """
     move.commit(30, 10)
     move.copy(0, 40)
     guarded = WriteOptions(settle=0, guard=1)
@@ -102,7 +105,7 @@ def test_a_mirror_that_begins_again_after_the_write_is_named(move):
 
 
 def test_the_end_of_the_copy_stands_for_a_place_that_is_to_come(move):
-    """So the plan that is reviewed has every partition; what is written later has the same intent."""
+    """A place that is not copied yet is the copy's log end in the plan. The later write has the same intent."""
     move.commit(30, 10)
     move.copy(0, 20)
     plan = move.plan()
@@ -117,7 +120,7 @@ def test_the_end_of_the_copy_stands_for_a_place_that_is_to_come(move):
 
 
 def test_partitions_without_a_commit(move):
-    """The log start of the source has its place too; with ``leave`` the partition is left out."""
+    """The log start offset of the source has a place, too. With ``leave`` the partition is left out."""
     move.commit(30)
     move.copy(0, 50)
     verdict, reason = move.verdict("complete")
@@ -127,7 +130,7 @@ def test_partitions_without_a_commit(move):
 
 
 def test_offsets_of_the_source_that_expire_after_the_write(move):
-    """The receipt has what was handed over, so the same command goes on; what was not handed over is refused."""
+    """Offsets in the receipt are handed over by the same command after they expired; other offsets are refused."""
     move.commit(30, 10)
     move.copy(0, 50)
     move.migrate()
@@ -138,7 +141,7 @@ def test_offsets_of_the_source_that_expire_after_the_write(move):
 
 
 def test_the_receipt_is_of_this_source_and_this_target(move):
-    """A run directory goes on only with the same source cluster, and not without one."""
+    """A run directory is resumed only with the same source cluster, and is refused without one."""
     move.groups = ["a"]
     move.commit(30, 10)
     move.copy(0, 50)
@@ -151,7 +154,7 @@ def test_the_receipt_is_of_this_source_and_this_target(move):
 
 
 def test_what_cannot_be_moved(move):
-    """The same cluster twice, a hold, a copy that is missing or has more partitions, several possible copies."""
+    """Refused: the same cluster twice, a hold, a missing copy or one with more partitions, several possible copies."""
     move.commit(30, 10)
     with pytest.raises(UsageError, match="drop --hold"):
         plan_migration(move.target, move.wanted(OPTIONS, hold=True), move.clock, Silent())
@@ -173,7 +176,7 @@ def test_what_cannot_be_moved(move):
 
 
 def test_offsets_that_the_mirror_has_written(move):
-    """They are replaced only by option, and the plan says that the mirror may go on with it."""
+    """Offsets that the mirror wrote are replaced only by option. The plan says that the mirror may write them again."""
     move.commit(30, 10)
     move.copy(0, 50)
     move.target.commit("g", THERE, 25)
@@ -188,7 +191,7 @@ def test_offsets_that_the_mirror_has_written(move):
 
 
 def test_a_place_among_identical_records_is_accepted_at_its_price(move):
-    """Identical records that were delivered twice leave several places; the option says how many may be read again."""
+    """Identical records that were delivered twice leave several places. The option says how many may be read again."""
     for number in range(2):
         for _ in range(4):
             move.source.produce("orders", number, 1, timestamp=60)
@@ -207,7 +210,7 @@ def test_a_place_among_identical_records_is_accepted_at_its_price(move):
 
 
 def test_an_offset_below_the_log_start_is_raised_by_option(move):
-    """The group starts at the place of the log start; its own offset, which is lower, has not moved."""
+    """With the option the group starts at the place of the log start; its lower offset does not count as moved."""
     move.commit(10, 10)
     move.copy(0, 50)
     move.source.delete_records("orders", 0, 20)
@@ -219,7 +222,7 @@ def test_an_offset_below_the_log_start_is_raised_by_option(move):
 
 
 def test_a_partition_that_retention_has_emptied(move):
-    """Nothing is left to read on the source, so the group starts at the end of the copy."""
+    """If the source has no records left, the group starts at the end of the copy."""
     move.commit(50, 10)
     move.copy(0, 50)
     move.source.delete_records("orders", 0, 50)
@@ -228,7 +231,7 @@ def test_a_partition_that_retention_has_emptied(move):
 
 
 def test_a_copy_that_loses_its_leader_has_no_place(move, monkeypatch):
-    """If it is not found where to read the copy, its end is not taken for the place."""
+    """If the copy has no leader, its log end is not taken for the place."""
     move.commit(0, 0)
     move.copy(0, 50)
     monkeypatch.setattr(move.target, "offsets_at", lambda timestamps: {})
@@ -237,7 +240,7 @@ def test_a_copy_that_loses_its_leader_has_no_place(move, monkeypatch):
 
 
 def test_an_old_offset_on_the_target_where_nothing_is_handed_over(move):
-    """The target group would start there, so it is a refusal, as on one cluster."""
+    """An old offset of the target group is refused if nothing is handed over, because the group would start there."""
     move.commit(30)
     move.copy(0, 50)
     move.target.commit("g", TopicPartition("eu.orders", 1), 7)
@@ -246,7 +249,7 @@ def test_an_old_offset_on_the_target_where_nothing_is_handed_over(move):
 
 
 def test_the_way_back_needs_a_run_directory_of_its_own(move):
-    """With that of the first move, the record is of another migration; nothing is said of groups that have started."""
+    """A move back is refused in the first move's run directory, whose record is of another migration."""
     move.commit(30, 10)
     move.copy(0, 50)
     move.migrate()
@@ -264,7 +267,7 @@ def test_the_way_back_needs_a_run_directory_of_its_own(move):
 
 
 def test_the_wait_for_the_mirror_ends_when_a_check_refuses(move):
-    """If the source group commits while the mirror is behind, the applications need not stay stopped any longer."""
+    """If the source group commits while the mirror is behind, the wait ends, because the write would be refused."""
     move.commit(30, 10)
     move.copy(0, 20)
     move.clock = FakeClock(lambda: move.commit(31, 10))
@@ -275,7 +278,7 @@ def test_the_wait_for_the_mirror_ends_when_a_check_refuses(move):
 
 
 def test_a_place_that_is_lost_is_named_also_with_an_approved_plan(move):
-    """The reason is that of the check, and not that the plan differs."""
+    """With an approved plan, too, the error is that of the check, and not that the plan differs."""
     move.commit(30, 10)
     move.copy(0, 50)
     plan = move.plan()
@@ -285,14 +288,14 @@ def test_a_place_that_is_lost_is_named_also_with_an_approved_plan(move):
 
 
 def test_a_group_that_keeps_its_name_is_renamed_on_the_target_only():
-    """So a move is rehearsed with another group on the target."""
+    """--rename changes the name only on the target cluster, so that a move can be rehearsed with another group."""
     spec = SplitSpec(source="g", targets=(SplitTarget(group="g", topics=(TopicPattern("orders"),)),))
     renamed = spec.renamed({"g": "rehearsal"})
     assert (renamed.source, renamed.targets[0].group) == ("g", "rehearsal")
 
 
 def test_two_topics_with_one_copy(move):
-    """A copy of two topics would have the records of both."""
+    """Two topics with the same copy are refused, because the copy would have the records of both."""
     move.source.create_topic("eu.orders", 2)
     move.commit(30, 10)
     move.copy(0, 50)

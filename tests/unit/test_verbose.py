@@ -1,4 +1,4 @@
-"""``--verbose``: one line for each request to the cluster, and nothing is worked out for the log without it."""
+"""``--verbose`` logs one line for each request to the cluster. Without it, no time is spent on the log."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def manager(monkeypatch):
 
 
 def test_a_request_is_logged_when_it_is_answered(manager, capsys):
-    """With ``-v`` the line comes with the answer; a group's name can't break it."""
+    """With ``-v`` the line is printed when the answer comes. A group name can't break the line."""
     asking, sent = manager
     with shown_logs(1):
         asking.send(DescribeGroupsRequest(groups=["two\nlines"]), 1)
@@ -77,7 +77,7 @@ def test_a_request_is_logged_when_it_is_answered(manager, capsys):
 
 
 def test_a_request_that_fails_is_logged_with_its_error(manager, capsys):
-    """A request without an answer is a line, too, with the reason."""
+    """A request without an answer is logged, too, with the reason."""
     asking, sent = manager
     with shown_logs(1):
         asking.send(DescribeGroupsRequest(groups=["a"]), 1)
@@ -87,7 +87,7 @@ def test_a_request_that_fails_is_logged_with_its_error(manager, capsys):
 
 @pytest.mark.parametrize("kafka_level", [logging.DEBUG, logging.CRITICAL])
 def test_without_verbose_no_request_is_described(manager, monkeypatch, capsys, kafka_level):
-    """Without ``--verbose`` the log costs nothing: no request is looked at, whatever kafka-python logs."""
+    """Without ``--verbose`` no text is made for a request, whatever kafka-python logs."""
     asking, sent = manager
     monkeypatch.setattr(logging.getLogger("kafka"), "level", kafka_level)
     monkeypatch.setattr(request_log, "described", None)
@@ -99,7 +99,7 @@ def test_without_verbose_no_request_is_described(manager, monkeypatch, capsys, k
 
 
 def test_handlers_and_levels_are_those_of_before():
-    """After a command the loggers are as before: only the command line attaches handlers."""
+    """After a command the loggers are as before, because only the command line attaches handlers."""
     loggers = [logging.getLogger(name) for name in ("migrate_groups", "kafka")]
     before = [(logger.level, [*logger.handlers]) for logger in loggers]
     with shown_logs(2):
@@ -108,7 +108,7 @@ def test_handlers_and_levels_are_those_of_before():
 
 
 def test_a_level_that_the_caller_has_set_stays(monkeypatch):
-    """A program that has set the level of kafka-python's logger keeps it; else kafka-python logs next to nothing."""
+    """The level that a program has set for kafka-python's logger stays; otherwise that logger is almost silent."""
     logger = logging.getLogger("kafka")
     for level, kept in ((logging.INFO, logging.INFO), (logging.NOTSET, logging.CRITICAL)):
         monkeypatch.setattr(logger, "level", level)
@@ -117,7 +117,7 @@ def test_a_level_that_the_caller_has_set_stays(monkeypatch):
 
 
 class Child:
-    """A child process that answers no question."""
+    """A child process that answers no request."""
 
     def __init__(self, program):
         pass
@@ -130,7 +130,7 @@ class Child:
 
 
 def test_a_question_to_the_second_client_is_logged(monkeypatch, capsys):
-    """A question to the second client is a line, also if its process died."""
+    """A request to the second client is logged, even if its process has died."""
     monkeypatch.setattr(second_client, "Child", Child)
     with shown_logs(1), pytest.raises(ClusterUnavailable):
         second_client.SecondClient(CONFIG).committed("g", THREE)
@@ -139,7 +139,7 @@ def test_a_question_to_the_second_client_is_logged(monkeypatch, capsys):
 
 @pytest.mark.parametrize(("verbose", "debug"), [(0, False), (1, False), (2, True)])
 def test_librdkafka_logs_only_if_asked(monkeypatch, verbose, debug):
-    """The second client logs only with ``-vv``, and then without its configuration, in which secrets stand."""
+    """The second client logs only with ``-vv``, and without its configuration, which contains secrets."""
     asked = []
     monkeypatch.setattr(second_client, "Child", Child)
     monkeypatch.setattr(Child, "answer", lambda _, question, timeout: asked.append(question.decode()))
@@ -149,7 +149,7 @@ def test_librdkafka_logs_only_if_asked(monkeypatch, verbose, debug):
 
 
 def test_every_command_that_connects_has_the_option():
-    """Each command with ``--bootstrap-server`` has ``-v``, which counts."""
+    """Each command with ``--bootstrap-server`` has ``-v``, which may be repeated."""
     for command in typer.main.get_group(command_line()).commands.values():
         options = {option: each for each in command.params for option in each.opts}
         if "--bootstrap-server" in options:

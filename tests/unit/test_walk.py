@@ -1,4 +1,4 @@
-"""The place of a committed offset in a mirror's copy, against simulated mirrors of which the truth is known."""
+"""The place of a committed offset in a mirror's copy, for simulated mirrors whose true places are known."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def prints(text: str) -> list[bytes]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_an_exact_place_is_never_wrong(seed):
-    """No simulated log has an exact place from which a group would skip a record or read one from before the commit."""
+    """In no simulated log a group that starts at an exact place skips a record or reads an earlier record."""
     rng = random.Random(seed)
     statuses: Counter[Status] = Counter()
     for _ in range(2500):
@@ -38,7 +38,7 @@ def test_an_exact_place_is_never_wrong(seed):
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_an_exact_place_in_a_compacted_topic_is_never_wrong(is_known):
-    """The logs are compacted at different times. A bounded place skips nothing, and reads as much again as it says.
+    """Source and copy are compacted at different times. A bounded place skips nothing, and repeats as much as it says.
 
     Without DescribeConfigs it is not known that a topic is compacted.
     """
@@ -56,14 +56,14 @@ def test_an_exact_place_in_a_compacted_topic_is_never_wrong(is_known):
 
 
 def test_a_copy_without_a_restart_is_explained_by_its_order():
-    """Identical records are told apart by their order, as long as the mirror began only once."""
+    """As long as the mirror has not restarted, identical records are distinguished by their order."""
     found = walk(prints("abaab"), 3, prints("abaab"), older=False)
     assert found is not None
     assert (list(found.indices), found.restarts, found.lowest, found.highest) == ([0, 1, 2, 3, 4], 0, 3, 3)
 
 
 def test_a_restart_begins_again_earlier():
-    """After a restart the mirror sends records again; the last pass counts."""
+    """After a restart the mirror sends records again, and the last copy of a record counts."""
     found = walk(prints("abcd"), 3, prints("abcdbcd"), older=False)
     assert found is not None
     assert list(found.indices) == [0, 1, 2, 3, 1, 2, 3]
@@ -71,14 +71,14 @@ def test_a_restart_begins_again_earlier():
 
 
 def test_identical_records_around_the_cut_are_ambiguous_after_a_restart():
-    """If the mirror sent one of two identical records again, it is not known which one."""
+    """If the mirror sent one of two identical records again, it is not known which."""
     found = walk(prints("axxb"), 2, prints("axxxb"), older=False)
     assert found is not None
     assert (found.restarts, found.lowest, found.highest) == (1, 2, 3)
 
 
 def test_records_from_before_the_first_one_are_older():
-    """Records that are not in the part of the log that was read count as older ones, also after a restart."""
+    """Records that are not in the part of the log that was read count as older records, also after a restart."""
     found = walk(prints("cd"), 1, prints("abcdbcd"), older=True)
     assert found is not None
     assert list(found.indices) == [OLDER, OLDER, 0, 1, OLDER, 0, 1]
@@ -87,7 +87,7 @@ def test_records_from_before_the_first_one_are_older():
 
 @pytest.mark.parametrize("copy", ["abd", "abcx", "acb", "xabc"])
 def test_a_copy_that_no_mirror_makes_has_no_explanation(copy):
-    """A record that is missing, foreign or out of order is not explained."""
+    """A copy with a missing, a foreign or a moved record is not explained."""
     assert walk(prints("abcd"), 2, prints(copy), older=False) is None
 
 

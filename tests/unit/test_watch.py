@@ -1,4 +1,4 @@
-"""Watching a replay in memory: when a partition has reached its end, how fast it goes, and when watching ends."""
+"""Watching a replay in memory: when a partition has reached its end, the rate, and when watching ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPANS = {FIRST: range(2, 10), SECOND: range(5, 10)}
 
 
 def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
-    """Group ``replay`` is at the beginning of both spans, with ten records in each partition."""
+    """Group ``replay`` is at the beginning of both spans. Each partition has ten records."""
     made = kind()
     made.create_topic("t", 2)
     for partition, span in SPANS.items():
@@ -37,7 +37,7 @@ def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
 
 
 def follow(made: InMemoryCluster, *events, spans=SPANS, timeout: float = 100.0) -> list[WatchProgress]:
-    """Watch while ``events`` are called, one a second; return the progress that was reported."""
+    """Watch while ``events`` are called, one each second. Return the progress that was reported."""
     todo, seen = list(events), list[WatchProgress]()
     clock = FakeClock(lambda: todo.pop(0)() if todo else None)
     watch(made, "replay", spans, clock, seen.append, timeout=timeout)
@@ -45,7 +45,7 @@ def follow(made: InMemoryCluster, *events, spans=SPANS, timeout: float = 100.0) 
 
 
 def test_watching_ends_when_every_partition_has_reached_its_end():
-    """Records left, rate and time left follow the committed offsets; records produced later are not waited for."""
+    """Records left, rate and time left follow the committed offsets. Watching does not wait for later records."""
     made = cluster()
     made.join("replay", Member(member_id="m", client_id="c", host="/h", subscription=frozenset({"t"})))
 
@@ -103,7 +103,7 @@ def test_the_time_out_counts_partitions_that_are_not_at_their_end():
 
 
 def test_control_and_aborted_records_at_the_end_are_not_waited_for():
-    """A partition with only control or aborted records left is at its end: a consumer may not commit past them."""
+    """A partition is at its end if only control or aborted records are left: a consumer may not commit past them."""
     made = cluster()
     made.transact("t", 0, 2, commit=False)
     spans = {FIRST: range(2, 13)}
@@ -114,7 +114,7 @@ def test_control_and_aborted_records_at_the_end_are_not_waited_for():
 
 
 def test_records_at_an_offset_that_stands_still_are_read_every_ten_seconds():
-    """Records at the offset are read every ten seconds while it stands still, and never while it moves."""
+    """While the committed offset stands still, the records at it are read every ten seconds; else never."""
 
     class Counting(InMemoryCluster):
         looked_at: ClassVar[list[list[TopicPartition]]] = []
@@ -135,7 +135,7 @@ def test_records_at_an_offset_that_stands_still_are_read_every_ten_seconds():
 
 
 def test_records_that_retention_deleted_are_not_waited_for():
-    """Records below the log start offset are not left: a partition whose span is deleted has reached its end."""
+    """Records below the log start offset do not count as left: a partition whose span is deleted is at its end."""
     made = cluster()
     made.delete_records("t", 0, 10)
     made.delete_records("t", 1, 7)
@@ -163,7 +163,7 @@ def test_without_read_on_the_topic_only_offsets_are_compared():
 
 
 def test_a_leaderless_partition_is_waited_for_and_a_deleted_topic_is_an_error():
-    """A partition without a leader still has a committed offset and is waited for; a deleted topic is an error."""
+    """Watching waits for a partition without a leader, whose committed offset is known. A deleted topic is an error."""
     made = cluster()
     made.commit("replay", FIRST, 0)
     made.lose_leader("t", 0)
@@ -181,7 +181,7 @@ def test_a_leaderless_partition_is_waited_for_and_a_deleted_topic_is_an_error():
 
 
 def test_a_mistyped_or_deleted_group_is_not_found():
-    """A mistyped group is not found, and neither is one that is deleted while it is watched."""
+    """A mistyped group is not found, and neither is a group that is deleted while it is watched."""
     made = cluster()
     with pytest.raises(GroupNotFound, match="'repaly' does not exist"):
         watch(made, "repaly", SPANS, FakeClock(), lambda progress: None)
@@ -191,7 +191,7 @@ def test_a_mistyped_or_deleted_group_is_not_found():
 
 @pytest.mark.parametrize(("topics", "shown"), [(1, 1), (2, 3), (20, 21), (21, 1)])
 def test_more_than_20_topics_are_shown_as_their_sum(topics, shown):
-    """Up to 20 topics are shown each with a sum; more are shown as the sum only, and one topic needs no sum."""
+    """Up to 20 topics are shown one by one, and their sum; more topics only as the sum; one topic without a sum."""
     made = InMemoryCluster()
     for number in range(topics):
         made.create_topic(f"t{number}", 1)
@@ -205,7 +205,7 @@ def test_more_than_20_topics_are_shown_as_their_sum(topics, shown):
 
 
 def test_goals_are_rows_of_the_group_or_rows_without_a_group():
-    """The goals are the group's own rows; rows without a group, as from a rewind, count if it has none."""
+    """The goals are the group's rows or, if there are none, the rows without a group, as those of a rewind."""
     of_group = row(group="replay", offset=3, log_end_offset=9)
     of_nobody = row(group=None, offset=4, log_end_offset=9)
     unset = row(group=None, partition=1, offset=None, log_end_offset=9)
@@ -221,7 +221,7 @@ def test_goals_are_rows_of_the_group_or_rows_without_a_group():
 
 
 def test_an_empty_snapshot_is_not_taken_for_the_current_log_ends(monkeypatch):
-    """`Cluster.watch` refuses an empty snapshot, which names no log end offset; without a snapshot it reads them."""
+    """`Cluster.watch` refuses an empty snapshot. Without a snapshot it reads the current log end offsets."""
     made = cluster()
     for partition in SPANS:
         made.commit("replay", partition, 10)

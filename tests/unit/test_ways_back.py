@@ -59,7 +59,7 @@ def carry_out(made: InMemoryCluster, plan) -> Execution:
 @given(old=OFFSETS.filter(bool), new=OFFSETS)
 @settings(deadline=None)
 def test_rollback_undoes_apply(old, new):
-    """A rollback restores exactly what the target had committed before; a second one changes nothing."""
+    """A rollback restores exactly what the target had committed before. A second rollback changes nothing."""
     made = cluster(old=old, new=new)
     before = made.committed("new", PARTITIONS)
     receipt = migrate(made)
@@ -76,7 +76,7 @@ def test_rollback_undoes_apply(old, new):
 @given(old=OFFSETS.filter(bool), done=st.lists(st.integers(0, 10), min_size=4, max_size=4))
 @settings(deadline=None)
 def test_hand_back_gives_the_source_group_the_targets_offsets(old, done):
-    """The source group gets the target's committed offset of each handed-over partition; none is moved back."""
+    """The source group gets the target's committed offset of each handed-over partition, and none is lowered."""
     made = cluster(old=old)
     receipt = migrate(made)
     for partition in old:
@@ -93,7 +93,7 @@ def test_hand_back_gives_the_source_group_the_targets_offsets(old, done):
 @given(old=OFFSETS.filter(bool))
 @settings(deadline=None)
 def test_delete_offsets_deletes_only_handed_over_partitions(old):
-    """The offsets of handed-over partitions are deleted from the source group; those of other topics stay."""
+    """The source group's offsets of handed-over partitions are deleted; its offsets of other topics stay."""
     made = cluster(old=old)
     made.create_topic("other", 1)
     receipt = migrate(made)
@@ -103,7 +103,7 @@ def test_delete_offsets_deletes_only_handed_over_partitions(old):
 
 
 def test_a_resumed_run_keeps_the_before_offsets_of_the_first(monkeypatch):
-    """A resumed run keeps ``before`` of the first one, and confirms an offset that is in place without writing it."""
+    """A resumed run keeps ``before`` of the first run. It confirms an offset that is in place without writing it."""
     offset = CommittedOffset(offset=5, leader_epoch=0)
     made = cluster(old={PARTITIONS[0]: offset}, new={PARTITIONS[0]: CommittedOffset(offset=1)})
     named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
@@ -122,7 +122,7 @@ def test_a_resumed_run_keeps_the_before_offsets_of_the_first(monkeypatch):
 
 
 def test_ways_back_that_would_repeat_records_are_refused():
-    """A target that has moved on is not rolled back; with a target behind it, the source keeps its offsets."""
+    """A target that has moved on is not rolled back. If a target is behind, the source's offsets are not deleted."""
     made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=5)})
     receipt = migrate(made)
     made.commit("new", PARTITIONS[0], 7)
@@ -134,7 +134,7 @@ def test_ways_back_that_would_repeat_records_are_refused():
 
 @pytest.mark.parametrize("sign", ["none", "member", "commit"])
 def test_delete_offsets_warns_about_a_target_group_that_was_never_seen_to_run(sign):
-    """An offset that equals the one handed over proves nothing: without a member or another commit it is a warning."""
+    """If a target had no member and still has the offset handed over, it may not have started: a warning."""
     made = cluster(old=dict.fromkeys(PARTITIONS, CommittedOffset(offset=5)))
     receipt = migrate(made)
     if sign == "member":

@@ -1,4 +1,4 @@
-"""The ways back after a move between two clusters in memory: what each command does, and what may follow it."""
+"""The ways back after a move between two clusters in memory: what each command does, and what may follow."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OTHER_THERE = TopicPartition("eu.orders", 1)
 
 
 class Moved(Move):
-    """A group that has moved from 30 and 10 to 30 and 10; its application has not started on the target yet."""
+    """A group that was moved, from offsets 30 and 10 to the same. Its application has not started on the target yet."""
 
     def hand_over(self, options: WriteOptions = WriteOptions(settle=0, guard=0)) -> None:  # noqa: B008  frozen
         """Move the group."""
@@ -43,13 +43,13 @@ class Moved(Move):
         self.migrate(options)
 
     def start(self, *offsets: int) -> None:
-        """Commit these offsets on the target, as the application does."""
+        """Commit these offsets on the target cluster, as the application does."""
         for group in self.groups:
             for number, offset in enumerate(offsets):
                 self.target.commit(group, TopicPartition("eu.orders", number), offset)
 
     def go(self, verb: Verb, on: InMemoryCluster, elsewhere: InMemoryCluster | None = None) -> Execution | None:
-        """Carry out a way back on a cluster."""
+        """Run a way back on a cluster."""
         with open_receipt(self.folder / "run" / "receipt.json", must_exist=True) as file:
             return go_back(Clients(on, on, elsewhere), verb, file, self.clock, Silent())
 
@@ -58,12 +58,12 @@ class Moved(Move):
         return self.go(Verb.DELETE_OFFSETS, self.source, self.target)
 
     def plan_of_deletion(self) -> Plan:
-        """Return the plan of `delete`."""
+        """Return the plan of the deletion of the source group's offsets."""
         with open_receipt(self.folder / "run" / "receipt.json", read_only=True) as file:
             return plan_way_back(self.source, Verb.DELETE_OFFSETS, file, self.clock, self.target)
 
     def here(self) -> dict[int, int]:
-        """Return the committed offsets on the source by partition."""
+        """Return the committed offsets on the source cluster, by partition."""
         found = self.source.all_committed("g")
         return {partition.partition: offset.offset for partition, offset in found.items() if offset}
 
@@ -75,7 +75,7 @@ class Moved(Move):
 
 @pytest.fixture
 def moved(tmp_path) -> Moved:
-    """A group that has moved, and has committed on the target since."""
+    """A group that was moved, and has since committed on the target cluster."""
     made = Moved(tmp_path)
     made.hand_over()
     made.start(35, 10)
@@ -84,7 +84,7 @@ def moved(tmp_path) -> Moved:
 
 @pytest.mark.parametrize("groups", [["g"], ["a", "b"]])
 def test_the_offsets_on_the_source_are_deleted_once(tmp_path, groups):
-    """Only those that were handed over, on the source only; a second time there is nothing left to delete."""
+    """Only offsets that were handed over are deleted, on the source only. A second time nothing is left to delete."""
     moved = Moved(tmp_path)
     moved.groups = groups
     moved.source.create_topic("kept", 1)
@@ -105,7 +105,7 @@ def test_the_offsets_on_the_source_are_deleted_once(tmp_path, groups):
 
 
 def test_nothing_follows_a_deletion(moved):
-    """A second move, a rollback and a hand-back are refused, and the reason says how to set the offsets again."""
+    """After a deletion, a second move, a rollback and a hand-back are refused with how to set the offsets again."""
     moved.delete()
     with pytest.raises(Refused, match=r"run apply --restore before\.parquet on its cluster"):
         moved.go(Verb.ROLLBACK, moved.target)
@@ -116,7 +116,7 @@ def test_nothing_follows_a_deletion(moved):
 
 
 def test_both_clusters_are_named_and_checked(moved):
-    """Without the cluster of the new groups, with both swapped, or with another one, nothing is deleted."""
+    """Without the new groups' cluster, with both clusters swapped, or with another cluster, nothing is deleted."""
     with pytest.raises(UsageError, match=r"on another cluster, target: pass --to-bootstrap-server"):
         moved.go(Verb.DELETE_OFFSETS, moved.source)
     with pytest.raises(Refused) as refused:
@@ -132,7 +132,7 @@ def test_both_clusters_are_named_and_checked(moved):
 
 
 def test_another_cluster_is_refused_for_a_run_on_one(moved, tmp_path):
-    """All groups of such a run are on one cluster, so another one was named by mistake."""
+    """For a run on one cluster a second cluster is refused, because it was named by mistake."""
     spec = SplitSpec(source="g", targets=(SplitTarget(group="new", topics=(TopicPattern("orders"),)),))
     wanted = replace(moved.wanted(WriteOptions(settle=0, guard=0)), mirror=None)
     wanted = replace(wanted, file=replace(wanted.file, spec=spec), run=type(wanted.run)(tmp_path / "other"))
@@ -143,7 +143,7 @@ def test_another_cluster_is_refused_for_a_run_on_one(moved, tmp_path):
 
 
 def test_a_new_group_that_lacks_an_offset_keeps_those_of_the_source(moved):
-    """A lower offset on the target, or none, refuses: then the source has the only one."""
+    """If the target has a lower offset or none, the deletion is refused: only the source has the right offset."""
     moved.target.commit("g", THERE, 29)
     with pytest.raises(Refused, match=r"taken over: g eu\.orders-0: no committed offset, or a lower one"):
         moved.delete()
@@ -154,7 +154,7 @@ def test_a_new_group_that_lacks_an_offset_keeps_those_of_the_source(moved):
 
 
 def test_a_new_group_that_was_not_seen_to_run_is_a_warning(tmp_path):
-    """The places on the target are those that were written, so they do not show a start."""
+    """If the offsets on the target are those that were written, the new group may not have started: a warning."""
     moved = Moved(tmp_path)
     moved.hand_over()
     (check,) = [each for each in moved.plan_of_deletion().checks if each.name == "taken over"]
@@ -164,7 +164,7 @@ def test_a_new_group_that_was_not_seen_to_run_is_a_warning(tmp_path):
 
 
 def test_a_source_group_that_came_back_refuses(moved):
-    """A commit since the move refuses, and so does a member on the topics."""
+    """A commit of the source group since the move refuses the deletion, and so does a member on the topics."""
     member = Member(member_id="m", client_id="m", host="/h", assignment=frozenset({HERE}), subscription=ORDERS_TOPIC)
     moved.source.join("g", member)
     with pytest.raises(Refused, match=r"stopped: g has 1 member|stopped: g .*m at"):
@@ -177,7 +177,7 @@ def test_a_source_group_that_came_back_refuses(moved):
 
 
 def test_a_source_group_that_comes_back_after_the_deletion_is_named(tmp_path):
-    """Its commit on the source is found by the watch there."""
+    """The watch on the source cluster finds a commit of the source group after the deletion."""
     moved = Moved(tmp_path)
     moved.hand_over(WriteOptions(settle=0, guard=5))
     moved.start(35, 10)
@@ -188,7 +188,7 @@ def test_a_source_group_that_comes_back_after_the_deletion_is_named(tmp_path):
 
 
 def test_a_deletion_that_was_interrupted_is_resumed(moved, monkeypatch):
-    """Every other command says which to run again first; the same command deletes what is left."""
+    """The same command deletes what is left. Every other command names it as the one to run first."""
     real = moved.source.delete_offsets
 
     def one_and_die(group, partitions):
@@ -210,14 +210,14 @@ def test_a_deletion_that_was_interrupted_is_resumed(moved, monkeypatch):
 
 
 def test_topics_that_were_deleted_on_the_source_have_no_offsets_left(moved):
-    """Brokers delete the offsets with the topic, so there is nothing to send, and the run is cleaned."""
+    """Brokers delete offsets with their topic, so that no request is sent, and the run counts as cleaned up."""
     moved.source.delete_topic("orders")
     moved.delete()
     assert (moved.here(), moved.states()) == ({}, {State.CLEANED})
 
 
 def test_permissions_on_both_clusters(moved):
-    """Delete on the source group; Describe on the new group on the target."""
+    """The deletion needs Delete on the source group, and Describe on the new group on the target cluster."""
     group = Resource(ResourceType.GROUP, "g")
     moved.target.deny(group, Operation.READ, Operation.DELETE)
     moved.plan_of_deletion()
@@ -230,7 +230,7 @@ def test_permissions_on_both_clusters(moved):
 
 
 def test_a_rollback_watches_the_new_groups(tmp_path):
-    """After a rollback the applications start on the source, so what the new groups still read is processed twice."""
+    """After a rollback the new groups are watched: what they still read is processed on the source, too."""
     moved = Moved(tmp_path)
     moved.hand_over(WriteOptions(settle=0, guard=5))
     moved.clock = FakeClock(lambda: moved.target.commit("g", THERE, 31) if moved.states() == {State.UNDONE} else None)
@@ -240,7 +240,7 @@ def test_a_rollback_watches_the_new_groups(tmp_path):
 
 
 def test_a_rollback_on_the_wrong_cluster_names_the_right_one(moved):
-    """It writes to the new groups, which are on the target."""
+    """A rollback writes to the new groups, which are on the target cluster."""
     with pytest.raises(Refused, match="this is the old group's cluster, source: pass the new groups' cluster, target"):
         moved.go(Verb.ROLLBACK, moved.source)
 
@@ -256,9 +256,9 @@ STEPS = ("migrate", "rollback", "hand-back", "delete-offsets", "start", "come ba
     ],
 )
 def test_no_order_of_commands_loses_an_offset(tmp_path, orders):
-    """After any commands and starts, one of both clusters has the highest offset that was committed by then.
+    """In whatever order commands run and applications start, the highest committed offset is kept on one cluster.
 
-    And what an application has committed on the target stays.
+    Offsets that an application has committed on the target stay.
     """
     for number, order in enumerate(orders):
         moved = Moved(tmp_path / str(number))

@@ -1,4 +1,4 @@
-"""A spec that names whole groups: each moves to another cluster with a hand-over of its own, one after the other."""
+"""A spec that names whole groups: each moves to another cluster in its own hand-over, one after the other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ORDERS = TopicPartition("orders", 0)
 
 
 class Groups(CliHere):
-    """The command line between two clusters in memory: topic ``orders`` is mirrored, and groups have offsets on it."""
+    """The command line between two clusters in memory. Topic ``orders`` is mirrored, and groups have offsets on it."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(folder)
@@ -62,7 +62,7 @@ class Groups(CliHere):
         return None if found is None else found.offset
 
     def rows(self, out: str) -> dict[str, list[str]]:
-        """Return the rows of the table of verdicts by group: verdict, offsets, and the words of the reason."""
+        """Return the rows of the table of verdicts, by group: verdict, offsets, and the reason."""
         lines = out[out.rindex("group  ") :].splitlines()[1:]
         return {line.split()[0]: line.split()[1:] for line in lines}
 
@@ -73,7 +73,7 @@ def cli(tmp_path, monkeypatch) -> Groups:
 
 
 def test_each_group_moves_under_its_name(cli):
-    """Names come in the order of the spec, globs sorted; each group has a run directory, a plan and a receipt."""
+    """Groups move in the order of the spec, those of a glob sorted. Each has a run directory, a plan and a receipt."""
     cli.commit(stock=20, **{"search-us": 30, "search-eu": 40, "other": 45})
     cli.spec("stock", "search-*", "search-eu")
     done = cli(*MOVE)
@@ -89,7 +89,7 @@ def test_each_group_moves_under_its_name(cli):
 
 
 def test_a_group_that_is_refused_does_not_stop_the_others(cli):
-    """The exit code is that of the refusal; the same command goes on, and finds which groups have started."""
+    """The exit code is that of the refusal. The same command continues, and finds which groups have started."""
     cli.commit(billing=3, stock=20, search=30)
     cli.spec("billing", "none", "stock", "search")
     status, out, err = cli.outcome(*MOVE)
@@ -112,7 +112,7 @@ def test_a_group_that_is_refused_does_not_stop_the_others(cli):
 
 
 def test_the_most_serious_exit_code_wins(cli):
-    """A group whose source goes on is exit 4, also if another group is refused and a third one is moved after it."""
+    """A group whose source commits again is exit 4, even if another group is refused, and a third is moved later."""
     cli.commit(billing=20, stock=3, search=30)
     cli.spec("billing", "stock", "search")
     cli(*MOVE, code=3)
@@ -126,7 +126,7 @@ def test_the_most_serious_exit_code_wins(cli):
 
 
 def test_a_dry_run_shows_every_plan_and_writes_nothing(cli):
-    """The table has the verdict of each plan; with ``--detailed-exitcode`` it is exit 10 if no group is refused."""
+    """The table has the verdict of each plan. With ``--detailed-exitcode`` it is exit 10 if no group is refused."""
     cli.commit(billing=20, stock=30)
     cli.spec("billing", "stock")
     done = cli(*DRY, "--detailed-exitcode", code=10)
@@ -139,7 +139,7 @@ def test_a_dry_run_shows_every_plan_and_writes_nothing(cli):
 
 
 def test_only_what_was_reviewed_is_moved(cli):
-    """A group without a plan, one that is gone, and one with other topics are refused; the others move."""
+    """A group without a plan, a deleted group, and one with other topics are refused; the others move."""
     cli.commit(**{"a-1": 20, "a-2": 30, "a-3": 40})
     cli.spec("a-*")
     cli(*DRY, "--plan-out", "plans")
@@ -173,7 +173,7 @@ def test_only_what_was_reviewed_is_moved(cli):
     ],
 )
 def test_what_cannot_work_is_refused_before_any_group(cli, patterns, options, reason):
-    """It is one line and exit 2; no group is moved."""
+    """A spec that can't work is one line and exit 2, and no group is moved."""
     cli.commit(billing=20)
     cli.spec(*patterns)
     assert reason in cli.fails(*MOVE, *options, code=2)
@@ -181,7 +181,7 @@ def test_what_cannot_work_is_refused_before_any_group(cli, patterns, options, re
 
 
 def test_whole_groups_need_another_cluster(cli):
-    """On one cluster a group can't be handed over to itself; a spec does not split and name whole groups at once."""
+    """On one cluster a group can't be handed over to itself. A spec can't both split groups and name whole groups."""
     cli.commit(billing=20)
     cli.spec("billing")
     assert "pass --to-bootstrap-server" in cli.fails("migrate", "groups.toml", "--yes", code=2)
@@ -194,7 +194,7 @@ def test_whole_groups_need_another_cluster(cli):
 
 
 def test_the_run_directory_of_a_split_is_not_used(cli):
-    """A folder with the receipt of one split is refused; an empty one is removed again if nothing is written."""
+    """A folder with the receipt of a split is refused. An empty folder is removed again if nothing is written."""
     cli.commit(billing=3)
     cli.spec("billing")
     cli(*MOVE, code=3)
@@ -205,7 +205,7 @@ def test_the_run_directory_of_a_split_is_not_used(cli):
 
 
 def test_the_ways_back_take_the_run_directory_of_one_group(cli):
-    """The folder of all groups is refused, with the name of one of theirs; that one is rolled back."""
+    """A way back refuses the folder of all groups, and names that of one group; that folder is accepted."""
     cli.commit(billing=20, stock=30)
     cli.spec("billing", "stock")
     cli(*MOVE)
@@ -217,7 +217,7 @@ def test_the_ways_back_take_the_run_directory_of_one_group(cli):
 
 
 def test_a_rehearsal_under_other_names(cli):
-    """``--rename`` names a group on the target cluster; the group on the source cluster is the same."""
+    """``--rename`` changes a group's name only on the target cluster."""
     cli.commit(billing=20, stock=30)
     cli.spec("billing", "stock")
     cli(*MOVE, "--rename", "billing=rehearsal")
@@ -225,7 +225,7 @@ def test_a_rehearsal_under_other_names(cli):
 
 
 def test_a_group_without_offsets_is_refused(cli):
-    """A group that has neither offsets nor members has nothing to hand over, and is named."""
+    """A group without offsets and members is named and refused."""
     cli.commit(billing=20)
     member = Member(member_id="m", client_id="app", host="/h", subscription=frozenset())
     cli.source.join("empty", member)
@@ -241,7 +241,7 @@ NAMES = ("a/b", "..", ".", "a b", "é", "a\nb", "receipt.json", "a%2Fb", "x" * 3
 
 
 def test_odd_names_are_folders_below_the_run(cli):
-    """Each group has a folder of its own, directly below that of the run, whatever its name."""
+    """Whatever its name, each group has its own folder directly below the folder of the run."""
     run = RunDir(Path("run"))
     folders = [run.of_group(name).folder for name in NAMES]
     assert len({str(each).lower() for each in folders}) == len(NAMES)
@@ -256,7 +256,7 @@ def test_odd_names_are_folders_below_the_run(cli):
 
 
 def test_one_document_for_all_groups(cli):
-    """``--format json`` prints the verdicts, also if a group is refused; plans and messages go to stderr."""
+    """``--format json`` prints the verdicts, even if a group is refused. Plans and messages go to stderr."""
     cli.commit(billing=20, stock=3)
     cli.spec("billing", "stock")
     for command in (DRY, MOVE):
@@ -270,7 +270,7 @@ def test_one_document_for_all_groups(cli):
 
 
 def test_an_interrupt_says_what_is_done(cli, monkeypatch):
-    """Ctrl-C ends the command: the last line names the group that it was about, and those that are moved."""
+    """After Ctrl-C the last line names the group that was in work, and the groups that are moved."""
     cli.commit(billing=20, stock=30)
     cli.spec("billing", "stock")
     wait = cut_over.CutOver.wait_for_stop

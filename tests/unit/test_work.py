@@ -1,4 +1,4 @@
-"""Progress of work on stderr: nothing for quick work, a bar on a terminal, elsewhere a line every ten seconds."""
+"""Progress on stderr: nothing for quick work, a bar on a terminal, elsewhere a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.terminal import Terminal
 
 
 class Over(threading.Event):
-    """The event that work is over, on a clock of its own: it is set at the second ``end``."""
+    """The event that the work is over, on a simulated clock: it is set at the second ``end``."""
 
     def __init__(self, end: float) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Over(threading.Event):
 
 
 class Recorded:
-    """A display that keeps the times at which it is drawn."""
+    """A display that records the times at which it is drawn."""
 
     def __init__(self, first: float, pause: float) -> None:
         self.first, self.pause, self.times = first, pause, list[float]()
@@ -47,7 +47,7 @@ class Recorded:
 
 
 def drawn(display, seconds: float, monkeypatch) -> None:
-    """Draw work of so many seconds."""
+    """Simulate work of ``seconds`` seconds, which is drawn on ``display``."""
     over = Over(seconds)
     monkeypatch.setattr(work, "time", SimpleNamespace(monotonic=lambda: over.now))
     monkeypatch.setattr(work, "_displays", [display])
@@ -74,13 +74,13 @@ def test_a_line_comes_every_ten_seconds_elsewhere(monkeypatch, capsys, seconds, 
 
 @pytest.mark.parametrize(("amounts", "said"), [((0, 1), ""), (None, ""), ((0, 2), "0 of 2"), ((3, 1200), "3 of 1,200")])
 def test_amounts_are_shown_if_there_are_several(amounts, said):
-    """A single piece of work has no amounts to show: its bar only moves."""
+    """A single piece of work shows no amounts; its bar only moves."""
     assert Work("reading", amounts).how_far == said
 
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """A terminal that is stderr, on which work is shown at once."""
+    """A terminal as stderr, on which work is shown at once."""
     monkeypatch.setattr(work._BarDisplay, "first", 0.0)
     monkeypatch.setattr(work._BarDisplay, "pause", 0.01)
     monkeypatch.setenv("TERM", "xterm")
@@ -90,7 +90,7 @@ def terminal(monkeypatch):
 
 
 def shown_on(terminal, look):
-    """Return a context in which stderr is the terminal, and ``look`` is shown."""
+    """Return a context in which stderr is the terminal, and the progress of ``look`` is shown."""
     stack = ExitStack()
     stack.enter_context(redirect_stderr(terminal.stream))
     stack.enter_context(shown_looks(look))
@@ -98,7 +98,7 @@ def shown_on(terminal, look):
 
 
 def test_a_bar_appears_and_disappears(terminal):
-    """A bar with text and amounts appears; at the end its line is erased, and stdout had nothing of it."""
+    """A bar with text and amounts appears. At the end its line is erased; stdout got nothing."""
     with redirect_stdout(io.StringIO()) as out:
         with shown_on(terminal, lambda: Work("reading 3 [groups]", (1, 3))):
             terminal.wait_for(r"reading 3 \[groups\].*━.*1 of 3.*0 s")
@@ -110,7 +110,7 @@ def test_a_bar_appears_and_disappears(terminal):
 
 
 def test_a_message_stays_above_the_bar(terminal):
-    """What is said meanwhile is a line of its own and stays."""
+    """A message during the work is a line above the bar, and stays."""
     with shown_on(terminal, lambda: Work("reading")):
         terminal.wait_for("reading")
         talk("note this")
@@ -118,7 +118,7 @@ def test_a_message_stays_above_the_bar(terminal):
 
 
 def test_the_inner_work_is_shown_alone(terminal):
-    """Within other work only the inner one is shown; after it the outer one again."""
+    """During work within other work only the inner work is shown, and afterwards the outer work again."""
     with shown_on(terminal, lambda: Work("outer")):
         terminal.wait_for("outer")
         with shown_work("inner", lambda: None):
@@ -130,7 +130,7 @@ def test_the_inner_work_is_shown_alone(terminal):
 
 
 def test_the_bar_is_hidden_while_there_is_nothing_to_show(terminal):
-    """The bar disappears when nothing goes on, and comes again."""
+    """The bar disappears while no work is running, and comes back."""
     now: list[Work | None] = [Work("stage 1", (1, 2))]
     with shown_on(terminal, lambda: now[0]):
         terminal.wait_for("stage 1")
@@ -142,7 +142,7 @@ def test_the_bar_is_hidden_while_there_is_nothing_to_show(terminal):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_an_end_by_an_error_removes_the_bar(terminal, error):
-    """Ctrl-C or an error ends the bar, too."""
+    """Ctrl-C or an error removes the bar, too."""
 
     def fail():
         terminal.wait_for("reading")
@@ -154,7 +154,7 @@ def test_an_end_by_an_error_removes_the_bar(terminal, error):
 
 
 def test_nothing_is_shown_after_the_end_even_by_a_slow_look(terminal, monkeypatch):
-    """If it is still being asked how far the work is, the end does not wait for long, and nothing is shown later."""
+    """The end does not wait long for a slow request for the progress, and nothing is shown afterwards."""
     monkeypatch.setattr(work, "_JOIN_SECONDS", 0.0)
     asked, answer = threading.Event(), threading.Event()
 
@@ -175,7 +175,7 @@ def test_nothing_is_shown_after_the_end_even_by_a_slow_look(terminal, monkeypatc
 
 @contextmanager
 def slow(cluster, name, monkeypatch, waiting):
-    """Have a method of the cluster call ``waiting`` first."""
+    """Make a method of the cluster call ``waiting`` first."""
     method = getattr(type(cluster), name)
 
     def slowly(self, *arguments, **named):
@@ -196,7 +196,7 @@ def slow(cluster, name, monkeypatch, waiting):
     ],
 )
 def test_slow_commands_show_what_they_do(tmp_path, monkeypatch, terminal, command, method, said):
-    """Snapshot and apply show what they read and write; stdout is the same as without a terminal."""
+    """Snapshot and apply show what they read and write. stdout is the same as without a terminal."""
     cli = Connected(tmp_path, monkeypatch)
     monkeypatch.setattr("tests.support.cli.contextlib.redirect_stderr", lambda _: redirect_stderr(terminal.stream))
     with slow(cli.cluster, method, monkeypatch, lambda: terminal.wait_for(said)):

@@ -1,4 +1,4 @@
-"""Writing against the cluster in memory, and against variants of it that fail as brokers do."""
+"""Writing to the cluster in memory, and to variants of it that fail as brokers do."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ class SecondClient:
 
 
 def test_a_partition_that_the_second_client_reads_differently_is_refused():
-    """If the second client reads another offset, the partition is refused with both; it still counts as written."""
+    """If the second client reads another offset, the partition is refused with both offsets, and counts as written."""
     receipt, _ = run(cluster(), second_client=SecondClient(CommittedOffset(offset=4, leader_epoch=0)))
     assert outcomes(receipt) == [Outcome.REFUSED, Outcome.CONFIRMED]
     assert receipt.entries[0].change.after in receipt.entries[0].own
@@ -217,7 +217,7 @@ def test_a_write_without_the_second_clients_answer(mode, expected):
 
 
 def test_settle_counts_from_the_snapshot_and_refuses_a_source_that_moved():
-    """Only the rest of ``settle`` since the snapshot is waited; a source that moves meanwhile is refused."""
+    """The wait is the rest of ``settle`` since the snapshot. A source that moves meanwhile is refused."""
     made, clock = cluster(), FakeClock()
     named = snapshot_to_new(made, clock)
     clock.slept = 4
@@ -230,7 +230,7 @@ def test_settle_counts_from_the_snapshot_and_refuses_a_source_that_moved():
 
 
 def test_a_target_that_changed_after_it_was_shown_is_refused():
-    """A target that was changed after the plan was shown is refused: only what was agreed to is written."""
+    """A target that changed after the plan was shown is refused, because the user has agreed only to the plan."""
     made = cluster()
     named = snapshot_to_new(made)
     options = WriteOptions(on_existing="overwrite")
@@ -294,7 +294,7 @@ def test_offsets_are_part_of_the_content_hash_but_not_of_the_intent_hash():
 
 @pytest.mark.parametrize("after", [CommittedOffset(offset=1, metadata="é" * 10), None])
 def test_requests_are_split_by_bytes_and_by_group(after):
-    """A group's entries are cut by bytes; a round has one request a group, but a round of deletions has one group."""
+    """Entries are split by bytes. A round has one request for each group; a round of deletions has one group."""
     entries = [
         Entry(
             change=Change(source_group=None, group=group, topic="topic", partition=number, before=None, after=after),
@@ -312,7 +312,7 @@ def test_requests_are_split_by_bytes_and_by_group(after):
 
 
 def test_a_target_at_another_offset_after_the_guard_is_a_remark():
-    """A target without members at another offset is remarked: another run, or an application, may have committed."""
+    """A target without members at another offset is a remark: another run, or an application, may have committed."""
     made = cluster()
     receipt, _ = run(made)
     assert guard(made, receipt, 5, FakeClock()).remarks == ()
@@ -325,7 +325,7 @@ def test_a_target_at_another_offset_after_the_guard_is_a_remark():
 
 @pytest.mark.parametrize("offset", [1, None])
 def test_a_target_that_is_moved_back_during_the_guard_is_a_failure(offset):
-    """A target moved back or deleted during the guard fails, because no application of it does this."""
+    """A target that is moved back or deleted during the guard is a failure, because no application does this."""
     made = cluster()
     receipt, _ = run(made)
     made.delete_offsets("new", [FIRST]) if offset is None else made.commit("new", FIRST, offset)
@@ -342,7 +342,7 @@ class CannotDescribe(InMemoryCluster):
 
 
 def test_groups_that_the_guard_cannot_read_are_reported():
-    """If the guard cannot read a group, a source group is a failure, and a target group a remark."""
+    """A source group that the guard can't read is a failure; a target group that it can't read is a remark."""
     made = cluster()
     receipt, _ = run(made)
     blind = CannotDescribe()
@@ -375,7 +375,7 @@ def test_a_rebalance_of_a_source_group_that_keeps_topics_is_not_reported():
 
 
 def test_a_rebalance_at_the_end_of_the_guard_is_watched_until_it_ends():
-    """A rebalance is watched to its end, because it may assign moved topics; after five minutes it is reported."""
+    """The guard lasts until a rebalance ends, because it may assign moved topics. After five minutes it is reported."""
 
     def watched(*, ends_after: float) -> tuple[tuple[str, ...], float]:
         made = cluster(Rebalancing)
@@ -409,7 +409,7 @@ def test_guard_reports_a_source_commit_below_the_handed_over_offset():
 
 
 def test_thousands_of_partitions_are_written_in_requests_that_fit():
-    """Each request is at most half of a batch of the offsets topic, whatever the metadata, and no partition is lost.
+    """Each request is at most half a batch of the offsets topic, whatever the metadata, and no partition is lost.
 
     A partition takes the bytes of its names and metadata, and 44 more: docs/kafka-behaviour.md#altering-offsets
     """

@@ -60,7 +60,7 @@ class SignedAssertion:
         at = int(now())
         own = {"iat": at, "exp": at + self.lifetime, "nbf": at - self.back_dated}
         own_id = {"jti": str(uuid.uuid4())} if self.with_id else {}
-        # Kafka's order: values that are computed here replace those of the file, and these replace the properties.
+        # As in Kafka, the file's values take precedence over the properties, and computed values over the file's.
         header = of_file["header"] | {"alg": self.algorithm, "typ": "JWT"}
         payload = {**self.claims, **of_file["payload"], **own, **own_id}
         signed = f"{_encoded(header)}.{_encoded(payload)}"

@@ -26,7 +26,7 @@ _LIBRDKAFKA = {
     "ssl.certificate.pem": "ssl.keystore.certificate.chain",
     "ssl.key.pem": "ssl.keystore.key",
 }
-# For each property the values that this package uses anyway. They have no effect, so no warning is needed.
+# Values of properties that change nothing, because this package behaves like that anyway. They need no warning.
 _AS_HERE = {
     "enable.ssl.certificate.verification": {"true"},
 }
@@ -74,14 +74,14 @@ _READ = frozenset(
 _SECRET = re.compile(
     r"(sasl\.jaas\.config|\.key(\.pem)?|password|passphrase|secret|credentials?|token|user\.info)$", re.IGNORECASE
 )
-# Errors quote only these values, because a backslash at a line's end may have joined a secret to any other value.
+# Errors quote no other values, because a value may contain the next line, with a secret, after a backslash.
 _HARMLESS = frozenset(
     (
         *("AWS_MSK_IAM", "GSSAPI", "OAUTHBEARER", "PLAIN", "SCRAM-SHA-1", "SCRAM-SHA-256", "SCRAM-SHA-512"),
         *("TLS", "JKS", "PKCS12", "PEM", "BCFKS", "BKS", "JCEKS", "UBER", *PROTOCOLS),
     )
 )
-# Only keys of this form are shown. If line ends of a PEM key are not escaped, its lines are read as keys, as in Java.
+# Only keys of this form are shown. Others may be secret: without escapes, Java reads each line of a PEM key as a key.
 _SHOWN = re.compile(r"[a-z][a-z0-9._-]{0,99}|[A-Za-z.]{1,40} in sasl\.jaas\.config")
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _MOST_BYTES = 1_000_000
@@ -130,10 +130,10 @@ def is_secret(key: str) -> bool:
 
 
 def similar_property(key: str) -> str:
-    """Return ``did you mean …?`` with the known properties that an unknown one resembles; empty if there is none.
+    """Return ``did you mean …?`` with the known properties that the unknown property ``key`` resembles; else empty.
 
-    The key must be almost equal to a known one, because the names of many of Kafka's properties are alike. Or it must
-    be a known one after the prefix of a framework, such as ``spring.kafka.properties.``.
+    The key must be almost equal to a known property, because the names of many of Kafka's properties are alike. Or it
+    must be the prefix of a framework, such as ``spring.kafka.properties.``, and a known property.
     """
     known = {*_READ, *_LIBRDKAFKA}
     if key in known:
@@ -168,11 +168,11 @@ class Given:
         return self._values.get(key, default).strip()
 
     def value(self, key: str) -> str:
-        """Return the value of a key without white space around it, and leave the key marked as it is."""
+        """Return the value of a key without white space around it. Unlike `take`, do not mark the key as used."""
         return self._values.get(key, "").strip()
 
     def written(self, key: str) -> str:
-        """Return a key of Kafka in the spelling that the file has."""
+        """Return the spelling in which the file has the property ``key``, a name in Kafka."""
         return self._written.get(key, key)
 
     def take_all(self, prefix: str) -> dict[str, str]:

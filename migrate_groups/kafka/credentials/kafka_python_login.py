@@ -45,7 +45,7 @@ class _Gssapi(SaslMechanismGSSAPI):  # type: ignore[misc]
     def __init__(self, **config: Any) -> None:
         login: Any = config.get("sasl_kerberos_name")
         if not hasattr(login, "begin"):
-            super().__init__(**config)  # a client in this process that does not belong to this package
+            super().__init__(**config)  # for a client of another package in this process
             return
         self._is_done = self._is_authenticated = False
         with _refused():
@@ -57,7 +57,7 @@ class _Gssapi(SaslMechanismGSSAPI):  # type: ignore[misc]
             super().receive(auth_bytes)
 
     def auth_details(self) -> str:
-        """Return a text for the log. kafka-python's own method uses a context that may have expired since."""
+        """Return a text for the log. kafka-python's own method needs the security context, which may have expired."""
         return f"Authenticated to {self.auth_id} via SASL / GSSAPI"
 
 
@@ -65,7 +65,7 @@ class _Gssapi(SaslMechanismGSSAPI):  # type: ignore[misc]
 def _refused() -> Iterator[None]:
     """Turn any error of the block into `SaslAuthenticationFailedError`.
 
-    Every exception is caught, because the errors of gssapi have no common class that can be named without importing it.
+    Every exception is caught, because the errors of gssapi can't be named without an import of gssapi.
     """
     try:
         yield
@@ -74,8 +74,5 @@ def _refused() -> Iterator[None]:
 
 
 def use_our_gssapi() -> None:
-    """Make kafka-python use `_Gssapi` for the mechanism GSSAPI.
-
-    Clients without a `Kerberos` login keep its own class.
-    """
+    """Make kafka-python use `_Gssapi` for the mechanism GSSAPI. Clients without a `Kerberos` login work as before."""
     register_sasl_mechanism("GSSAPI", _Gssapi, overwrite=True)

@@ -1,6 +1,6 @@
-"""Logins with SASL OAUTHBEARER: one login gets the tokens for both clients, from one source.
+"""Logins with SASL OAUTHBEARER: `OAuth` gets the tokens for both clients, kafka-python and confluent-kafka.
 
-The second client gets its tokens here too. So no property can mean one thing to librdkafka and another to Java clients.
+librdkafka does not fetch tokens itself, because it does not understand all properties as Kafka's Java clients do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Read PKCS #12 stores with ``cryptography``, which returns the first private key and all certificates (RFC 7292).
+"""Read PKCS #12 stores (RFC 7292) with ``cryptography``, which returns the first private key and all certificates.
 
-Two facts are read here from the unencrypted parts of the store. ``cryptography`` does not return the number of private
-keys. And it runs as many iterations of key derivation as the store names, which can take minutes if the store is
-damaged.
+This module itself reads two numbers from the unencrypted parts of a store: the number of private keys, which
+``cryptography`` does not return, and the number of iterations of key derivation. In a damaged store the latter can be
+so high that ``cryptography`` would compute for minutes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SEQUENCE, _INTEGER, _OCTETS, _OID, _EXPLICIT = 0x30, 0x02, 0x04, 0x06, 0xA0
 
 
 def is_pkcs12(content: bytes) -> bool:
-    """Return whether a content begins like a PKCS #12 store: with a sequence whose first element is version 3."""
+    """Return whether bytes begin like a PKCS #12 store: with a sequence whose first element is version 3."""
     return content[:1] == b"\x30" and b"\x02\x01\x03" in content[2:9]
 
 
@@ -74,7 +74,7 @@ def _is_key(bag: bytes) -> bool:
 
 
 def _octets(part: bytes) -> bytes:
-    """Return the elements of the sequence in an unencrypted PKCS #12 content (type ``data``). Raises `Damaged`."""
+    """Return the DER content of the sequence in an unencrypted part (type ``data``) of a store. Raises `Damaged`."""
     kind, value = fields(part, _OID, _EXPLICIT)
     if kind != _DATA:
         raise Damaged

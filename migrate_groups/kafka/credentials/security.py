@@ -149,12 +149,10 @@ class Security:
 
 @contextmanager
 def _nameless_file(text: str) -> Iterator[str]:
-    """Yield the path of a file with this text, which can be read once.
-
-    Python's ssl reads certificates and keys from files only.
+    """Yield the path of a file with this text, because Python's ssl reads certificates and keys only from files.
 
     The file has no name, so that a killed process leaves no file behind. On Linux it is in memory; elsewhere it is
-    deleted while it is open.
+    deleted while it is open. It can be read once.
     """
     with os.fdopen(os.memfd_create("pem"), "w") if hasattr(os, "memfd_create") else tempfile.TemporaryFile("w") as file:
         file.write(text)

@@ -1,6 +1,6 @@
 """Read truststores and keystores in the formats JKS, PKCS #12 and PEM.
 
-The content of a file decides its format, and not its name: since Java 9 many files named .jks are PKCS #12.
+The format is recognised by a file's content, not by its name, because since Java 9 many files named .jks are PKCS #12.
 """
 
 from __future__ import annotations

@@ -67,9 +67,9 @@ def _store(given: Given, kind: str) -> Store | None:
 
 
 def _check_type(given: Given, kind: str) -> None:
-    """Raise `InvalidInput` if the type that the properties name is not supported.
+    """Raise `InvalidInput` if the properties name a type of truststore or keystore that is not supported.
 
-    A supported type is not used further, because the content of a store shows its type.
+    kind: ``truststore`` or ``keystore``. A supported type is ignored, because the content of a store shows its type.
     """
     written = given.take(f"ssl.{kind}.type")
     if written and written.upper() not in TYPES:

@@ -141,7 +141,7 @@ def said_no(where: str) -> Iterator[None]:
 
 
 def open_url(request: urllib.request.Request, handler: urllib.request.BaseHandler) -> tuple[int, bytes]:
-    """Send a request, and return the HTTP status and the content of the answer. It follows no redirect."""
+    """Send a request without following redirects. Return the HTTP status and the content of the answer."""
     try:
         with urllib.request.build_opener(handler, _NoRedirects).open(request, timeout=_SECONDS) as response:
             return response.status, response.read()

@@ -27,7 +27,7 @@ from migrate_groups.spark.reconciliation.snapshots import written_path
 
 
 class Span(NamedTuple):
-    """A time in the log, from ``since`` up to ``until`` (exclusive); None: no bound."""
+    """A period, from ``since`` (inclusive) to ``until`` (exclusive); None: no bound."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -42,9 +42,9 @@ class Measured(NamedTuple):
 
 
 def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[str], span: Span) -> Measured:
-    """Measure in the log what sharing a group costs its applications.
+    """Measure, from a landed log, what sharing a group costs the group's applications.
 
-    groups: the names of the groups; empty: all. span: only records of this time count.
+    groups: the names of the groups; empty: all. span: the period whose records count.
 
     Raises `Undetermined` if the log has no record of the members of these groups.
     """
@@ -56,7 +56,7 @@ def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[s
         wanted = wanted & (F.col("log_time") < F.lit(span.until))
     classic = generations(raw).where(wanted).localCheckpoint()
     new = consumers(raw).where(wanted).localCheckpoint()
-    # Only the commits of groups with generations are needed, because only these show when a member stood still.
+    # Commits are needed for classic groups only. For KIP-848 groups, `owners` shows when an application stood still.
     of_groups = classic.select("group").distinct()
     made = commits(raw).where(wanted).join(F.broadcast(of_groups), "group", "left_semi")
     owned = owners(raw).where(wanted).join(F.broadcast(new.select("group").distinct()), "group", "left_semi")
@@ -77,8 +77,8 @@ def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[s
 def write_costs(measured: Measured, out: Path, timeline: DataFrame | None = None) -> Costs:
     """Write the tables of `Overload` and the table ``advice``, as Parquet and as CSV, and return a summary.
 
-    out: an existing folder. timeline: the result of `history.history` for some of the groups. For all others it is not
-    known whether they keep up. `Overload` and `SharedCost` have the columns.
+    `Overload` and `SharedCost` describe the columns. out: an existing folder. timeline: the result of `history.history`
+    for some of the groups; for the others, ``keeps_up`` and ``best_third`` stay null.
     """
     found, table, shown = measured
     if timeline is not None:
@@ -108,10 +108,8 @@ def _rows(table: DataFrame) -> tuple[SharedCost, ...]:
 def advice(found: Overload, classic: DataFrame, new: DataFrame, missing: DataFrame) -> DataFrame:
     """Return one row for each application of each group, with the columns of `SharedCost`.
 
-    Whether it keeps up is not known yet: null.
-
-    found: the tables of `overload`. classic, new: the results of `generations.generations` and `generations.consumers`.
-    missing: the columns log_partition and missing.
+    ``keeps_up`` and ``best_third`` are null, because they need a timeline. found: the result of `overload`. classic,
+    new: the results of `generations.generations` and `generations.consumers`. missing: the result of `_missing`.
     """
     place = ["group", "application"]
     own = found.subscriptions.groupBy(*place).agg(
@@ -145,7 +143,7 @@ def advice(found: Overload, classic: DataFrame, new: DataFrame, missing: DataFra
         F.max(F.when(~F.col("replaced") & ~F.col("by_others"), F.col("seconds"))).alias("single_most"),
     )  # fmt: skip
     counts = {name: F.coalesce(name, F.lit(0)) for name in ("rebalances", "caused", "replaced")}
-    # Where the log lacks records, or has only one generation, it does not tell that a time is 0 s.
+    # A time of 0 s counts as not known if the log lacks records or has only one generation.
     whole, has_ended = F.col("missing") == 0, F.col("rebalances") > 0
     zeros = {"stood_still": whole & has_ended, "outage": whole & (has_ended | (F.col("assignor") == KIP_848))}
     return (
@@ -165,15 +163,18 @@ def advice(found: Overload, classic: DataFrame, new: DataFrame, missing: DataFra
 
 
 def _seconds(rows: Column) -> Column:
-    """Return the sum of the seconds of these rows.
+    """Return the sum of ``seconds`` over the rows for which the condition ``rows`` is true.
 
-    It is 0 if there are no such rows, and null if there are, but none has known seconds.
+    The sum is 0 if there is no such row, and null if all of them have null seconds.
     """
     return F.when(F.count_if(rows) == 0, 0.0).otherwise(F.round(F.sum(F.when(rows, F.col("seconds"))), 3))
 
 
 def _missing(spark: SparkSession, raw: DataFrame, log: LandedFiles) -> DataFrame:
-    """Return, for each partition of the log, the number of offsets whose records are compacted away or expired."""
+    """Return the columns log_partition and missing: how many offsets of each partition of the log have no record.
+
+    Their records were compacted away or have expired.
+    """
     sizes = [(number, end - start) for number, start, end, _ in log.ranges]
     schema = StructType([StructField("log_partition", IntegerType()), StructField("size", LongType())])
     ranges = local_table(spark, sizes, schema)

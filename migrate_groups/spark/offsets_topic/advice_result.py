@@ -10,28 +10,29 @@ from typing import NamedTuple
 class SharedCost(NamedTuple):
     """What sharing a group costs one of its applications. All times are seconds; None: not known.
 
-    - assignor: the last one in the log; ``consumer`` for a KIP-848 group.
+    - assignor: the group's last assignor in the log; ``consumer`` for a KIP-848 group.
     - applications: the number of applications in the group.
-    - regex: whether a member subscribes by a regular expression. Its topics are not in the log.
+    - regex: whether a member of the group subscribes by a regular expression. The log does not name its topics.
     - clients: the client ids of the application, at most 20.
     - since: the time of the group's first record about members.
-    - rebalances: the number of generations of the group that have ended since.
+    - rebalances: the number of generations of the group that have ended since then.
     - caused: how many of these generations ended because members of this application joined or left.
-    - stood_still: an upper bound of the time for which the application stood still because members of other
-      applications joined or left.
-    - outage: the same for generations that its own members ended. In a KIP-848 group, the time in which partitions had
-      no owner.
-    - replaced: how often all its members restarted together.
+    - stood_still: the longest time for which the application may have stood still because members of other applications
+      joined or left.
+    - outage: the longest time for which it may have stood still because its own members joined or left. In a KIP-848
+      group: the time in which partitions of the application had no owner.
+    - replaced: how often all members of the application restarted together.
     - restart_outage: the part of ``outage`` in these restarts.
-    - restart_gone: the part of ``restart_outage`` in which the application surely had no member.
-    - single_most: the longest outage that was not such a restart.
+    - restart_gone: the part of ``restart_outage`` in which the application certainly had no member.
+    - single_most: the longest outage other than these restarts.
     - keeps_up: the number of records consumed divided by the number produced, since ``since``. None: nothing was
       produced, or the history of the group was not computed.
-    - best_third: the highest of the three ratios, one for each third of that time. None: one of them is not known.
+    - best_third: the highest ratio of the three thirds of this period, each computed like ``keeps_up``. None: one of
+      them is not known.
     - idle: the number of members without a partition in the last generation in which the application had members. None:
       not known, as in a KIP-848 group.
     - spread: the number of records that the busiest member consumed, divided by the mean of all members of the
-      application. Each generation counts by its records. None: no member consumed anything, or it is not known.
+      application; an average over the generations, weighted by records. None: not known, or nothing was consumed.
     - missing: the number of offsets in the group's partition of the log whose records were compacted away or have
       expired.
     """
@@ -62,8 +63,8 @@ class SharedCost(NamedTuple):
 class Generation(NamedTuple):
     """A generation of a classic group.
 
-    until: when the next generation began; None for the last one. members: their number. joined, left: the client ids of
-    the members that joined or left at its end. caused_by: the applications of these members.
+    until: when the next generation began; None for the last one. members: the number of members. joined, left: the
+    client ids of the members that joined or left at the end of the generation. caused_by: their applications.
     """
 
     group: str

@@ -6,7 +6,7 @@ The source group's verdict is ``late-commit`` if it has committed since the fenc
 stopped). It is ``undetermined`` if the evidence about the group is not whole, or if it has committed only for a topic
 of the same name that was created since. Otherwise it is ``stopped``.
 
-The target group's verdict is the first in this table that applies. An own commit is one that the migration did not
+The target group's verdict is the first in this table that applies. An own commit is a commit that the migration did not
 write:
 
 ======================  ============================================================================================
@@ -17,20 +17,20 @@ write:
 ``undetermined``        the evidence about the group is not whole
 ``no-commit-yet``       the offset handed over is in place, and there is no own commit
 ``missing``             the offset handed over is not in place, and there is no own commit
-``later``               the first own commit is above the offset handed over, which was not in place by then: records
+``later``               the first own commit is above the offset handed over, which was not in place before: records
                         may be skipped
 ``undetermined``        the committed offset was deleted or expired, and the group has committed since: it may have
                         resumed at any offset
-``starts-at-snapshot``  the first own commit is at the offset handed over, or above it while that was in place
+``starts-at-snapshot``  the first own commit is at or above the offset handed over, which was in place before
 ======================  ============================================================================================
 
-A commit shows how far a group has got, not where it started. So a consumer that seeks forward by itself is not
-detected; one that seeks back is. ``rewinds`` counts own commits at a lower offset than the previous commit, even if the
+A commit shows how far a group has got, not where it started. So a consumer that seeks forward is not detected, but a
+consumer that seeks back is. ``rewinds`` counts own commits at a lower offset than the previous commit, even if the
 committed offset was deleted in between.
 
-Kafka 4.3 writes a topic id into each commit that is not in a transaction. A commit with another topic id than that of
-the topic handed over is of other records: it counts as the deletion of the committed offset. A commit without a topic
-id counts as one for the topic handed over.
+Kafka 4.3 writes a topic id into each commit that is not in a transaction. If this id is not that of the topic handed
+over, the commit is of other records, and counts as the deletion of the committed offset. A commit without a topic id
+counts as a commit for the topic handed over.
 
 `evidence` says when the evidence about a group is whole.
 """
@@ -60,11 +60,15 @@ HANDED_OVER = StructType(
         StructField("log_partition", IntegerType(), nullable=False),
     ]
 )
-"""The partitions that were handed over. source_topic: the topic's name on the source group's cluster; stopped_at: the
-source group's committed offset at the hand-over, or written if it had none; before: the target group's committed offset
-before the write; written: the offset that the migration wrote for the target group (null: none); ours: every offset
-that the runs of this migration wrote, or may have written. topic_id: of the topic handed over, in the form of
-`offsets_log.decode` (null: not known). log_partition: the offsets topic's partition for the target group."""
+"""The partitions that were handed over.
+
+- source_topic: the topic's name on the source group's cluster.
+- stopped_at: the source group's committed offset at the hand-over, or ``written`` if it had none.
+- before: the target group's committed offset before the write.
+- written: the offset that the migration wrote for the target group; null: none.
+- ours: every offset that the runs of this migration wrote, or may have written.
+- topic_id: the id of the topic handed over, in the form of `offsets_log.decode`; null: not known.
+- log_partition: the partition of the offsets topic that has the target group's commits."""
 
 GROUPS = StructType(
     [
@@ -74,8 +78,8 @@ GROUPS = StructType(
         StructField("is_target", BooleanType(), nullable=False),
     ]
 )
-"""The groups to judge, the offsets topic's partition for each, the offset in it from which its records count, and
-whether it is a target group."""
+"""The groups to judge. log_partition: the partition of the offsets topic that has the group's commits. fence: the
+offset in that partition from which records count. is_target: whether the group is a target group."""
 
 OLD_VERDICTS = ("late-commit", "undetermined", "stopped")
 NEW_VERDICTS = (
@@ -93,7 +97,7 @@ PROBLEMS = ("late-commit", "missing", "earlier", "later")
 """The verdicts that mean that records are processed twice, or may be skipped."""
 
 IS_RECREATED = "the topic was deleted and created again: commits for the new topic are of other records"
-"""The reason why the evidence about a partition is in doubt if a group has committed with another topic id."""
+"""The reason for doubt about a partition if a group has committed for it with another topic id."""
 
 
 def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:
@@ -106,13 +110,13 @@ def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:
 
 
 def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Return all commits since the fence of a source group for partitions that it has handed over.
+    """Return the commits of source groups, since the fence, for partitions that they have handed over.
 
     log: the result of `of_groups`. handed_over: columns of `HANDED_OVER`.
 
     Columns: group, topic, partition, log_partition, log_offset, log_time, offset, beyond (offset - stopped_at: the
-    number of records that both groups process; negative: the source group committed a lower offset), recreated (the
-    commit is for another topic of the same name, so it is not late).
+    number of records that both groups process; negative: the source group committed a lower offset), recreated (whether
+    the commit is for another topic of the same name; it is not a late commit then).
     """
     given = ("stopped_at", F.col("topic_id").alias("given_id"))
     moved = handed_over.select(*_of_source(), *given).dropDuplicates(KEYS)
@@ -129,25 +133,25 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 
 def places(handed_over: DataFrame, *, of_sources: bool, of_targets: bool) -> DataFrame:
-    """Return the handed-over partitions (`KEYS`) of the source groups, of the target groups, or of both.
+    """Return the group, topic and partition of each partition that was handed over.
 
-    handed_over: columns of `HANDED_OVER`.
+    handed_over: columns of `HANDED_OVER`. of_sources, of_targets: whether to return the partitions under the names of
+    their source groups, and under those of their target groups.
     """
     sides = [handed_over.select(*_of_source())] * of_sources + [handed_over.select(*KEYS)] * of_targets
     return reduce(DataFrame.union, sides).distinct()
 
 
 def _of_source() -> tuple[Column, ...]:
-    """Return the source group, the topic and the partition as `KEYS`."""
+    """Return the columns source_group, source_topic and partition under the names group, topic and partition."""
     return F.col("source_group").alias("group"), F.col("source_topic").alias("topic"), F.col("partition")
 
 
 def deletions(log: DataFrame, keys: DataFrame) -> DataFrame:
     """Return all deletions of committed offsets for some partitions, and all deletions of groups.
 
-    log: the result of `of_groups`. keys: the partitions of groups (`places`). The log does not show whether an offset
-    was deleted by a request or has expired. If an Empty group changes its protocol, that is no deletion
-    (`group_deletions`).
+    log: the result of `of_groups`. keys: the partitions (group, topic, partition). The log does not show whether an
+    offset was deleted by a request or has expired. The deletions of groups are those of `group_deletions`.
 
     Columns: group, topic and partition (null: the group itself was deleted), log_partition, log_offset, log_time.
     """
@@ -159,10 +163,10 @@ def deletions(log: DataFrame, keys: DataFrame) -> DataFrame:
 def group_deletions(log: DataFrame) -> DataFrame:
     """Return the records that delete a group. log: the result of `of_groups`.
 
-    If an Empty group changes its protocol (KIP-848), its record is deleted too, but the group keeps its commits. The
-    coordinator writes both records at once: the deletion of the old protocol's record, and right after it, with the
-    same time, the new protocol's record. So these deletions are left out. A group that was deleted, and was created
-    later with the other protocol, has lost its commits; its deletion is in the result.
+    A deletion is left out if it only shows that an Empty group has changed its protocol (KIP-848), because the group
+    keeps its commits then. The coordinator writes two records at once: the deletion of the old protocol's record, and
+    right after it, with the same time, the new protocol's record. If a group was deleted, and created later with the
+    other protocol, its commits are lost, and its deletion is in the result.
     """
     order = Window.partitionBy("group").orderBy("log_offset")
     becomes_other = (
@@ -178,14 +182,19 @@ def group_deletions(log: DataFrame) -> DataFrame:
 def hand_over(
     summed: DataFrame, late: DataFrame | None, reasons: DataFrame, source_reasons: DataFrame | None = None
 ) -> DataFrame:
-    """Return one row for each partition that was handed over, and each other one that a target group committed for.
+    """Return one row for each partition that was handed over, or that a target group has committed for.
 
-    summed: the result of `chains.chains`; late: the result of `late_commits` (None: there are none); reasons:
-    `evidence.REASONS`; source_reasons: those for the source groups, if they are on another cluster.
-    Columns: source_group, group, topic, partition, stopped_at, written, old (the source group's verdict), late_commits,
-    new (the target group's verdict), first_own (offset of the target group's first own commit), first_own_time,
-    committed (its last committed offset), commits (its own), rewinds, deletions, reason (why the evidence about either
-    group is not whole or leaves a doubt, whatever the verdicts; null if it is whole and leaves no doubt).
+    summed: the result of `chains.chains`. late: the result of `late_commits`; None: there are none. reasons: rows of
+    `evidence.REASONS`. source_reasons: the same about the source groups, if they are on another cluster.
+
+    Columns:
+
+    - source_group, group, topic, partition, stopped_at, written.
+    - old, new: the verdicts on the source group and on the target group.
+    - late_commits, rewinds, deletions: their number. commits: the number of the target group's own commits.
+    - first_own, first_own_time: offset and time of the target group's first own commit.
+    - committed: the target group's last committed offset.
+    - reason: why the evidence about either group is not whole, or leaves a doubt; null if neither is so.
     """
     sides = (
         summed.where(F.col("is_target") & F.col("topic").isNotNull())

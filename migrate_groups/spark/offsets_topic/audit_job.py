@@ -29,7 +29,7 @@ from migrate_groups.spark.offsets_topic.offsets_log import decode, in_place
 
 _IN_ORDER = ("log_time", "log_partition", "log_offset")
 _COUNTS = ("all_commits", "deletions", "group_tombstones", "malformed")
-# What is read of each record.
+# The columns that are read of each record.
 _COLUMNS = (
     *("log_partition", "log_offset", "log_time", "kind", "problem", "fence", "is_target"),
     *("group", "topic", "partition", "offset", "topic_id", "tombstone"),
@@ -37,10 +37,10 @@ _COLUMNS = (
 
 
 class Log(NamedTuple):
-    """The copied log of a cluster's offsets topic, and the groups whose records in it are judged.
+    """The copied log of a cluster's offsets topic, and the groups to judge.
 
-    raw: columns of `offsets_log.RAW`; it must return the same rows each time it is read. groups: rows of `audit.GROUPS`
-    without the last column. ranges: what was copied.
+    raw: the log, with the columns of `offsets_log.RAW`; it must return the same rows each time it is read. groups: rows
+    of `audit.GROUPS` without the last column. ranges: the ranges of offsets that were copied.
     """
 
     raw: DataFrame
@@ -49,11 +49,11 @@ class Log(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What was read of a log.
+    """The content of a log, as far as the audit needs it.
 
-    records: those of the groups to judge, or only those that a list may name. summed: the result of `chains`. found:
-    the evidence. deleted: names of deleted groups. is_late: whether a source group has committed. has_deletions:
-    whether an offset or a group was deleted.
+    records: the records of the groups to judge; if the log has any problem, only the records that a list of the result
+    may name. summed: the result of `chains`. found: the evidence. deleted: the names of deleted groups. is_late:
+    whether a source group has committed. has_deletions: whether an offset or a group was deleted.
     """
 
     records: DataFrame
@@ -69,8 +69,8 @@ def run_audit(
 ) -> Audit:
     """Judge a hand-over from the log of ``__consumer_offsets``.
 
-    handed_over: rows of `audit.HANDED_OVER` without the last column. log: that of the target groups' cluster. source:
-    that of the source groups' cluster; None: it is the same cluster, and ``log`` has the source groups too.
+    handed_over: rows of `audit.HANDED_OVER` without the last column. log: the log of the target groups' cluster.
+    source: the log of the source groups' cluster; None: ``log`` has the source groups too.
     """
     moved, number_of = [*handed_over], {group: number for group, number, _ in log.groups}
     given = local_table(spark, ((*each, number_of[each[2]]) for each in moved), audit.HANDED_OVER)
@@ -79,7 +79,7 @@ def run_audit(
         read = old = _read(spark, log, given, targets, sources)
     else:
         read = _read(spark, log, given, targets, set())
-        # No partition of this log was handed over to a group. The topics have other ids on this cluster.
+        # No group of this log received a partition, so handed_over is empty. Topics have other ids on this cluster.
         old = _read(spark, source, local_table(spark, [], audit.HANDED_OVER), set(), sources)
         given = given.withColumn("topic_id", F.lit(None).cast(StringType()))
     late = audit.late_commits(old.records, given) if old.is_late else None
@@ -112,7 +112,7 @@ def _read(spark: SparkSession, of: Log, given: DataFrame, targets: set[str], sou
     is_late = any(row.all_commits for row in counts if row.group in sources)
     is_deleted = any(row.deletions or row.group_tombstones for row in counts)
     if is_late or is_deleted or malformed.total():
-        # Only the records that a list may name are kept. A clean log has none, so it is read once.
+        # Only the records that a list of the result may name are kept. A clean log has none, so that it is read once.
         named = F.col("problem").isNotNull() | F.col("tombstone") | is_group_record() | F.col("group").isin(*sources)
         log = log.where(in_place(named)).localCheckpoint(eager=False)
     deleted: frozenset[str] = frozenset()
@@ -122,7 +122,10 @@ def _read(spark: SparkSession, of: Log, given: DataFrame, targets: set[str], sou
 
 
 def _of_log(read: _Read, keys: DataFrame) -> OfLog:
-    """Return what to show of a log. keys: its partitions that were handed over."""
+    """Return the deletions, the evidence and the malformed records to show of a log.
+
+    keys: the partitions (group, topic, partition) whose deletions are shown.
+    """
     malformed: tuple[Malformed, ...] = ()
     if any(each.malformed for each in read.found):
         wrong = read.records.where(F.col("problem").isNotNull()).orderBy("log_partition", "log_offset")

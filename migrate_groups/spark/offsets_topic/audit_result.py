@@ -32,8 +32,8 @@ class Partition(NamedTuple):
 
     stopped_at: the source group's committed offset at the hand-over; ``written`` if it had none. written: the offset
     that the migration wrote for the target group. old, new: the verdicts on the source group and on the target group.
-    first_own: the offset of the target group's first commit that the migration did not write. committed: its last
-    committed offset. reason: why the evidence is in doubt; None: it is not.
+    first_own: the offset of the target group's first commit that the migration did not write. committed: the target
+    group's last committed offset. reason: why the evidence is in doubt; None: it is not.
     """
 
     source_group: str | None
@@ -54,8 +54,8 @@ class Partition(NamedTuple):
 class LateCommit(NamedTuple):
     """A commit of a source group after the hand-over.
 
-    beyond: the committed offset minus the source group's offset at the hand-over. This is the number of records that
-    both groups process. If it is negative, the source group committed a lower offset.
+    beyond: the committed offset minus the source group's offset at the hand-over, which is the number of records that
+    both groups process. It is negative if the source group has committed a lower offset.
     """
 
     group: str

@@ -1,8 +1,8 @@
-"""Sum up what the log of the offsets topic shows of each partition, in one row: the only pass that decodes all records.
+"""Sum up a group's commits for a partition, its chain of commits, in one row. No other pass decodes all records.
 
-The records are exchanged and sorted once, by partition and then in the order of the log. All that is asked of a record
-before or after another one is a window over this order; the rest are aggregates of numbers, for which Spark has a hash
-table. So no record is kept, in memory or on disk, once it was counted.
+Spark exchanges and sorts the records once, by partition and then by their order in the log. Windows over this order
+compare a record with its neighbours. All aggregates are of numbers, which Spark computes in a hash table. So no record
+is kept, in memory or on disk, after it has been counted.
 """
 
 from __future__ import annotations
@@ -22,32 +22,37 @@ _BEFORE = ("log_offset", "offset", "tombstone", "topic_id")
 
 
 def is_commit() -> Column:
-    """Return whether a record is a commit, or the deletion of one, that can be decoded."""
+    """Return whether a record is the commit or the deletion of an offset, and can be decoded."""
     return (F.col("kind") == OFFSET_COMMIT) & F.col("problem").isNull()
 
 
 def is_group_record() -> Column:
-    """Return whether a record says that one of the groups exists or, if it is a tombstone, that it does not."""
+    """Return whether a record says that a group to judge exists or, if it is a tombstone, that it is deleted."""
     return F.col("kind").isin(*GROUP_RECORDS) & F.col("fence").isNotNull()
 
 
 def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Return one row for each partition that was handed over or committed for, and further ones that only count.
+    """Return one row for each group and partition that was handed over or committed for, and some rows without a topic.
 
-    log: the result of `audit.of_groups`; handed_over: `audit.HANDED_OVER`. Columns: log_partition, group,
-    is_target, topic, partition, and those of ``handed_over`` source_group, source_topic, stopped_at, before, written.
+    log: the result of `audit.of_groups`. handed_over: columns of `audit.HANDED_OVER`.
 
-    Of the group's commits: first_own (offset of the first own one), in_place (the offset before it), first_own_time,
-    committed (the last offset), commits (own ones), rewinds, deletions, resumed (own commits right after a deletion),
-    recreated (commits for another topic of the same name, which count as a deletion), all_commits.
+    A commit is the group's own if the migration did not write it. The migration may have written a commit if its offset
+    is in ``ours`` and differs from the committed offset before it; only the first commit may repeat ``before``. The
+    first commit for which this does not hold, and all commits after it, are the group's own.
 
-    In rows without a topic: malformed (records that can't be decoded), group_tombstones (tombstones of a group's own
-    records; `audit.group_deletions` finds those that delete it).
+    Columns:
 
-    A group's first commits count as written by this migration, as long as each one's offset is in ``ours`` and differs
-    from the offset before it. All later commits are the group's own.
+    - log_partition, group, is_target, topic, partition.
+    - from ``handed_over``: source_group, source_topic, stopped_at, before, written.
+    - first_own, first_own_time: offset and time of the first own commit. in_place: the committed offset before it.
+    - committed: the last committed offset.
+    - numbers of commits: commits (own commits), rewinds, resumed (own commits right after a deletion), recreated
+      (commits for another topic of the same name, which count as deletions), all_commits.
+    - deletions: the number of deletions of the committed offset.
+    - only in rows without a topic: malformed (the number of records that can't be decoded), group_tombstones (the
+      number of tombstones of the group's own records; `audit.group_deletions` finds those that delete the group).
     """
-    # What was handed over is a row before all commits, because a join would need more exchanges.
+    # The offset handed over is a row before all commits, because a join would need more exchanges.
     first = handed_over.select(
         *_PLACE,
         F.lit(True).alias("is_target"),
@@ -65,7 +70,7 @@ def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 
 def _with_neighbours(rows: DataFrame) -> DataFrame:
-    """Return each record with what was handed over, and with the record before it in the partition's chain."""
+    """Return each record with the columns of the hand-over, and with fields of the record before it in the chain."""
     order = Window.partitionBy(*_PLACE).orderBy("log_offset")
     whole = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     rows = rows.withColumns(
@@ -96,9 +101,10 @@ def _with_neighbours(rows: DataFrame) -> DataFrame:
 
 
 def _with_own(rows: DataFrame) -> DataFrame:
-    """Return each record with ``own``, whether it is the group's own commit, and ``reached``, the last offset before.
+    """Return each record with two more columns.
 
-    The first commit that this migration can't have written, and all after it, are the group's own.
+    own: whether the record is the group's own commit, as `chains` defines it. reached: the last offset in the chain
+    before this record.
     """
     order = Window.partitionBy(*_PLACE).orderBy("log_offset")
     is_other = F.col("is_first") | ~F.col("in_place").eqNullSafe(F.col("offset"))

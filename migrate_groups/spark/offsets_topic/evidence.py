@@ -1,8 +1,8 @@
 """Count the records of the offsets topic's log in a range of offsets, and say why they leave doubts about a group.
 
-The evidence in a partition of the log is whole under three conditions. Every offset from the fence to the end is there,
-as a record or as a control record (transaction marker). Every record can be decoded. No open transaction holds offsets
-back. The records of missing offsets were compacted away or have expired; they may have been commits.
+The evidence in a partition of the log is whole under three conditions. Every offset from the fence to the end has a
+record or a control record (transaction marker). Every record can be decoded. No open transaction holds offsets back. A
+missing offset means that a record was compacted away or has expired, and it may have been a commit.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import StringType, StructField, StructType
 
 Range = tuple[int, int, int, int]
-"""What was copied to files of a partition of the offsets topic: its number, the first offset and the end (exclusive) of
-the range, and how many offsets after it could not be read, because a transaction is open."""
+"""The range of offsets that was copied to files from a partition of the offsets topic: the partition's number, the
+first offset, the end (exclusive), and how many offsets after it could not be read, because a transaction is open."""
 
 REASONS = StructType([StructField("group", StringType(), nullable=False), StructField("reason", StringType())])
 """The reason why the evidence about a group is not whole. A group without a row has whole evidence."""
@@ -44,10 +44,10 @@ class Evidence(NamedTuple):
 
 
 def evidence(raw: DataFrame, malformed: Mapping[int, int], ranges: Iterable[Range]) -> tuple[Evidence, ...]:
-    """Return the evidence of each partition of the log, in order. Runs one job, which reads no record's content.
+    """Return the evidence of each partition of the log, in order. Runs one job, which does not read keys or values.
 
-    raw: the log (columns of `offsets_log.RAW`); malformed: by partition of the log, how many of its records can't be
-    decoded; ranges: what was copied of each partition.
+    raw: the log (columns of `offsets_log.RAW`). malformed: by partition of the log, how many of its records can't be
+    decoded. ranges: the range of offsets that was copied from each partition.
     """
     kinds = (F.count_if(F.col("kind") == kind).alias(name) for kind, name in _KINDS.items())
     counted = {row.log_partition: row for row in raw.groupBy("log_partition").agg(*kinds).collect()}

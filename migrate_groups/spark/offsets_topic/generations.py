@@ -16,7 +16,7 @@ from migrate_groups.spark.offsets_topic.offsets_log import fold, of_kinds, signe
 
 _CLASSIC, _KIP_848 = 2, 5
 _VERSIONS = (0, 1, 2, 3)
-# The least number of bytes of a member, a topic and a partition. They limit the counts that a damaged record can claim.
+# The smallest size of a member, a topic and a partition in bytes. It limits the counts that a damaged record can claim.
 _LEAST_MEMBER, _LEAST_TOPIC, _LEAST_PARTITION = 18, 2, 4
 _PARTITIONS = "array<struct<topic:string,partition:int>>"
 
@@ -24,8 +24,8 @@ _PARTITIONS = "array<struct<topic:string,partition:int>>"
 def generations(raw: DataFrame) -> DataFrame:
     """Return one row for each generation of a classic consumer group, from the records of a copied log.
 
-    raw: columns of `offsets_log.RAW`. Records that delete a group are left out, and groups of another protocol type,
-    such as Connect.
+    raw: columns of `offsets_log.RAW`. Records that delete a group are left out, and so are groups of another protocol
+    type, such as Connect.
 
     Columns: group, log_partition, log_offset, log_time, generation, assignor, members (an array of structs with
     member_id, client_id, rebalance_timeout_ms, topics and partitions; empty: the group was Empty; null: they can't be
@@ -188,7 +188,7 @@ def _member(at: Column, client: Column, subscription: Column, assignment: Column
 
 
 def _assigned(at: Column) -> Column:
-    """Return the partitions of an assignment. at: the position of its number of topics in the value."""
+    """Return the partitions of an assignment. at: the position of the assignment's number of topics in the value."""
     count = F.least(number(at, 4), F.octet_length("value") / _LEAST_TOPIC).cast("int")
     begun = F.struct((at + 4).cast("int").alias("at"), F.array().cast(_PARTITIONS).alias("found"))
 
@@ -215,10 +215,10 @@ def _assigned(at: Column) -> Column:
 
 
 def _strings(at: Column, count: Column, read: Callable[[Column], tuple[Column, Column]]) -> Column:
-    """Read ``count`` strings from a position in the value.
+    """Read ``count`` strings in the value, from position ``at`` on.
 
-    Return a struct of the strings (``texts``) and the position after them (``at``). read: returns the position after
-    one string, and the string.
+    Returns a struct of the strings (``texts``) and the position after them (``at``). read: returns the position after
+    the string at a position, and that string.
     """
     bounded = F.least(count, F.octet_length("value") / _LEAST_TOPIC).cast("int")
     begun = F.struct(place(at).alias("at"), F.array().cast("array<string>").alias("texts"))
@@ -232,12 +232,15 @@ def _strings(at: Column, count: Column, read: Callable[[Column], tuple[Column, C
 
 
 def _string(at: Column) -> tuple[Column, Column]:
-    """Return the position after a string, and the string. Its length takes two bytes."""
+    """Return the position after the string at ``at``, and the string. Its length is encoded in two bytes."""
     return _after_string(at), text("value", at + 2, number(at, 2))
 
 
 def _compact(at: Column) -> tuple[Column, Column]:
-    """Return the position after a compact string, and the string (null: none). Its length plus one is a varint."""
+    """Return the position after the compact string at ``at``, and the string; null: there is none.
+
+    The length plus one is encoded as a varint.
+    """
     size, length = varint(at)
     return _after_compact(at), text("value", at + size, length - 1)
 
@@ -248,43 +251,45 @@ def _after_compact(at: Column) -> Column:
 
 
 def varint(at: Column) -> tuple[Column, Column]:
-    """Return the number of bytes (one or two) of a varint, and its value."""
+    """Return the number of bytes (one or two) of the varint at ``at``, and its value."""
     one, two = unsigned("value", at.cast("int"), 1), unsigned("value", (at + 1).cast("int"), 1)
     return F.when(one < 128, 1).otherwise(2), F.when(one < 128, one).otherwise(one.bitwiseAND(0x7F) + two * 128)
 
 
 def _after_string(at: Column) -> Column:
-    """Return the position after a string. Its length takes two bytes and is -1 for null."""
+    """Return the position after the string at ``at``. Its length is encoded in two bytes, and is -1 for null."""
     return at + 2 + F.greatest(number(at, 2), F.lit(0))
 
 
 def _after_bytes(at: Column) -> Column:
-    """Return the position after a byte array. Its length takes four bytes and is -1 for null."""
+    """Return the position after the byte array at ``at``. Its length is encoded in four bytes, and is -1 for null."""
     return at + 4 + F.greatest(number(at, 4), F.lit(0))
 
 
 def let(at: Column, then: Callable[[Column], Column]) -> Column:
-    """Return ``then`` of a position that Spark computes only once.
+    """Return ``then(at)``, and make Spark compute the position ``at`` only once.
 
-    Without this, Spark would compute it wherever ``then`` uses it, and the expression would double in size with each
-    field.
+    Otherwise Spark would compute it wherever ``then`` uses it, and the expression would double in size with each field.
     """
     return bind(place(at), then)
 
 
 def bind(value: Column, then: Callable[[Column], Column]) -> Column:
-    """Return ``then`` of a value of any type that Spark computes only once; see `let`."""
+    """Return ``then(value)``, and make Spark compute ``value`` only once. `let` does the same for a position."""
     return F.transform(F.array(value), then)[0]
 
 
 def place(at: Column) -> Column:
-    """Return a position in the value.
+    """Return a position in the value, limited to the second position after the last byte.
 
-    It is limited to the byte after the end, because a damaged record may claim more bytes.
+    A damaged record may claim more bytes than it has.
     """
     return F.least(at, F.octet_length("value") + 2).cast("int")
 
 
 def number(at: Column, size: int) -> Column:
-    """Return the signed number in ``size`` bytes of the value; null if there are none. at: its position, from 1 on."""
+    """Return the signed number in ``size`` bytes of the value from position ``at`` on; null if there is no byte.
+
+    Position 1 is the first byte.
+    """
     return fold(unsigned("value", at.cast("int"), size), 8 * size)

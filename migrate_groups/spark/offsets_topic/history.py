@@ -1,8 +1,8 @@
 """Compute groups' commits and lag over time from the log of the offsets topic: DataFrame to DataFrame, in Spark SQL.
 
-A group's committed offset at a moment is its last commit in the log up to that moment. Compaction removes a commit once
-a later one has replaced it. So each commit in the log was really made, but the last one before an earlier moment may be
-missing. The history then uses an older commit, and shows a lag that is at least the real lag at that moment.
+A group's committed offset at a moment is that of its last commit in the log up to this moment. Compaction removes a
+commit after a later commit has replaced it. So the last commit before an early moment may be missing. The history then
+uses an older commit, and the lag that it shows is at least the real lag at that moment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOG_ENDS = StructType(
         StructField("log_end_offset", LongType()),
     ]
 )
-"""The log end offset of a partition at a moment. If it is not known, it is null or has no row."""
+"""The log end offset of a partition at a moment. If the offset is not known, it is null, or there is no row."""
 
 MAX_CLIENTS = 20
 """The largest number of a group's clients that are listed for one moment."""
@@ -36,9 +36,9 @@ _COUNTS = ("commits", "rewinds", "deletions")
 
 
 class Moments(NamedTuple):
-    """The moments of a history: ``first``, then one in each interval of ``every``, and at the end ``last``.
+    """The moments of a history: ``first``, then a moment after each interval ``every``, and at the end ``last``.
 
-    All but the last are multiples of ``every`` since 1970, in UTC.
+    All but the last are whole multiples of ``every`` since 1970, in UTC.
     """
 
     first: datetime
@@ -47,7 +47,7 @@ class Moments(NamedTuple):
 
     @staticmethod
     def between(earliest: datetime, every: timedelta, last: datetime) -> Moments:
-        """Return the multiples of ``every`` that are after ``earliest`` and before ``last``, followed by ``last``."""
+        """Return the multiples of ``every`` that are after ``earliest`` and before ``last``, and then ``last``."""
         round_before = _EPOCH + (earliest - _EPOCH) // every * every
         return Moments(min(round_before + every, last), every, last)
 
@@ -61,28 +61,35 @@ class Moments(NamedTuple):
     def number(self, time: Column) -> Column:
         """Return the index, from 0, of the first moment at or after ``time``.
 
-        If there is none, it is that of the last moment.
+        If there is no such moment, the index of the last moment is returned.
         """
         since = F.unix_micros(time) - _micros(self.first - _EPOCH)
         return F.least(F.greatest(F.ceil(since / _micros(self.every)), F.lit(0)), F.lit(len(self) - 1))
 
     def at(self, number: Column) -> Column:
-        """Return the moment with an index, which counts from 0."""
+        """Return the moment with index ``number``, which counts from 0."""
         regular = F.timestamp_micros(_micros(self.first - _EPOCH) + number * _micros(self.every))
         last = F.timestamp_micros(F.lit(_micros(self.last - _EPOCH)))
         return F.when(number == len(self) - 1, last).otherwise(regular)
 
 
 def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
-    """Return what the commits and deletions of each partition come to between two multiples of ``every`` since 1970.
+    """Return one row for each group, partition and interval, with counts of its commits and deletions.
 
-    log: a decoded log (`offsets_log.decode`). Commits after ``last`` count as made at ``last``. Columns: log_partition,
-    group, topic, partition, begun, ended (the times of the first and of the last record), commits, rewinds (commits of
-    a lower offset than the one that they replaced, if no topic id says that the topic was recreated), deletions,
-    first_commit_at, last_commit_at; of the last record: offset (null: deleted) and topic_id (its hash, as a number).
-    Rows without a topic count the malformed records (those that can't be decoded) of a partition of the log.
+    log: a decoded log (`offsets_log.decode`). An interval lasts from one multiple of ``every`` since 1970 to the next.
+    Commits after ``last`` are counted in the interval of ``last``.
 
-    The time of a record is the latest time of the partition's records so far, so that it never goes back along the log.
+    Columns:
+
+    - log_partition, group, topic, partition.
+    - begun, ended: the times of the first and of the last record.
+    - commits, deletions: their number. first_commit_at, last_commit_at.
+    - rewinds: the number of commits at a lower offset than the previous commit, unless the topic ids show that the
+      topic was recreated in between.
+    - offset, topic_id: those of the last record: the committed offset (null: deleted), and a hash of the topic id.
+    - malformed: in rows without a topic, the number of records that can't be decoded.
+
+    The time of a record is the latest time of all the partition's records up to it, so that time never goes back.
     """
     order = Window.partitionBy("log_partition", *_KEYS).orderBy("log_offset")
     malformed = F.col("problem").isNotNull()
@@ -117,10 +124,14 @@ def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, 
 
     made: the result of `commits`. ends: columns of `LOG_ENDS`. who: the result of `members.members`.
 
-    Columns: cluster_id, group, topic, taken_at (the moment); partitions, committed, lag, produced and consumed as in
-    `timeline.lag_timeline` (lag is null if no log end offset is known). The following are for the time since the
-    previous moment: commits, rewinds, deletions, last_commit_at, and clients (``client/host`` of the group's members,
-    sorted, at most `MAX_CLIENTS`; empty: the log shows none).
+    Columns:
+
+    - cluster_id, group, topic, taken_at (the moment).
+    - partitions, committed, lag, produced, consumed: as in `timeline.lag_timeline`. lag is null if no log end offset is
+      known.
+    - commits, rewinds, deletions (numbers) and last_commit_at: for the time since the previous moment.
+    - clients: the group's members since the previous moment, as ``client/host``, sorted, at most `MAX_CLIENTS`; empty:
+      the log shows none.
     """
     rows = _snapshots(made, ends, moments).withColumn("cluster_id", F.lit(cluster_id))
     lag = over_time(rows).drop("source_group")
@@ -143,7 +154,7 @@ def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataF
     largest lag), last_lag (the lag at the last moment), log_partition, missing (offsets without a record in that
     partition of the log).
     """
-    # Counted by partition first, so that few rows are left to count distinct topics of.
+    # The first aggregation is by partition, so that the second one counts distinct topics over few rows.
     partitions = made.groupBy("log_partition", *_KEYS).agg(
         *(F.sum(name).alias(name) for name in _COUNTS),
         F.min("first_commit_at").alias("first_commit_at"),

@@ -24,9 +24,9 @@ from migrate_groups.spark.reconciliation.result import Moment, moments
 from migrate_groups.spark.reconciliation.snapshots import CHECKED, spark_path, written_path
 
 MAX_MOMENTS = 2000
-"""The largest number of moments in a history, because the brokers are asked for log end offsets at each moment."""
+"""The largest number of moments in a history. It is limited, because brokers are asked for log ends at each moment."""
 
-# What is read of each record.
+# The columns that are read of each record.
 _COLUMNS = (
     *("log_partition", "log_offset", "log_time", "kind", "problem"),
     *("group", "topic", "partition", "offset", "topic_id", "tombstone"),
@@ -34,13 +34,13 @@ _COLUMNS = (
 _MISSING = StructType([StructField("log_partition", IntegerType()), StructField("missing", LongType())])
 
 LogEnds = Callable[[Collection[tuple[str, int]], Collection[datetime]], str]
-"""Asks for the log end offset of each partition at each moment, writes them as Parquet, and returns the path."""
+"""A function that reads the log end offset of each partition at each moment, and returns the path of a Parquet file."""
 
 
 class LandedFiles(NamedTuple):
     """A landed log: a copy of the offsets topic's log in a folder of Parquet files.
 
-    ranges: the offsets that were copied of each partition, as rows of `evidence.Range`.
+    ranges: the range of offsets that was copied from each partition (`evidence.Range`).
     """
 
     folder: str
@@ -73,9 +73,9 @@ class GroupHistory(NamedTuple):
 class History:
     """The result of `run_history`.
 
-    groups: the `MAX_ROWS` groups with the most commits. found: the number of all groups in the log. first, last: the
+    groups: the `MAX_ROWS` groups with the most commits. found: the number of all groups in the table. first, last: the
     first and the last moment. timeline: the points of the table that `result.moments` selects. evidence: for each
-    partition of the log, the number of its offsets by kind.
+    partition of the log, counts of its offsets.
     """
 
     groups: tuple[GroupHistory, ...]
@@ -107,8 +107,8 @@ def run_history(
         every: the time between two moments.
         now: the last moment.
         out: the new folder.
-        since: there is no moment before this time, and what was committed before it is in force at the first moment;
-            None: the history begins with the first commit in the log.
+        since: the time at which the history begins; earlier commits are in force at the first moment. None: the time of
+            the first commit in the log.
 
     Raises:
         Undetermined: the log has no commit of these groups.

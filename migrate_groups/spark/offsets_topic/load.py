@@ -10,11 +10,11 @@ _THIRDS = 3
 
 
 def committed(generations: DataFrame, commits: DataFrame) -> DataFrame:
-    """Return what the commits of each partition within each generation come to.
+    """Return one row for each generation and each partition that was committed for in it.
 
     generations, commits: the results of `generations.generations` and `generations.commits`. Columns: group, log_offset
     (of the generation's record), topic, partition, at (the time of the last commit), consumed (the last committed
-    offset minus the first one, at least 0; null: the log has none).
+    offset minus the first one, at least 0; null: no committed offset can be decoded).
     """
     marks = generations.select(
         "group", "log_offset", F.lit(None).cast("timestamp").alias("log_time"), F.col("log_offset").alias("_begun")
@@ -38,9 +38,9 @@ def spread(members: DataFrame) -> DataFrame:
     members: one row for each member of each generation, with the columns group, log_offset, generation, log_time,
     application, partitions and consumed.
 
-    Columns: group, application, generation, since (when it began), members (their number), idle (the number of those
-    without a partition), consumed (the records that all of them consumed; null: not known), busiest (the records that
-    one of them consumed, at most).
+    Columns: group, application, generation, since (when the generation began), members (their number), idle (the number
+    of members without a partition), consumed (the number of records that all members consumed; null: not known), and
+    busiest (the number of records that the busiest member consumed).
     """
     return (
         members.groupBy(*_APPLICATION, "log_offset", "generation", F.col("log_time").alias("since"))
@@ -55,9 +55,9 @@ def spread(members: DataFrame) -> DataFrame:
 
 
 def of_members(found: DataFrame) -> DataFrame:
-    """Return the figures ``idle`` and ``spread`` of each application. found: the result of `spread`.
+    """Return the columns group, application, ``idle`` and ``spread``, as `SharedCost` defines them.
 
-    A generation in which more was consumed counts more.
+    found: the result of `spread`.
     """
     mean = F.sum(F.col("consumed") / F.col("members"))
     return found.groupBy(*_APPLICATION).agg(
@@ -67,10 +67,10 @@ def of_members(found: DataFrame) -> DataFrame:
 
 
 def keeps_up(applications: DataFrame, timeline: DataFrame) -> DataFrame:
-    """Return the figures ``keeps_up`` and ``best_third`` of each application in a timeline.
+    """Return the columns group, application, ``keeps_up`` and ``best_third``, as `SharedCost` defines them.
 
-    applications: columns group, application, topics and since. timeline: the result of `history.history`. Moments up to
-    ``since`` do not count.
+    applications: columns group, application, topics and since. timeline: the result of `history.history`; only its
+    moments after ``since`` count.
     """
     of_topic = applications.select(*_APPLICATION, "since", F.explode("topics").alias("topic"))
     known = F.col("produced").isNotNull() & F.col("consumed").isNotNull()

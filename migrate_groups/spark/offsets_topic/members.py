@@ -17,7 +17,7 @@ _VERSIONS = (0, 1, 2, 3)
 # The fields of a member of a classic group, in order: member id, group instance id, client id, host, timeouts,
 # subscription, assignment.
 _FIELDS, _CLIENT, _HOST, _TIMEOUTS, _BYTES = 7, 2, 3, 4, (5, 6)
-# The least number of bytes of a member. It limits the number of members that a damaged record can claim.
+# The smallest size of a member in bytes. It limits the number of members that a damaged record can claim.
 _LEAST_BYTES = 18
 
 
@@ -28,9 +28,9 @@ MEMBERS = (_CLASSIC, _KIP_848)
 def members(log: DataFrame) -> DataFrame:
     """Return one row for each record of a decoded log (`offsets_log.decode`) that lists members of a group.
 
-    Columns: group, log_partition, log_offset, log_time, until (the log_time of the record that replaced it; null: it is
-    the last), clients (client id and host of each member as ``client/host``; empty: no member is left; null: the record
-    can't be decoded).
+    Columns: group, log_partition, log_offset, log_time, until (the log_time of the record that replaced this record;
+    null: none did), clients (client id and host of each member as ``client/host``; empty: no member is left; null: the
+    record can't be decoded).
     """
     rows = _with_places(log.where(F.col("type").isin(*MEMBERS) & F.col("problem").isNull()))
     record = Window.partitionBy("log_partition", "type", "group", "member").orderBy("log_offset")
@@ -41,10 +41,10 @@ def members(log: DataFrame) -> DataFrame:
 
 
 def _with_places(rows: DataFrame) -> DataFrame:
-    """Return the rows with the version of the value, and with positions in it for `_of_classic` and `_of_kip_848`.
+    """Return the rows with the version of the value, and with the positions of the fields that hold the members.
 
-    Each position depends on the one before it. Each is a column, because a nested expression would double in size with
-    each position.
+    Each position depends on the one before it. Each position is a column, because a nested expression would double in
+    size with each of them.
     """
     version, classic, kip_848 = F.col("_version"), F.col("_classic"), F.col("_kip_848")
     rows = rows.withColumns(
@@ -98,15 +98,21 @@ def _of_kip_848() -> Column:
 
 
 def _after_string(at: Column) -> Column:
-    """Return the position after a string. Its length takes two bytes and is -1 for null."""
+    """Return the position after the string at ``at``. Its length is encoded in two bytes, and is -1 for null."""
     return at + 2 + F.greatest(_number(at, 2), F.lit(0))
 
 
 def _after_short(at: Column) -> Column:
-    """Return the position after a compact string of less than 127 bytes. Its length plus one takes one byte."""
+    """Return the position after the compact string at ``at``. It is shorter than 127 bytes.
+
+    Its length plus one is encoded in one byte.
+    """
     return at + F.greatest(_number(at, 1), F.lit(1))
 
 
 def _number(at: Column, size: int) -> Column:
-    """Return the signed number in ``size`` bytes of the value; null if there are none. at: its position, from 1 on."""
+    """Return the signed number in ``size`` bytes of the value from position ``at`` on; null if there is no byte.
+
+    Position 1 is the first byte.
+    """
     return fold(unsigned("value", at.cast("int"), size), 8 * size)

@@ -5,8 +5,8 @@ committed offset continues with topic and partition. A value begins with its ver
 Kafka's group coordinator (``OffsetCommitKey.json``, ``OffsetCommitValue.json`` and so on, up to Kafka 4.3).
 
 No record fails a job. A record that can't be decoded is kept, and ``problem`` says why. Numbers are read with Spark's
-``conv``, because a cast that overflows would fail the job in Spark's ANSI mode. They get their sign from the negative
-base (-10) of ``conv``, or from `fold`.
+``conv``, because in ANSI mode a cast that overflows would fail the job. `fold`, or the base -10 of ``conv``, makes them
+signed.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ RAW = StructType(
         StructField("value", BinaryType()),
     ]
 )
-"""The columns of a landed log, the copy of the offsets topic's log in files: the partition and the offset of a record
-in the offsets topic, the time at which it was written, its kind (``record``, ``control`` or ``aborted``), and the bytes
-of its key and value."""
+"""The columns of a landed log, the copy of the offsets topic's log in files.
+
+log_partition, log_offset: the record's partition and offset in the offsets topic. log_time: when it was written. kind:
+``record``, ``control`` or ``aborted``. key, value: bytes."""
 
 KINDS = {
     0: "offset-commit",
@@ -82,7 +83,7 @@ _COMMIT_VERSIONS = (0, 1, 2, 3, 4)
 _TOPIC_ID_BYTES = 1 + 2 + 16
 _TOPIC_ID = "^(?!00)..0010(?!0{32})"
 _CUT_SHORT_TOPIC_ID = "^(?!00)..(?!0010.{32})(00|$)"
-# The end of the year 9999, because Python has no later timestamps.
+# The end of the year 9999, because Python can't represent later timestamps.
 _LAST_MILLISECOND = 253_402_300_799_999
 
 
@@ -190,10 +191,10 @@ def decode(raw: DataFrame) -> DataFrame:
 
 
 def in_place(condition: Column) -> Column:
-    """Return the same condition in a form that Spark evaluates after `decode`.
+    """Return the same condition in a form that Spark evaluates only after `decode`.
 
-    Spark would evaluate it before `decode`, and would decode each record twice for that. It does not do so with a
-    condition that is nondeterministic.
+    Otherwise Spark would move a filter with this condition before `decode`, and decode each record twice. Spark does
+    not move a nondeterministic condition.
     """
     return F.when(condition, F.monotonically_increasing_id() >= 0)
 
@@ -276,12 +277,12 @@ def fold(number: Column, bits: int) -> Column:
 
 
 def _mask(column: str, shift: int, bits: int) -> Column:
-    """Return ``bits`` bits of a number, without the lowest ``shift`` bits, as an unsigned number."""
+    """Drop the lowest ``shift`` bits of a 64-bit column, and return the next ``bits`` bits as an unsigned number."""
     return F.shiftright(column, shift).bitwiseAND((1 << bits) - 1)
 
 
 def _bits(column: str, shift: int, bits: int) -> Column:
-    """Return ``bits`` bits of a number, without the lowest ``shift`` bits, as a signed number."""
+    """Drop the lowest ``shift`` bits of a 64-bit column, and return the next ``bits`` bits as a signed number."""
     return fold(_mask(column, shift, bits), bits)
 
 

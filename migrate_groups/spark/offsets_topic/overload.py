@@ -27,19 +27,20 @@ class Overload(NamedTuple):
     subscriptions: one row for each group, application and client id. Columns: topics, members (their number),
     first_seen, last_seen.
 
-    generations: one row for each generation of a classic group. Columns: generation, assignor, since and until (when
-    this and the next generation began; null: it is the last), members (their number), joined and left (the client ids
-    of the members that joined or left at its end), caused_by (the applications of these members).
+    generations: one row for each generation of a classic group. Columns: generation, assignor, since (when it began),
+    until (when the next generation began; null: there is none), members (their number), joined and left (the client ids
+    of the members that joined or left at the end of the generation), caused_by (the applications of these members).
 
-    stood_still: one row for each generation that ended and each application in it. For a KIP-848 group: one row for
-    each time in which partitions of an application had no owner. Columns:
+    stood_still: one row for each generation that has ended and each application in it. For a KIP-848 group: one row for
+    each period in which partitions of an application had no owner. Columns:
 
-    - ended_at: when the generation ended. caused_by: the applications whose members ended it.
-    - by_others: whether this application is not one of these.
-    - replaced: whether all members of the application restarted: none was left in the next generation, and some came
-      back.
-    - seconds: for how long the application stood still, at most; null: not known.
-    - gone: the part of these seconds in which the application surely had no member.
+    - ended_at: when the generation ended, or the period began.
+    - caused_by: the applications whose members joined or left, and so ended the generation.
+    - by_others: whether this application is not in ``caused_by``.
+    - replaced: whether all members of the application restarted. In a classic group: none of them was in the next
+      generation, and members of the application came back later.
+    - seconds: the longest time for which the application may have stood still; null: not known.
+    - gone: the part of ``seconds`` in which the application certainly had no member; null for a KIP-848 group.
 
     spread: one row for each generation of a classic group and each application in it, with the columns of
     `load.spread`.
@@ -98,13 +99,12 @@ def applications(members: DataFrame) -> DataFrame:
 def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, commits: DataFrame) -> Overload:
     """Return the tables of `Overload`.
 
-    generations, consumers, owned: the results of `generations.generations`, `generations.consumers` and
-    `ownership.owners`. commits: the result of `generations.commits`. The caller may restrict all four to records of one
-    time.
+    generations, consumers, commits: the results of the functions of the same name in `generations`. owned: the result
+    of `ownership.owners`. The caller may restrict all four to the records of a period.
     """
     in_order = Window.partitionBy("group").orderBy("log_offset")
     ids = F.transform("members", lambda each: each["member_id"])
-    # A checkpoint drops the plan of a table. Otherwise Spark would analyse it again for each table that is made of it.
+    # A checkpoint drops a table's plan. Otherwise Spark would analyse the plan again for each table made from it.
     spans = (
         generations.withColumn("_ids", ids)
         .withColumns(
@@ -165,13 +165,13 @@ def _stem() -> Column:
 
 
 def _clients(ids: Column, members: str) -> Column:
-    """Return the client ids of the members with these member ids. A client id appears once for each such member."""
+    """Return the client id of each member whose member id is in ``ids``. members: the column with the members."""
     there = F.filter(members, lambda each: F.array_contains(ids, each["member_id"]))
     return F.array_sort(F.transform(there, lambda each: each["client_id"]))
 
 
 def _causes(spans: DataFrame, of_member: DataFrame) -> DataFrame:
-    """Return the applications whose members joined or left at the end of a generation.
+    """Return, for each generation, the applications whose members joined or left at its end.
 
     Columns: group and log_offset (of the generation's record), caused_by.
     """
@@ -186,9 +186,9 @@ def _causes(spans: DataFrame, of_member: DataFrame) -> DataFrame:
 
 
 def _ownerless(owned: DataFrame, of_member: DataFrame) -> DataFrame:
-    """Return the times in which partitions of KIP-848 groups had no owner, in the columns of ``stood_still``.
+    """Return the rows of the table ``stood_still`` for KIP-848 groups: periods in which partitions had no owner.
 
-    The cause is always the application itself: the brokers revoke no partition of it when a member of another
+    The application itself is always the cause, because brokers revoke none of its partitions when a member of another
     application joins or leaves.
     """
     return without_owner(owned, of_member).select(
@@ -208,8 +208,10 @@ def _ownerless(owned: DataFrame, of_member: DataFrame) -> DataFrame:
 def _members(spans: DataFrame, of_member: DataFrame, own: DataFrame) -> DataFrame:
     """Return one row for each member of each generation.
 
-    own: the result of `load.committed`. Columns: those of ``spans``, member_id, application, partitions, at (the time
-    of the member's last commit in the generation; null: none) and consumed (the records that it consumed in it).
+    spans: the generations. of_member: the application of each member. own: the result of `load.committed`.
+
+    Columns: those of ``spans``, member_id, application, partitions, at (the time of the member's last commit in the
+    generation; null: none) and consumed (the number of records that the member consumed in the generation).
     """
     of_spans = spans.select(
         *_PLACE, "generation", "assignor", "log_time", "until", "_next", "caused_by", F.explode("members").alias("_m")
@@ -228,9 +230,9 @@ def _members(spans: DataFrame, of_member: DataFrame, own: DataFrame) -> DataFram
 def _stood_still(members: DataFrame) -> DataFrame:
     """Return the table ``stood_still`` of `Overload` for classic groups. members: the result of `_members`.
 
-    An application stands still from the last commit of one of its members in a generation to the record of the next
-    generation in which it has a member. In a cooperative group only the partitions of members that left stand still,
-    because all other members keep theirs.
+    A member stands still from its last commit in a generation to the record of the next generation in which its
+    application has a member. An application stands still for as long as the member that stands still longest. In a
+    cooperative group only members that left count, because all others keep their partitions.
     """
     members = members.withColumn("_left", ~F.array_contains("_next", F.col("member_id")))
     back = Window.partitionBy("group", "application").orderBy("log_offset")
@@ -244,7 +246,7 @@ def _stood_still(members: DataFrame) -> DataFrame:
     stood = F.col("assignor").isin(*_EAGER) | F.col("_left")
     begun = F.unix_micros(F.greatest("at", "log_time"))
     micros = F.unix_micros("back_at") - begun
-    # The application came back later than the next generation, which therefore had none of its members.
+    # If the application came back later than the next generation, that generation had no member of it.
     gone = F.when(F.col("back_at") > F.col("until"), (F.unix_micros("until") - begun) / 1e6)
     seconds = F.when(stood & F.col("at").isNotNull() & F.col("back_at").isNotNull(), micros / 1e6)
     by_application = rows.groupBy(

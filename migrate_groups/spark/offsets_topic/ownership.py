@@ -1,9 +1,9 @@
 """Find when partitions of KIP-848 groups had no owner: DataFrame to DataFrame, in Spark SQL functions only.
 
 The owner of a partition is the member that it is assigned to. Whenever a member's partitions change, the coordinator
-writes a record with all of them, by topic id (``ConsumerGroupCurrentMemberAssignmentValue``). A partition has no owner
-from the record in which its member no longer has it, or that deletes the member, to the record in which another member
-has it.
+writes a record with all of them, by topic id (``ConsumerGroupCurrentMemberAssignmentValue``). A partition loses its
+owner when a record of this member no longer lists the partition, or deletes the member. It gets an owner when a record
+of a member lists it.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from migrate_groups.spark.offsets_topic.generations import bind, let, number, place, records, varint
 
 _ASSIGNMENT = 8
-# The least number of bytes of a topic (an id of 16 bytes, a count, and tagged fields) and of a partition.
+# The smallest size in bytes of a topic (an id of 16 bytes, a count, and tagged fields) and of a partition.
 _LEAST_TOPIC, _LEAST_PARTITION, _ID = 18, 4, 16
 _OWNED = "array<string>"
 
 
 def owners(raw: DataFrame) -> DataFrame:
-    """Return one row for each record in a copied log that has the partitions of a KIP-848 member.
+    """Return one row for each record of a copied log that has the partitions of a KIP-848 member.
 
     raw: columns of `offsets_log.RAW`. Columns: group, member_id, log_offset, log_time, owned (an array of ``TOPIC
-    ID-PARTITION``, including partitions that the member has yet to revoke; empty: the member has left; null: they can't
-    be decoded).
+    ID-PARTITION``, including partitions that the member has yet to revoke; empty: it owns none, or it has left; null:
+    the record can't be decoded).
     """
     rows = records(raw, _ASSIGNMENT, deleted=True)
     sound = F.col("value").isNull() | (number(F.lit(1), 2) == 0)
@@ -44,13 +44,13 @@ def owners(raw: DataFrame) -> DataFrame:
 
 
 def without_owner(owned: DataFrame, of_member: DataFrame) -> DataFrame:
-    """Return one row for each time in which partitions of an application had no owner.
+    """Return one row for each period in which partitions of an application had no owner.
 
-    owned: the result of `owners`. of_member: columns group, member_id, application. Times that overlap count as one. A
-    time that has not ended is left out.
+    owned: the result of `owners`. of_member: columns group, member_id, application. Periods that overlap are merged. A
+    period that has not ended is left out.
 
     Columns: group, application, begun, seconds, whole (whether each partition that the application ever had was without
-    an owner during this time, not necessarily all at once).
+    an owner at some time of this period).
     """
     own = Window.partitionBy("group", "member_id").orderBy("log_offset")
     none = F.array().cast(_OWNED)
@@ -95,9 +95,9 @@ def _change(partition: Column, *, lost: bool) -> Column:
 
 
 def _partitions(at: Column) -> Column:
-    """Read a list of topics with their partitions. Return the partitions, and the position after the list.
+    """Read the list of topics and partitions at position ``at`` of the value.
 
-    at: the position of the list in the value.
+    Returns a struct of the partitions (``found``) and the position after the list (``at``).
     """
     begun = F.struct(place(at + varint(at)[0]).alias("at"), F.array().cast(_OWNED).alias("found"))
     count = F.least(varint(at)[1] - 1, F.octet_length("value") / _LEAST_TOPIC).cast("int")
@@ -123,8 +123,8 @@ def _partitions(at: Column) -> Column:
 def _named(topic: Column, at: Column, count: Column) -> Column:
     """Return ``TOPIC ID-PARTITION`` for each partition of a topic.
 
-    topic: the position of the topic id in the value. at: the position of the first partition number. count: how many
-    there are, 1 or more.
+    topic: the position of the topic id in the value. at: the position of the first partition number. count: the number
+    of partitions, 1 or more.
     """
     name = F.hex(F.substring("value", topic.cast("int"), _ID))
     return F.transform(
@@ -134,7 +134,7 @@ def _named(topic: Column, at: Column, count: Column) -> Column:
 
 
 def _after_tags(at: Column) -> Column:
-    """Return the position after tagged fields, which are none or one (``AssignmentEpochs``, since Kafka 4.3)."""
+    """Return the position after the tagged fields at ``at``: none, or ``AssignmentEpochs`` (since Kafka 4.3)."""
     return let(
         place(at + 1 + varint(at + 1)[0]),
         lambda field: F.when(varint(at)[1] == 0, at + 1).otherwise(field + varint(field)[0] + varint(field)[1]),

@@ -1,7 +1,4 @@
-"""Check whether the snapshots from before and after a hand-over can be compared, with one Spark job.
-
-They are called BEFORE and AFTER.
-"""
+"""Check with one Spark job whether BEFORE and AFTER can be compared: snapshots from before and after a hand-over."""
 
 from __future__ import annotations
 

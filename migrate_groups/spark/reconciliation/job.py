@@ -124,10 +124,10 @@ def _reconcile(
     planned: DataFrame | None,
     out: Path | str | None,
 ) -> Reconciliation:
-    """Compare as `reconcile_tables` does.
+    """Compare BEFORE with AFTER, as `reconcile_tables` does.
 
-    checked, rows: the rows of BEFORE and of AFTER, twice. A job over ``checked`` fails at an invalid row. ``rows`` has
-    no such check.
+    rows: the rows of BEFORE, and those of AFTER. checked: the same rows, with a check that fails a job at an invalid
+    row.
     """
     spark = rows[0].sparkSession
     with readable_failures():
@@ -201,10 +201,7 @@ def _mapping(before: DataFrame, split: SplitMapping | str | None) -> DataFrame |
 
 
 def _written(table: DataFrame, path: str) -> DataFrame:
-    """Write a table as Parquet and as CSV, and return the table as read from the Parquet.
-
-    So Spark does not compute it again.
-    """
+    """Write a table as Parquet and as CSV. Return it as read from the Parquet, so that Spark computes it only once."""
     # "overwrite", because a failed attempt with `pairs.single_rows` may have left this folder.
     table.write.mode("overwrite").parquet(written_path(f"{path}.parquet"))
     read = table.sparkSession.read.schema(table.schema).parquet(spark_path(f"{path}.parquet"))

@@ -7,10 +7,14 @@
   with `NOT_SINGLE` if a partition has two rows after all.
 
 Both take the rows of BEFORE and of AFTER with a column ``side``, as `partition_verdict` makes them, and return one row
-for each key of `KEYS`. Its columns are source_group, recreated (the topic ids of BEFORE and AFTER differ),
-contradiction (null, but computing it fails the job if the rows contradict each other) and, for each of `SIDES`, here
-before: before_offset, before_log_start, before_log_end and, if BEFORE or AFTER has `snapshots.OLDEST_UNCONSUMED`,
-before_taken_at and before_oldest_unconsumed_at.
+for each key of `KEYS`. Further columns:
+
+- source_group.
+- recreated: whether the topic ids of BEFORE and AFTER differ.
+- contradiction: null. Computing it fails the job if rows contradict each other.
+- before_offset, before_log_start, before_log_end, and the same of AFTER: after_offset and so on.
+- before_taken_at, before_oldest_unconsumed_at, and the same of AFTER: only if BEFORE or AFTER has
+  `snapshots.OLDEST_UNCONSUMED`.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ SIDES = ("before", "after")
 KEYS = ["group", "topic", "partition", "cluster_id"]
 
 NOT_SINGLE = "a partition has two rows in BEFORE or in AFTER, or its group has two source groups"
-"""The message of a job over `single_rows` that fails because BEFORE or AFTER has more rows than one for a partition."""
+"""The message with which a job over `single_rows` fails if BEFORE or AFTER has two rows for a partition."""
 
 _OFFSETS = {"offset": "offset", "log_start_offset": "log_start", "log_end_offset": "log_end"}
 _TIMES = {name: name for name in ("taken_at", OLDEST_UNCONSUMED.name)}

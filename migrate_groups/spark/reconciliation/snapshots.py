@@ -115,7 +115,7 @@ def strict(rows: DataFrame) -> DataFrame:
 
 
 def spark_path(path: str) -> str:
-    """Return a path in the form in which Spark reads it. The path of a local file is escaped, so that it is no glob."""
+    """Return a path in the form for Spark's readers. A local file's path is escaped, so that it counts as no glob."""
     local = Path(path)
     return literal(str(local.absolute())) if local.exists() else path
 

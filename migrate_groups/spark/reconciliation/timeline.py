@@ -31,8 +31,9 @@ def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None 
     - produced, consumed: since the previous moment with this partition; null at the first moment, and if the topic was
       recreated in between.
 
-    The figures are sums over the partitions that have one. A sum is null if no partition has one, or if it is too large
-    for a bigint. Cluster ids must be equal, or null in both BEFORE and AFTER; `comparable.align` checks that.
+    The figures are sums over the partitions that have a value. A sum is null if no partition has a value, or if the sum
+    is too large for a bigint. Cluster ids must be equal, or null in both BEFORE and AFTER; `comparable.align` checks
+    that.
     """
     asked = _comparable(expected(before, mapping))
     groups = asked.select("cluster_id", "group").distinct()

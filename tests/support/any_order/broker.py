@@ -1,9 +1,8 @@
-"""The same stories on a real broker: groups, members, commits and log end offsets are Kafka's; the clock is the
-story's.
+"""Run the stories on a real broker. Groups, members, commits and log end offsets are Kafka's; the clock is simulated.
 
-An application joins and commits through a real consumer. The story itself counts which records are processed, as it
-does in memory, so that no story waits for a fetch and each run is the same. An event that a broker causes itself, such
-as an expiry, is replaced by the closest request of an administrator.
+An application joins and commits with a real consumer. The story computes which records are processed, as it does in
+memory, so that it waits for no fetch, and each run is the same. An event that a broker causes itself, such as an
+expiry, is replaced by the most similar request of an administrator.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class _World(World):
 
 
 class _Named:
-    """A client that translates names: the story's group ``old`` has a unique name on the broker."""
+    """A client that translates names, because the story's group ``old`` has a unique name on the broker."""
 
     def __init__(self, client, real: Mapping[str, str]) -> None:
         self._client, self._real = client, real
@@ -85,7 +84,7 @@ class _Named:
 
 
 class _Cluster(_Named):
-    """The methods of `InMemoryCluster` on a broker."""
+    """A broker with the methods of `InMemoryCluster`."""
 
     def __init__(self, of: Broker) -> None:
         super().__init__(of.writer, {name: of.others.name(name) for name in _NAMES})
@@ -122,7 +121,7 @@ class _Cluster(_Named):
         self.commit_all(group, {partition: offset})
 
     def commit_all(self, group: str, positions: Mapping[TopicPartition, int]) -> None:
-        """Commit as the group's member, or as a simple consumer if the group has no member."""
+        """Commit as the group's member or, if it has none, as a consumer without membership."""
         consumer = self._members.get(group)
         if consumer is None:
             self._others.commit_all(self._real[group], _renamed(positions, self._real))
@@ -146,7 +145,7 @@ class _Cluster(_Named):
 
 
 def _renamed(value, names: Mapping[str, str]):
-    """Return a value of the ports with the names of its groups and topics replaced."""
+    """Return an argument or result of a client with the names of groups and topics replaced."""
     if isinstance(value, Enum):
         return value
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Strategies that draw a random story. In each, the simplest choice comes first, because hypothesis shrinks to it."""
+"""Strategies that draw a random story. The simplest choice comes first, because hypothesis shrinks towards it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.support.any_order import events
 from tests.support.any_order.events import At
 from tests.support.any_order.story import Do, Run, Setting, Start
 
-# A way back reverts the write of the story's first verb, or the other write of the story.
+# The write that a way back reverts: that of the story's first verb, or the other write of the story.
 FIRST, OTHER = "first", "other"
 
 _PARTITIONS = st.sampled_from([TopicPartition("t", 0), TopicPartition("u", 0), TopicPartition("t", 1)])
 _GROUPS = st.sampled_from(["old", "a", "b", "c"])
-# Mostly the source group loses offsets, because a way back has to restore these.
+# The groups that lose offsets. Mostly the source group, because a way back has to restore its offsets.
 _LOSERS = st.sampled_from(["old", "old", "old", "a", "b", "c"])
 _SIDES = st.sampled_from(["before", "after"])
 _WRITES = ("alter_offsets", "delete_offsets", "receipt")
@@ -91,7 +91,7 @@ def _step(draw) -> Do | Start | Run:
 
 
 def _right(step: Do | Start | Run, first: str) -> Do | Start | Run:
-    """Return the step with the name of the write that it belongs to; ``migrate`` and ``apply`` begin writes themselves.
+    """Return the step with the name of its write: ``migrate`` and ``apply`` begin a write, other verbs belong to one.
 
     first: the first verb of the story.
     """
@@ -110,7 +110,7 @@ def _in_the_split(split: dict[str, str], existing: dict[TopicPartition, int]) ->
 
 @st.composite
 def settings(draw) -> Setting:
-    """Return a setting for the beginning of a story."""
+    """Return the state in which a story begins."""
     split = draw(
         st.sampled_from([{"t": "a", "u": "a"}, {"t": "a", "u": "b"}, {"t": "a", "u": "old"}]),
     )
@@ -135,7 +135,7 @@ def settings(draw) -> Setting:
 
 @st.composite
 def stories(draw) -> tuple[Setting, list[Do | Start | Run]]:
-    """Return a setting and at least eight steps; the first verb hands over."""
+    """Return the state in which a story begins, and at least eight steps. The first verb is a hand-over."""
     before = draw(st.lists(_between, max_size=2))
     after = draw(st.lists(_step(), min_size=7, max_size=9))
     first = draw(_hand_over)

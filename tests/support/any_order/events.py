@@ -1,4 +1,4 @@
-"""What other clients, the brokers or the operator do in a story, during a verb or between two verbs."""
+"""The events of a story: acts of other clients, brokers or the operator, during a verb or between two verbs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.any_order.world import Killed, World
 class At:
     """An event and its moment: the nth time that a verb reaches a label.
 
-    A label names a request, a sleep or a file, and whether the moment is before or after it, such as ``after sleep``.
+    A label is the word ``before`` or ``after`` with the name of a request or a file, or ``sleep``: ``after sleep``.
     """
 
     label: str
@@ -100,7 +100,7 @@ class Reset(Event):
 
 @dataclass(frozen=True)
 class Stop(Event):
-    """A group's application commits and stops, or is killed: then uncommitted records are processed again."""
+    """A group's application commits and stops, or it is killed, so that uncommitted records are processed again."""
 
     group: str
     killed: bool = False
@@ -112,7 +112,7 @@ class Stop(Event):
 
 @dataclass(frozen=True)
 class Straggle(Event):
-    """An application that the operator did not start subscribes to all topics."""
+    """A straggler, an application that the operator did not start, subscribes to all topics."""
 
     group: str
     member: bool

@@ -1,4 +1,4 @@
-"""The cases in which a record may be skipped or processed twice although the tool keeps its promise, with reasons.
+"""The cases in which a record may be skipped or processed twice, each with the reason why the tool is not to blame.
 
 Every other case is a finding. The reasons are printed with the ledger.
 """
@@ -12,7 +12,7 @@ from itertools import pairwise
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order.ledger import Processing
 
-# The guard reads once a second. Its requests and those at the end of a verb also take time.
+# In seconds: the guard reads once a second, and the requests of the guard and of the end of a verb take time.
 SLACK = 2.5
 
 
@@ -20,10 +20,10 @@ SLACK = 2.5
 class Verdict:
     """The result of a verb with exit 0: these partitions belong to the group.
 
-    - watched: the time until which the verb had to watch. It covers settle and guard, and lasts at least until the verb
-      ended. It is 0 if the verb read nothing, because the receipt of a killed run said that everything was done.
+    - watched: until when the verb had to watch for other consumers, for settle and guard, at least until its end. It is
+      0 if the verb read nothing, because the receipt of a killed run said that everything was done.
     - last_read: the moment when the group's committed offset was last read, by partition.
-    - uncovered: partitions without a committed offset in every group of the run.
+    - uncovered: the partitions that have no committed offset in any group of the run.
     """
 
     verb: str
@@ -37,7 +37,7 @@ class Verdict:
 
 
 def missing(world, group: str, partition: TopicPartition) -> str:
-    """Return why a group may lack a committed offset when its application starts; empty if it must have one."""
+    """Return why a group may lack a committed offset when its application starts; empty if it must have an offset."""
     if world.owner[partition.topic] != group:
         return "a straggler, which the operator did not start, skips to the end, and commits that"
     if (group, partition) in world.left_out:
@@ -55,7 +55,7 @@ def missing(world, group: str, partition: TopicPartition) -> str:
 
 
 def deleted_after(world, verb, name: str, partition: TopicPartition) -> bool:
-    """Return whether others deleted an offset after both clients read it back, when a hand-over reads no more."""
+    """Return whether another client deleted an offset after a hand-over had read it back for the last time."""
     return name in ("migrate", "apply") and any(
         (group, partition) in verb.confirmed and (group, partition) in world.gone for group in verb.groups
     )
@@ -64,8 +64,8 @@ def deleted_after(world, verb, name: str, partition: TopicPartition) -> bool:
 def taken_away(world, application, partition: TopicPartition) -> bool:
     """Return whether a straggler starts in a target group whose offset a running way back has already deleted.
 
-    The operator had stopped that group, and exit 4 tells him that a consumer came. This excuses nothing: records that
-    such a straggler skips must still be processed in the group that gets the partition in the end.
+    The operator had stopped that group, and exit 4 tells them that a consumer came. The straggler is no excuse: the
+    group that gets the partition in the end must process the records that the straggler skips.
     """
     return application.straggles and world.verb is not None and (application.group, partition) in world.verb.wrote
 
@@ -73,7 +73,7 @@ def taken_away(world, application, partition: TopicPartition) -> bool:
 def overtaken(world, application) -> None:
     """Excuse the records that a straggler without membership skips when it commits beyond its group's committed offset.
 
-    In a target group the tool reports this only as a remark, because the consumer may be a new application.
+    In a target group the tool only remarks on such a commit, because the consumer may be a new application.
     """
     for partition, position in application.positions.items():
         committed = world.committed_offset(application.group, partition)
@@ -128,8 +128,8 @@ def _straggles_unseen(world, partition: TopicPartition, done: Processing) -> boo
 def _unseen(done: Processing, verdict: Verdict) -> bool:
     """Return whether the brokers showed a consumer only after the last request of a verb.
 
-    A member is visible once it joins, a consumer without membership once it commits. A consumer that is not visible yet
-    counts as unseen, because it may still become visible.
+    A member shows when it joins, a consumer without membership when it commits. The result is also true for a consumer
+    that has not shown yet.
     """
     if done.seen is None:
         return True

@@ -1,4 +1,4 @@
-"""What happened to every record: the groups that processed it and when, and why it may be skipped or processed twice.
+"""The ledger of a story: for every record who processed it and when, and the excuses for skips and repetitions.
 
 Most excuses come from ``exceptions``.
 """
@@ -16,11 +16,11 @@ from migrate_groups.model.partitions import TopicPartition
 
 @dataclass(slots=True)
 class Processing:
-    """One processing of a record in a group.
+    """The fact that a group has processed a record.
 
-    - seen: when the brokers showed the consumer: when a member joined, or when a consumer without membership committed;
-      None if neither has happened yet.
-    - entitled: the operator had been told that the partition belongs to this group.
+    - seen: when the brokers first showed the consumer: a member joined, or a consumer without membership committed;
+      None: not yet.
+    - entitled: whether the tool had told the operator that the partition belongs to this group.
     """
 
     group: str
@@ -35,7 +35,7 @@ class Processing:
 
 @dataclass
 class Ledger:
-    """Every record from the source group's first committed offset on."""
+    """All records from the source group's first committed offset on, and what has happened to them."""
 
     starts: dict[TopicPartition, int] = field(default_factory=dict)
     ends: dict[TopicPartition, int] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Ledger:
     repeatable: dict[TopicPartition, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
 
     def unprocessed(self, partition: TopicPartition, before: int) -> list[int]:
-        """Return the records below an offset that no group has processed."""
+        """Return the offsets below ``before`` whose records no group has processed."""
         done = self.processed[partition]
         return [offset for offset in range(self.starts[partition], before) if offset not in done]
 

@@ -1,4 +1,4 @@
-"""The shortest story that showed each former defect, by name."""
+"""For each former defect the shortest story that shows it, by the behaviour that the story requires."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.support.any_order.events import At, Expire, ExpireGroup, Grow, Kill, 
 from tests.support.any_order.story import Do, Run, Setting, Start
 
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
-# The target group has committed offsets from an earlier trial.
+# Target group ``a`` has committed offsets from an earlier trial.
 TRIED = Setting(existing={("a", T): 30, ("a", U): 30}, on_existing="overwrite")
 
 NAMED: dict[str, tuple[Setting, list[Do | Start | Run]]] = {
@@ -19,12 +19,12 @@ NAMED: dict[str, tuple[Setting, list[Do | Start | Run]]] = {
         TRIED,
         [Run("migrate"), Run("rollback"), Run("delete-offsets")],
     ),
-    # The target's offsets from before the run do not show what the source group has processed.
+    # The target group had committed offsets before the run. They do not show what the source group has processed.
     "hand-back after a rollback leaves the source where it stopped": (
         TRIED,
         [Run("migrate"), Run("rollback"), Run("hand-back")],
     ),
-    # The consumer commits every 5 s, so that a rollback sees it before it writes or while it guards.
+    # The consumer commits every 5 s, so that a rollback sees it before the write or during the guard.
     "a rollback sees a consumer without membership": (
         Setting(),
         [
@@ -37,7 +37,7 @@ NAMED: dict[str, tuple[Setting, list[Do | Start | Run]]] = {
         Setting(existing={("a", T): 10, ("a", U): 10}),
         [Run("migrate", starts=True), Do(Pass(10)), Run("rollback", starts=True)],
     ),
-    # The partition is added while the run waits for the source group, and set to its log start offset.
+    # A partition is added while the run waits for the source group. The run writes its log start offset.
     "a rollback leaves an added partition in some group": (
         Setting(),
         [Run("migrate", events=(At("before committed", 1, Grow("u")),)), Run("rollback")],
@@ -47,7 +47,7 @@ NAMED: dict[str, tuple[Setting, list[Do | Start | Run]]] = {
         TRIED,
         [Run("migrate", events=(At("after receipt", 1, Kill()),)), Run("hand-back")],
     ),
-    # The source group's offsets are deleted by then. The offset of u expires in the target between two requests.
+    # The source group's offsets have been deleted. The target group's offset of u expires between two requests.
     "hand-back leaves a partition, whose offset expired in the target, in some group": (
         Setting(),
         [
@@ -61,7 +61,7 @@ NAMED: dict[str, tuple[Setting, list[Do | Start | Run]]] = {
         Setting(settle=0),
         [Run("migrate", starts=True), Do(Pass(6)), Do(Stop("a")), Do(ExpireGroup("a")), Run("migrate", starts=True)],
     ),
-    # The group commits while the same command reads back again what it had confirmed.
+    # The group commits while the command, run again, reads back the offsets that it had confirmed.
     "the same command hands nothing over again to a group that starts meanwhile": (
         Setting(on_existing="overwrite"),
         [

@@ -1,4 +1,4 @@
-"""Fixes of four defects in the ways back, and a way to undo each: proof that the stories find these defects."""
+"""Undo the fix of one of four defects in the ways back, to prove that the stories find this defect."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIXES = {
 
 @contextmanager
 def reverted(fix: int) -> Iterator[None]:
-    """Undo one of the `FIXES` for the length of a ``with`` block."""
+    """Undo a fix for the length of a ``with`` block. fix: a key of `FIXES`."""
     with ExitStack() as patched:
         if fix == 1:
             patched.enter_context(mock.patch.object(rollback, "_restored", return_value=[]))

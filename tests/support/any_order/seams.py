@@ -1,7 +1,7 @@
-"""The places where a story patches the command line: connections, the clock, files, threads, and printing.
+"""Patch the command line for a story: its connections, its clock, its files, threads and printing.
 
-The rest of a story calls the command line and uses only the ports' values and `InMemoryCluster`. Two exceptions:
-`reverts` undoes fixes, and `broker` uses the real clients.
+Other modules of stories call the command line, and depend only on the ports' values and `InMemoryCluster`. There are
+two exceptions: `reverts` undoes fixes, and `broker` uses the real clients.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ from migrate_groups.cli import registry as commands
 from migrate_groups.cli.connect import Connection
 from migrate_groups.migration.ports import Clients
 
-_REPLACED = ("replace", "rename")  # how a run's files are put in place
+_REPLACED = ("replace", "rename")  # the functions of `os` with which a run's files are put in place
 
 
 @contextmanager
 def opened_up(world, *, tables: bool = False) -> Iterator[None]:
-    """Connect every command in this process to a world: its cluster, its clock, and the events at each file.
+    """Connect every command in this process to ``world``, for the length of a ``with`` block.
 
-    ``world``: ``request`` is the cluster; ``now``, ``monotonic`` and ``sleep`` are the clock; ``file(name)`` is a
-    context around each file that is put in place. ``tables``: whether tables are printed, which takes most of a
-    command's time.
+    world: has the cluster (``request``), the clock (``now``, ``monotonic``, ``sleep``), and ``file(name)``, the context
+    in which each file is put in place. tables: whether tables are printed, which takes most of a command's time.
     """
     with ExitStack() as patched:
 
@@ -44,7 +43,7 @@ def opened_up(world, *, tables: bool = False) -> Iterator[None]:
             put(SystemClock, name, lambda _, *arguments, method=method: method(*arguments))
         for name in _REPLACED:
             put(os, name, _watched(world, getattr(os, name)))
-        # Run the thread that asks the second client in sequence, so that a story is the same each time.
+        # The thread that asks the second client runs at once to its end, so that a story is the same each time.
         put(threading.Thread, "start", _start)
         put(commands, "command_line", lambda called=(): _command_line(*called))
         if not tables:

@@ -1,4 +1,4 @@
-"""A story: an operator runs commands that write (verbs) and follows their messages; other clients act at random."""
+"""A story: an operator runs verbs (commands that write) and obeys their messages, while other clients act at random."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ KILLED = -9
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """The beginning: the source group ``old`` has committed offsets for topics t and u; the fields tell the rest.
+    """The state in which a story begins. The source group ``old`` has committed offsets for the topics t and u.
 
-    split: the group that gets each topic, or ``old`` if it stays. existing: offsets that target groups have already.
+    split: by topic the group that gets it; ``old``: the topic stays. existing: offsets that target groups already have.
     """
 
     partitions: dict[str, int] = field(default_factory=lambda: {"t": 1, "u": 1})
@@ -79,10 +79,10 @@ class Start:
 class Run:
     """The operator runs a verb.
 
-    - of: the write that a way back belongs to: ``split`` or ``apply``.
-    - stops: the operator first stops the applications that must not run.
-    - starts: after exit 0 the operator starts the applications of the groups that got the topics; ``member`` is their
-      kind.
+    - of: the write that a way back reverts: ``split`` or ``apply``.
+    - stops: whether the operator first stops the applications that must not run.
+    - starts: whether the operator starts the applications of the groups that got the topics, after exit 0.
+    - member: whether these applications join their groups as members.
     """
 
     verb: str
@@ -97,7 +97,7 @@ class Run:
 
 @dataclass
 class Ended:
-    """The end of a verb. wrote: a committed offset was altered or deleted."""
+    """The end of a verb, a command that writes. wrote: whether the verb has altered or deleted a committed offset."""
 
     step: Run
     code: int
@@ -107,14 +107,14 @@ class Ended:
 
     @property
     def counts(self) -> bool:
-        """Return whether the verb wrote or refused."""
+        """Return whether the verb has written, or has refused to write."""
         return self.wrote or self.code in (3, 4)
 
 
 class Story:
     """One story, played step by step until the promise is broken or the story ends.
 
-    The promise: after exit 0 no record is skipped and none is processed twice, but for the cases in `exceptions`.
+    The promise: after exit 0 no record is skipped or processed twice, except in the cases that `exceptions` lists.
     """
 
     def __init__(self, setting: Setting, folder: Path, world: World | None = None) -> None:
@@ -139,7 +139,7 @@ class Story:
     # Steps.
 
     def play(self, steps: Sequence[Do | Start | Run], *, tables: bool = False) -> list[str]:
-        """Play the steps and the conclusion; return how the promise was broken, or an empty list if it was kept."""
+        """Play the steps and the end of the story. Return how the promise was broken; an empty list: it was kept."""
         with opened_up(self.world, tables=tables):
             for step in steps:
                 self.do(step)
@@ -175,7 +175,7 @@ class Story:
     # Verbs.
 
     def groups(self, step: Run) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-        """Return the source group, the target groups and the topics of a step's write."""
+        """Return the source group, the target groups and the topics of the write that a step makes or reverts."""
         if step.verb == "delete" or step.verb in ("keep", "restore"):
             owned = [topic for topic, owner in self.world.owner.items() if owner == step.of]
             return step.of, (step.of,), tuple(owned)
@@ -184,12 +184,12 @@ class Story:
         return "old", self.setting.targets, self.setting.moved
 
     def target(self, step: Run, topic: str) -> str:
-        """Return the group that gets a topic by a step's write; for delete, keep and restore the step's own group."""
+        """Return the group that gets a topic from a step's write; for delete, keep and restore the step's own group."""
         own = step.verb in ("delete", "keep", "restore")
         return step.of if own else "c" if step.of == "apply" else self.setting.split[topic]
 
     def may(self, step: Run) -> bool:
-        """Return whether an operator who knows what was done would run this verb now."""
+        """Return whether an operator who knows the verbs so far would run this verb now."""
         source, targets, topics = self.groups(step)
         owners = {self.world.owner[topic] for topic in topics}
         if self.open is not None and (self.open.of, step.verb in _HANDS) != (step.of, step.verb in _HANDS):
@@ -297,7 +297,7 @@ class Story:
                 f"exit {ended.code} of {step.verb}, which means that nothing was written: {sorted(verb.wrote)}"
             )
         if step.verb == "delete-offsets" and (ended.code == 0 or verb.wrote):
-            # The target groups own the topics now, also if the hand-over was killed before it reported this.
+            # The target groups own the topics now, even if the hand-over was killed before it said so.
             self.world.owner |= {topic: self.target(step, topic) for topic in self.groups(step)[2]}
         if ended.code in (4, 130, KILLED):
             self.judge_half_done(step, ended, verb)
@@ -324,7 +324,7 @@ class Story:
                 ledger.may_repeat(partition, said, f"{step.verb} said so, with exit 4")
 
     def judge_coverage(self, step: Run, verb: Verb) -> None:
-        """Check that exit 0 leaves no partition without a committed offset that had one when the verb read it."""
+        """Check that after exit 0 a partition has a committed offset if it had one when the verb read it."""
         for partition in sorted(verb.covered):
             committed = {
                 group: verb.believed.get((group, partition), self.world.committed_offset(group, partition))
@@ -382,7 +382,7 @@ class Story:
     # The end.
 
     def conclude(self) -> None:
-        """Stop all applications, finish open verbs, start the owners, and let them process every record."""
+        """Stop all applications, finish open verbs, start the owners' applications, and process every record."""
         world = self.world
         world.tell("the end: what is open is finished, all stop, the owners start")
         world.wait(6)
@@ -401,7 +401,7 @@ class Story:
             world.problem(f"records never processed: {partition} from {offset} on, of {world.owner[partition.topic]}")
 
     def finish(self) -> None:
-        """Run the open verb again, which must be safe; if it refuses, try another way back or hand over again."""
+        """Run the open verb again, which must be safe. If it refuses, try another way back, or hand over again."""
         for verb in ("", "rollback", "hand-back", "migrate"):
             if self.open is not None and not self.world.problems:
                 hands_over = "apply" if self.open.of == "apply" else "migrate"

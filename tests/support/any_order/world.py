@@ -27,17 +27,17 @@ WRITES = ("alter_offsets", "delete_offsets", "delete_group")
 
 
 class Killed(BaseException):
-    """The tool's process is killed: none of its code runs any more."""
+    """The tool's process is killed, so that none of its code may run any more."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Application:
-    """A consumer of a group: it processes records from the group's committed offset on.
+    """A consumer of a group, which processes records from the group's committed offset on.
 
-    - member: it joins the group and commits each second. A consumer without membership assigns itself partitions, keeps
-      its own positions and commits all of them every 5 s.
-    - latest: it starts at the log end offset if its group has no committed offset.
-    - straggles: the operator did not start it.
+    - member: whether it joins the group and commits each second. Otherwise it assigns itself partitions, keeps its own
+      positions and commits all of them every 5 s.
+    - latest: whether it starts at the log end offset if its group has no committed offset.
+    - straggles: whether it is a straggler, which the operator did not start.
     """
 
     group: str
@@ -59,13 +59,13 @@ class Application:
 
 @dataclass(slots=True, kw_only=True)
 class Verb:
-    """A running verb (a command that writes): what the tool has read and written, by group and partition.
+    """A running verb (a command that writes): what the tool has read and written so far.
 
-    - last_read: the number of the moment when it last read the offset there.
-    - believed: the offset that it last read or wrote there.
-    - of_topic: the groups of the verb that may own a topic.
-    - covered: partitions that had a committed offset in one of these groups when the verb read it.
-    - confirmed: the moment when the second client read an offset.
+    - last_read: by group and partition, the number of the moment when the tool last read the offset.
+    - believed: by group and partition, the offset that the tool last read or wrote.
+    - of_topic: by topic, the groups of the verb that may own it.
+    - covered: the partitions that had a committed offset in one of these groups when the tool read it.
+    - confirmed: by group and partition, the moment when the second client read the offset.
     """
 
     began: float
@@ -84,9 +84,10 @@ class Verb:
 
 
 class World:
-    """The tool's surroundings: `request` is the cluster; `now`, `monotonic`, `sleep` the clock; `file` the files.
+    """The tool's surroundings in a story.
 
-    `second` is the second client.
+    `request` is the cluster, `second` the second client; `now`, `monotonic` and `sleep` are the clock; `file` is called
+    for each file.
     """
 
     def __init__(self, cluster: Any = None) -> None:
@@ -137,7 +138,7 @@ class World:
         self.moment(f"after {what}")
 
     def moment(self, label: str) -> None:
-        """Carry out the events that are planned for this moment, and let the time of a request pass."""
+        """Make the events happen that are planned for this moment, and let the time of a request pass."""
         if self.dead:
             raise Killed
         self.moments += 1
@@ -186,7 +187,7 @@ class World:
     # Applications.
 
     def start(self, group: str, topics, *, member: bool, latest: bool, straggles: bool = False) -> bool:
-        """Start a group's application; return False if it runs already or can't join."""
+        """Start a group's application. Return False if it is running already, or can't join."""
         if group in self.applications or (member and group in self.held) or not topics:
             return False
         started = Application(
@@ -329,7 +330,10 @@ class World:
                 self.moved_by_choice(place[1], was, now, self.verb.by_choice)
 
     def moved_by_choice(self, partition: TopicPartition, was: int, now: int, why: str) -> None:
-        """Excuse the records that are skipped or repeated because an offset was moved on purpose."""
+        """Excuse the records that are skipped or repeated because somebody moved an offset on purpose.
+
+        was, now: the offset before and after. why: the excuse.
+        """
         self.ledger.may_skip(partition, range(was, now), why)
         self.ledger.may_repeat(partition, range(now, was), why)
 
