@@ -1,10 +1,8 @@
-"""A cluster of three brokers that can fail, and applications on it that count the records they process."""
+"""A cluster of three brokers that can fail, and requests to it that are repeated until they are answered."""
 
 from __future__ import annotations
 
 import itertools
-import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -25,10 +23,20 @@ from migrate_groups.sandbox.broker import Sandbox
 from migrate_groups.sandbox.node import Node
 from tests.support.broker_world import until
 from tests.support.processes import gone
+from tests.support.proxy import LISTENER, Proxies, put_before
 
+LISTENERS = {LISTENER: "PLAINTEXT"}
+SETTINGS = {
+    f"group.consumer.{name}": milliseconds
+    for name, milliseconds in (
+        ("min.heartbeat.interval.ms", "300"),
+        ("heartbeat.interval.ms", "300"),
+        ("min.session.timeout.ms", "6000"),
+        ("session.timeout.ms", "6000"),
+    )
+}
+"""The listener behind proxies, and short time-outs of KIP-848 groups: pass both to `start_sandbox`."""
 _SECONDS = 60.0
-# The old application is slow: its group is split for this reason, and records are left when it stops.
-_SECONDS_A_RECORD = 0.2
 
 
 def persistently(function):
@@ -48,6 +56,7 @@ class ThreeBrokers:
         self.sandbox = sandbox
         self.bootstrap_servers = sandbox.bootstrap_servers
         self._hung: set[int] = set()
+        self._proxies: Proxies | None = None
         self._sizes: dict[str, int] = {}
         self._prefix = uuid.uuid4().hex[:6]
         self._numbers = itertools.count()
@@ -60,8 +69,8 @@ class ThreeBrokers:
         usual = {"bootstrap.servers": self.bootstrap_servers, "log_level": 0, "reconnect.backoff.max.ms": 500}
         return usual | settings
 
-    def new_producer(self) -> Producer:
-        return Producer(self._client(acks="all", **{"enable.idempotence": True, "linger.ms": 0}))
+    def new_producer(self, **settings: object) -> Producer:
+        return Producer(self._client(acks="all", **{"enable.idempotence": True, "linger.ms": 0}, **settings))
 
     def name(self, what: str) -> str:
         return f"{what}-{self._prefix}-{next(self._numbers)}"
@@ -86,6 +95,11 @@ class ThreeBrokers:
         described = persistently(lambda: self._admin.list_topics(partition.topic, timeout=_SECONDS))
         leader: int = described.topics[partition.topic].partitions[partition.partition].leader
         return leader
+
+    def replicas(self, partition: TopicPartition) -> list[int]:
+        """Return the ids of the brokers that have a replica of a partition."""
+        described = persistently(lambda: self._admin.list_topics(partition.topic, timeout=_SECONDS))
+        return [*described.topics[partition.topic].partitions[partition.partition].replicas]
 
     def _led(self, topic: str, *, by: Node) -> bool:
         """Return whether the broker ``by`` names a leader for each partition; a broker may learn of a topic late."""
@@ -183,17 +197,22 @@ class ThreeBrokers:
             node.stop()
             self.heal()
 
-    def consumer(self, group: str, **settings: object) -> Consumer:
-        return Consumer(
-            self._client(
-                **{"group.id": group, "client.id": "test-app", "enable.auto.commit": False, "session.timeout.ms": 6000},
-                **settings,
-            )
-        )
+    def proxies(self) -> Proxies:
+        """Return proxies before all brokers; at the first call the brokers restart."""
+        if self._proxies is None:
+            self._proxies = put_before(self.sandbox)
+            self.heal()
+        return self._proxies
 
-    def drain(self, group: str, topics: Collection[str], *, reset: str) -> Counter[str]:
-        """Process all records with a target group's application; return how often it received each value."""
-        consumer = self.consumer(group, **{"auto.offset.reset": reset})
+    def consumer(self, group: str, *, protocol: str = "classic", **settings: object) -> Consumer:
+        """Return a consumer. protocol: ``classic``, or ``consumer`` (KIP-848)."""
+        of_protocol = {"session.timeout.ms": 6000} if protocol == "classic" else {"group.protocol": protocol}
+        usual = {"group.id": group, "client.id": "test-app", "enable.auto.commit": False}
+        return Consumer(self._client(**usual, **of_protocol, **settings))
+
+    def drain(self, group: str, topics: Collection[str], *, reset: str, protocol: str = "classic") -> Counter[str]:
+        """Process all records with a group's application; return how often it received each value."""
+        consumer = self.consumer(group, protocol=protocol, **{"auto.offset.reset": reset})
         consumer.subscribe(list(topics))
         values: Counter[str] = Counter()
         wanted = [confluent_kafka.TopicPartition(*each) for each in self.partitions(topics)]
@@ -218,61 +237,22 @@ class ThreeBrokers:
             consumer.close()
         return values
 
+    def committed_records(self, topic: str) -> Counter[str]:
+        """Return how often each value is in partition 0 of a topic, without those of aborted transactions."""
+        consumer = self.consumer(self.name("reader"), **{"enable.partition.eof": "true"})
+        consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
+        values: Counter[str] = Counter()
 
-class OldApplication:
-    """A member of the source group. When it is told to stop, it commits all that it has processed, then leaves.
+        def at_end() -> bool:
+            for message in consumer.consume(500, 0.1):
+                if message.error() is None:
+                    values[message.value().decode()] += 1
+                elif message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF:
+                    return True
+            return False
 
-    It has processed the records below its ``positions``. It ignores records that it gets again after a rebalance.
-    """
-
-    def __init__(
-        self, brokers: ThreeBrokers, group: str, topics: Collection[str], begun: Mapping[TopicPartition, int]
-    ) -> None:
-        self.positions = dict(begun)
-        self._consumer = brokers.consumer(group, **{"auto.offset.reset": "earliest"})
-        self._consumer.subscribe(list(topics))
-        self._joined = False
-        self._stop = threading.Event()
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Return once the application has committed and left. Raise RuntimeError if it could not."""
-        self._stop.set()
-        self._thread.join(_SECONDS)
-        if self._failure or self._thread.is_alive():
-            raise RuntimeError("the old application could not commit") from self._failure
-
-    def joined(self) -> bool:
-        """Return whether the application has an assignment."""
-        return self._joined
-
-    def _run(self) -> None:
         try:
-            while not self._stop.is_set():
-                self._process()
-            tenacity.Retrying(
-                retry=tenacity.retry_if_exception_type(KafkaException),
-                stop=tenacity.stop_after_delay(_SECONDS),
-                wait=tenacity.wait_fixed(0.2),
-                after=lambda _: self._process(),  # takes part in a rebalance meanwhile
-                reraise=True,
-            )(self._commit)
-            self._consumer.close()
-        except BaseException as failure:  # noqa: BLE001  raised again by `stop`
-            self._failure = failure
-
-    def _process(self) -> None:
-        message = self._consumer.poll(0.05)
-        if message is not None and message.error() is None:
-            partition = TopicPartition(message.topic(), message.partition())
-            self.positions[partition] = max(self.positions[partition], message.offset() + 1)
-            time.sleep(_SECONDS_A_RECORD)
-        self._joined = bool(self._consumer.assignment())
-
-    def _commit(self) -> None:
-        offsets = [confluent_kafka.TopicPartition(*each, offset) for each, offset in self.positions.items()]
-        for answer in self._consumer.commit(offsets=offsets, asynchronous=False):
-            if answer.error:
-                raise KafkaException(answer.error)
+            until(at_end, seconds=_SECONDS)
+        finally:
+            consumer.close()
+        return values
