@@ -3,9 +3,9 @@
 A run's seed gives its scenario, its fault and the step of the fault. ``tests/support/campaign/`` describes a run and
 what must hold after it. Each failing run is printed as JSON, and tables of all runs at the end. Exit 1 if a run failed.
 
-``--results FILE`` adds a line of JSON for each run to a file. The same command again leaves out the seeds that are in
-the file; several processes may share it. ``--seeds 417`` runs one seed again. A seed fixes the actions and their order
-by the command's steps. Brokers and processes interleave freely, as in production.
+``--results FILE`` adds a line of JSON for each run to a file. The same command again leaves out the seeds that have a
+verdict in the file; several processes may share it. ``--seeds 417`` runs one seed again. A seed fixes the actions and
+their order by the command's steps. Brokers and processes interleave freely, as in production.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def main() -> int:
     """Return 0 if every run passes its checks, 1 otherwise."""
     parser = argparse.ArgumentParser(description="Run commands, each with one fault, on three brokers.")
     parser.add_argument("--seeds", type=_seeds, default=_seeds("1-200"), help="for instance 1-1000, or 3,17 (1-200)")
-    parser.add_argument("--results", type=Path, help="add each run to this file, and leave out those that it has")
+    parser.add_argument(
+        "--results", type=Path, help="add each run to this file, and leave out those with a verdict in it"
+    )
     options = parser.parse_args()
     done = _saved(options.results)
     for result in _runs([seed for seed in options.seeds if seed not in done]):
@@ -46,7 +48,7 @@ def main() -> int:
                 file.write(json.dumps(asdict(result)) + "\n")
     of_seeds = [done[seed] for seed in options.seeds if seed in done]
     print("\n".join(tables(of_seeds)))
-    return int(any(each.problems for each in of_seeds))
+    return int(any(each.problems or each.no_verdict for each in of_seeds))
 
 
 def _seeds(text: str) -> list[int]:
@@ -56,7 +58,8 @@ def _seeds(text: str) -> list[int]:
 
 def _saved(path: Path | None) -> dict[int, Result]:
     lines = path.read_text().splitlines() if path and path.exists() else []
-    return {each.seed: each for each in (Result(**json.loads(line)) for line in lines)}
+    results = [Result(**json.loads(line)) for line in lines]
+    return {each.seed: each for each in results if not each.no_verdict}
 
 
 def _runs(seeds: Sequence[int]) -> Iterator[Result]:
@@ -74,7 +77,7 @@ def _tell(done: Result) -> None:
     moment = f"step {done.steps}" if done.halted else "while waiting" if done.step == "0" else "at the end"
     what = f"{done.scenario:40}{done.fault:34}{moment:14}"
     print(f"{done.seed:5}  {what}exits {done.exits or done.left_out}  {done.seconds} s", flush=True)
-    if done.problems:
+    if done.problems or done.no_verdict:
         print(json.dumps(asdict(done)), flush=True)
 
 

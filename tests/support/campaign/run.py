@@ -27,7 +27,8 @@ class Result:
 
     step: the step of the fault; ``w`` and a number counts from the first time that the receipt is recorded. halted:
     whether the command reached it. exits: the exit codes of the command and of its re-run. problems: the checks that
-    failed. left_out: why there was no run.
+    failed. no_verdict: why not everything was checked, for instance because the brokers did not come back in time.
+    left_out: why there was no run.
     """
 
     seed: int
@@ -46,6 +47,7 @@ class Result:
     one_client_only: bool = False
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
+    no_verdict: str = ""
     left_out: str = ""
 
 
@@ -94,15 +96,18 @@ class _Running:
     def run(self, scenario: type[Scenario]) -> None:
         """Run the scenario, and put the results and problems into ``found``."""
         try:
-            self._prepare(scenario)
-            self._fault.happens(self)
-            self._complete()
-            self._count_records()
+            self._open(scenario)
+            try:
+                self._begin()
+                self._fault.happens(self)
+                self._complete()
+                self._count_records()
+            finally:
+                self._end()
         except Exception as error:  # noqa: BLE001  a harness that fails has checked nothing
-            self.found.problems.append(f"{type(error).__name__}: {error}")
-        self._end()
+            self.found.no_verdict = f"{type(error).__name__}: {error}"
 
-    def _prepare(self, scenario: type[Scenario]) -> None:
+    def _open(self, scenario: type[Scenario]) -> None:
         proxied = self.brokers.proxies().bootstrap_servers if self._fault.proxied else None
         only_on = self.chance.randint(1, 3) if self._fault.needs_only_on else None
         self.tool = Tool(
@@ -116,6 +121,8 @@ class _Running:
             problems=self.found.problems,
         )
         self.scenario = scenario(self.chance, self.brokers, self.tool, only_on)
+
+    def _begin(self) -> None:
         self.scenario.begin()
         executions = must_hold.executions_in(self.scenario.receipt)
         # The coordinators answer now, so that the run's fault is the first that the command meets.
@@ -185,9 +192,6 @@ class _Running:
 
     def _end(self) -> None:
         """Repair the cluster, stop the applications, and delete the topics."""
-        try:
-            self._repair_all()
-            self.scenario.end()
-            self.brokers.delete_topics(self.scenario.topics)
-        except Exception as error:  # noqa: BLE001  reported with the run
-            self.found.problems.append(f"afterwards: {type(error).__name__}: {error}")
+        self._repair_all()
+        self.scenario.end()
+        self.brokers.delete_topics(self.scenario.topics)

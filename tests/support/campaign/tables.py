@@ -12,13 +12,14 @@ from tests.support.campaign.run import Result
 from tests.support.campaign.scenarios import SCENARIOS
 
 _EXITS = {"exit 0": 0, "2": 2, "3": 3, "4": 4, "5": 5, "killed": -signal.SIGKILL}
-_COLUMNS = ("runs", "records", "skipped", "twice", "receipts compared", *_EXITS, "failed")
+_COLUMNS = ("runs", "records", "skipped", "twice", "receipts compared", *_EXITS, "failed", "no verdict")
 
 
 def tables(results: Sequence[Result]) -> Iterator[str]:
     """Yield the lines of the tables, by scenario and by fault, and a summary.
 
-    The exit codes are those of the commands that met the fault. A run has failed if a check found a problem.
+    The exit codes are those of the commands that met the fault. A run has failed if a check found a problem. It
+    has no verdict if the harness failed.
     """
     ran = [each for each in results if not each.left_out]
     yield from _table("scenario", [each.title for each in SCENARIOS], ran, lambda each: each.scenario)
@@ -27,7 +28,7 @@ def tables(results: Sequence[Result]) -> Iterator[str]:
     if ran:
         yield (
             f"commands that reached their step: {sum(each.halted for each in ran)}; "
-            f"completed by the same command again: {sum(len(each.exits) > 1 and not each.problems for each in ran)}; "
+            f"completed by the same command again: {sum(len(each.exits) > 1 and each.exits[-1] == 0 for each in ran)}; "
             f"entries of receipts that were open in between: {sum(each.open_entries for each in ran)}; "
             f"confirmed by one client only: {sum(each.one_client_only for each in ran)} runs; "
             f"median {statistics.median(each.seconds for each in ran):.1f} s a run"
@@ -57,4 +58,5 @@ def _cells(results: Sequence[Result]) -> list[int]:
         sum(each.receipts for each in results),
         *(exits[code] for code in _EXITS.values()),
         sum(bool(each.problems) for each in results),
+        sum(bool(each.no_verdict) for each in results),
     ]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.support import forks
 from tests.support.halted import Halted, halted
@@ -58,9 +59,19 @@ class Tool:
 
     def ended(self, command: Halted) -> int:
         """Wait for the command's end, check its exit code and what it told, and return the exit code."""
-        code = command.process.wait(PATIENCE)
+        with self._in_time(command.process):
+            code = command.process.wait(PATIENCE)
         self._told(code, command.said())
         return code
+
+    @contextmanager
+    def _in_time(self, process: subprocess.Popen[Any]) -> Iterator[None]:
+        try:
+            yield
+        except subprocess.TimeoutExpired:
+            process.kill()
+            self.problems.append(f"the command has not ended after {PATIENCE:g} s")
+            raise
 
     @property
     def _limits(self) -> list[str]:
@@ -75,15 +86,18 @@ class Tool:
         }
 
     def _run(self, arguments: list[str]) -> tuple[int, str]:
-        with forks.Popen(
-            [sys.executable, "-m", "migrate_groups", *arguments],
-            cwd=self.folder,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as process:
+        with (
+            forks.Popen[str](
+                [sys.executable, "-m", "migrate_groups", *arguments],
+                cwd=self.folder,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            ) as process,
+            self._in_time(process),
+        ):
             said, _ = process.communicate(timeout=PATIENCE)
         return process.returncode, said
 
