@@ -70,7 +70,7 @@ class PlannedStop:
     def parts(self) -> dict[str, float]:
         """The expected duration in seconds of each step in which no group consumes, by the name of the step.
 
-        Steps that take no time are left out. The watch after the write is not included, because the target groups start
+        Steps that take no time are left out. The guard after the write is not included, because the target groups start
         before it.
         """
         steps = {

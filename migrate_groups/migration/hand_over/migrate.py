@@ -148,8 +148,9 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
 def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
     """Return the cluster or the two clusters of a cut-over.
 
-    Raises `InvalidInput` if a target group is the source group, on one cluster; `UsageError` for ``hold`` on two,
-    because nothing is written to the source group's cluster; and `InvalidInput` if both are the same.
+    With one cluster, raises `InvalidInput` if a target group is the source group. With two, raises `UsageError` if
+    ``hold`` is set, because nothing is written to the source group's cluster, and `InvalidInput` if both clusters are
+    the same.
     """
     if wanted.mirror is None:
         wanted.file.spec.check_other_groups()
@@ -178,7 +179,7 @@ def _prepared(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clo
 
 
 def _lacks_places(plan: Plan) -> bool:
-    """Return whether a plan is refused because it lacks partitions whose place in the copy is not known."""
+    """Return whether the check of places refuses a plan. Partitions without a known place are missing in this plan."""
     return any(check.name == PLACES and check.verdict is Verdict.REFUSE for check in plan.checks)
 
 
@@ -220,7 +221,7 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
 def _fences(clusters: Clusters, clock: Clock, events: Events) -> list[Fence]:
     """Return the log end offsets of ``__consumer_offsets`` on each cluster, from which `audit` later reads the topic.
 
-    If those of a cluster can't be read, tell the user and return an empty list.
+    If they can't be read on one of the clusters, tell the user and return an empty list.
     """
     readers = [clusters.source] if clusters.elsewhere is None else [clusters.source, clusters.target]
     fences = [fence for reader in readers if (fence := take_fence(reader, clock)) is not None]
@@ -258,7 +259,7 @@ def keep(
         bounds = clusters.source.log_ranges(reading.observed.committed, starts=reading.starts)
         reading = replace(reading, bounds=bounds)
         reader = for_one_phase(clusters.target)
-        # One request, so that the snapshot needs no other.
+        # Request all topics at once, so that the snapshot requests none.
         reader.describe_topics({change.topic for change in final.plan.changes})
         known = {} if clusters.elsewhere else bounds
         after = take_snapshot(reader, groups, clock, known) if execution.is_whole else None
