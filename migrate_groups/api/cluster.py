@@ -167,7 +167,8 @@ class Cluster(ReadingCluster):
                 offset becomes its exact place in the copy. None: this cluster.
             options: None: those of the spec file, or the defaults.
             wait: seconds within which the source group must stop, and then the mirror must deliver the last records.
-            hold: keep every other client out of the stopped source group until the watch after the write is over.
+            hold: keep every other client out of the stopped source group until the watch after the write is over. Then
+                watch the group again, for as long.
             approved: the file of a plan that was reviewed. The write is refused if cluster, groups, partitions or
                 options differ from it.
 

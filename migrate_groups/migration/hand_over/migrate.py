@@ -40,10 +40,6 @@ from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import some
 
-# Consumers that the hold kept out try again within seconds, and would process records that were handed over
-# (docs/kafka-behaviour.md#holding-a-group).
-_WATCHED_AFTER_HOLD = 10.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrateRequest:
@@ -193,7 +189,6 @@ def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
         partitions=len(plan.changes),
         settle=plan.options.settle,
         wait=wanted.wait,
-        hold=wanted.hold,
         resumed=prepared.receipt.hand_over is not None,
     )
 
@@ -275,13 +270,14 @@ def keep(
 def _watched_after_hold(
     reader: GroupReader, held: HeldGroup, source: str, execution: Execution, clock: Clock, events: Events
 ) -> Execution:
-    """Watch the source group for some seconds after the hold has ended, and return the execution.
+    """Watch the source group again after the hold has ended, as long as after the write, and return the execution.
 
-    During the hold this tool was a member of the group and kept all consumers out, so the watch after the write found
-    nothing. ``moved`` of the execution says what the group has done since the hold, or why the hold was lost.
+    During the hold consumers were kept out and commits refused, so the watch after the write found nothing. Those
+    consumers try again, and process records that were handed over (docs/evidence/reliability.md#settle-and-hold).
+    ``moved`` of the execution says what the group has done since the hold, or why the hold was lost.
     """
     execution = execution.with_moved([held.lost] if held.lost else [])
-    seconds = min(execution.options.guard, _WATCHED_AFTER_HOLD)
+    seconds = execution.options.guard
     if not (seconds and execution.is_whole):
         return execution
     events.said(f"{source} is no longer held: watching it for {seconds:g} s")
