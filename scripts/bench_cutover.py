@@ -8,13 +8,14 @@
 - ``kafka``: ``kafka-consumer-groups``, as its own script starts it, four times: state, export, execute, describe
 - ``warm``: a ``migrate`` that waits, from the time the last member begins to leave to the confirmed read-back
 - ``csv``, ``parquet``: ``snapshot`` to a file; ``export``: ``kafka-consumer-groups --export``
-- ``kcl``, if it is on the PATH: describe, seek, describe
+- ``kcl``, if ``--kcl`` names the program: describe, seek, describe
 
 With ``--targets N`` the group has at least N topics, and ``cold-split`` and ``warm-split`` measure ``cold`` and
 ``warm`` with N target groups.
 
 ``settle`` and ``guard`` are 0 s, because both are waits that the user chooses. It prints medians, the least and the
-most, and ratios; ``--json`` saves every run. Exit 1 if a run did not do its work.
+most, and ratios. If other work runs too, the ratios of CPU time tell more than those of seconds. ``--json`` saves every
+run. Exit 1 if a run did not do its work.
 """
 
 from __future__ import annotations
@@ -22,13 +23,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,17 +67,32 @@ _ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHO
 
 
 class Measured(NamedTuple):
-    """Seconds of wall-clock time, and the peak resident memory of the process in MB."""
+    """Seconds of wall-clock time, seconds of CPU time, and the peak resident memory of the process in MB.
+
+    The CPU time of `warm` is that of the tool's process alone, from the same start to the same end as the seconds. It
+    lacks the second client, which runs beside it.
+    """
 
     seconds: float
+    cpu: float
     megabytes: float
+
+    @staticmethod
+    def of_all(steps: Sequence[Measured]) -> Measured:
+        """Return the sum of the times of several processes that ran one after the other, and their peak memory."""
+        seconds, cpu = sum(each.seconds for each in steps), sum(each.cpu for each in steps)
+        return Measured(seconds, cpu, max(each.megabytes for each in steps))
 
 
 class Bench:
-    """A Kafka with group ``bench-old``, a folder for files, and the names of the target groups."""
+    """A Kafka with group ``bench-old``, a folder for files, and the names of the target groups.
 
-    def __init__(self, sandbox: Sandbox, partitions: int, targets: int, folder: Path) -> None:
+    kcl: the path of the program kcl; None: it does not take part.
+    """
+
+    def __init__(self, sandbox: Sandbox, partitions: int, targets: int, folder: Path, kcl: Path | None = None) -> None:
         self.sandbox, self.partitions, self.targets, self.folder = sandbox, partitions, targets, folder
+        self.kcl = kcl
         self._admin = KafkaAdminClient(bootstrap_servers=sandbox.bootstrap_servers, request_timeout_ms=120_000)
         self._runs = 0
         self._a_topic = min(_A_TOPIC, max(1, partitions // targets))
@@ -209,7 +224,13 @@ def run(command: list[str], output: Path | None = None) -> Measured:
         if process.returncode:
             err.seek(0)
             raise SystemExit(f"{' '.join(command)[:300]}\n{err.read().decode(errors='replace')[-2000:]}")
-    return Measured(seconds, usage.ru_maxrss / 1024)
+    return Measured(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def cpu_so_far(process: int) -> float:
+    """Return the seconds of CPU time that a process has used, without its children. The clock ticks every 10 ms."""
+    user, system = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def cold(bench: Bench, targets: int = 1) -> Measured:
@@ -242,15 +263,15 @@ def warm(bench: Bench, targets: int = 1) -> Measured:
         said = process.stderr
         if said is None or not any("with 1 member" in line for line in said):
             raise SystemExit("migrate did not wait")
-        left = time.perf_counter()
+        left, before = time.perf_counter(), cpu_so_far(process.pid)
         member.close()
-        done = next((time.perf_counter() for line in said if _DONE in line), None)
+        done = next(((time.perf_counter(), cpu_so_far(process.pid)) for line in said if _DONE in line), None)
         said.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if done is None or process.returncode:
             raise SystemExit(f"migrate ended with {process.returncode}")
-    return Measured(done - left, usage.ru_maxrss / 1024)
+    return Measured(done[0] - left, done[1] - before, usage.ru_maxrss / 1024)
 
 
 def bare(bench: Bench) -> Measured:
@@ -268,8 +289,7 @@ def kafka(bench: Bench) -> Measured:
         exported = exported_by_kafka(bench, file)
         execute = bench.kafka("--reset-offsets", "--from-file", str(file), "--execute", "--group", group)
         describe = bench.kafka("--describe", "--group", group)
-        each = (state, exported, execute, describe)
-        return Measured(sum(one.seconds for one in each), max(one.megabytes for one in each))
+        return Measured.of_all((state, exported, execute, describe))
 
 
 def exported_by_kafka(bench: Bench, file: Path) -> Measured:
@@ -302,11 +322,11 @@ def kcl(bench: Bench) -> Measured:
     """Measure describe, seek and describe by kcl. The group is made first: kcl seeks in existing groups only."""
     with bench.new_groups() as [group]:
         bench.make(group)
-        base = ["kcl", "--no-config-file", "--bootstrap-servers", bench.sandbox.bootstrap_servers, "group"]
+        server = ("--bootstrap-servers", bench.sandbox.bootstrap_servers)
+        base = [str(bench.kcl), "--no-config-file", *server, "group"]
         seek = ["seek", group, "--to-group", _OLD, "--allow-new-topics", "--yes"]
         steps = (["describe", _OLD], seek, ["describe", group])
-        each = [run([*base, *step]) for step in steps]
-        return Measured(sum(one.seconds for one in each), max(one.megabytes for one in each))
+        return Measured.of_all([run([*base, *step]) for step in steps])
 
 
 CONTENDERS: Mapping[str, Callable[[Bench], Measured]] = {
@@ -325,40 +345,46 @@ RATIOS = (
     ("cold-split", "cold"),
     ("warm-split", "warm"),
     ("warm", "kcl"),
+    ("cold", "kcl"),
     ("warm", "kafka"),
     ("cold", "kafka"),
     ("cold", "bare"),
+    ("warm", "bare"),
     ("csv", "export"),
     ("parquet", "export"),
 )
 
 
 @contextmanager
-def bench(partitions: int, targets: int) -> Iterator[Bench]:
+def bench(partitions: int, targets: int, kcl: Path | None = None) -> Iterator[Bench]:
     """Start a Kafka with the source group, and yield the bench on it."""
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
     several: dict[str, Any] = {"brokers": 3, "settings": _BUSY} if partitions > _MOST_OF_ONE_BROKER else {}
     with tempfile.TemporaryDirectory() as folder, start_sandbox(jars, java=java, **several) as sandbox:
-        made = Bench(sandbox, partitions, targets, Path(folder))
+        made = Bench(sandbox, partitions, targets, Path(folder), kcl)
         try:
             yield made
         finally:
             made.close()
 
 
-def measure(partitions: int, targets: int, names: list[str], runs: int) -> dict[str, list[Measured]]:
+def measure(
+    partitions: int, targets: int, names: list[str], runs: int, kcl: Path | None = None
+) -> dict[str, list[Measured]]:
     """Measure each contender ``runs`` times, and return its results by its name.
 
-    The contenders take turns. The first turn warms up, and does not count.
+    The contenders take turns. The first turn warms up, and does not count. kcl: the path of the program kcl, if it is
+    one of the contenders.
     """
     found: dict[str, list[Measured]] = {name: [] for name in names}
-    with bench(partitions, targets) as made:
+    with bench(partitions, targets, kcl) as made:
         for turn in range(runs + 1):
             for name in names:
                 each = CONTENDERS[name](made)
                 print(
-                    f"turn {turn}  {name:10} {each.seconds:7.3f} s {each.megabytes:6.0f} MB",
+                    f"turn {turn}  {name:10} {each.seconds:7.3f} s  CPU {each.cpu:6.3f} s {each.megabytes:6.0f} MB  "
+                    f"load {os.getloadavg()[0]:.0f}",
                     file=sys.stderr,
                     flush=True,
                 )
@@ -379,27 +405,30 @@ def main() -> None:
     parser.add_argument("--targets", type=int, default=1, help="how many new groups the -split contenders have")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--only", nargs="+", choices=sorted(CONTENDERS), help="measure only these contenders")
+    parser.add_argument("--kcl", type=Path, metavar="PATH", help="the program kcl; without it, kcl is left out")
     parser.add_argument("--json", type=Path, help="write every run to this file")
     options = parser.parse_args()
-    names = options.only or [
-        name
-        for name in CONTENDERS
-        if (name != "kcl" or shutil.which("kcl")) and (options.targets > 1 or not name.endswith("-split"))
-    ]
-    found = measure(options.partitions, options.targets, names, options.runs)
+    names = options.only or [name for name in CONTENDERS if options.targets > 1 or not name.endswith("-split")]
+    if "kcl" in names and options.kcl is None:
+        names = [name for name in names if name != "kcl"]
+        print("kcl is left out: name the program with --kcl", file=sys.stderr)
+    found = measure(options.partitions, options.targets, names, options.runs, options.kcl)
     middle = medians(found)
+    cpu = {name: statistics.median(each.cpu for each in runs) for name, runs in found.items() if runs}
     print(
         f"{options.partitions:,} partitions, {options.targets} targets, {options.runs} runs each, "
         f"{os.cpu_count()} cores; seconds"
     )
-    print(f"{'':12}{'median':>9}{'least':>9}{'most':>9}{'MB':>7}")
+    print(f"{'':12}{'median':>9}{'least':>9}{'most':>9}{'CPU':>9}{'MB':>7}")
     for name, runs in found.items():
         seconds = [each.seconds for each in runs]
         most = max(each.megabytes for each in runs)
-        print(f"{name:12}{middle[name]:9.3f}{min(seconds):9.3f}{max(seconds):9.3f}{most:7.0f}")
-    ratios = {f"{one} / {other}": middle[one] / middle[other] for one, other in RATIOS if {one, other} <= middle.keys()}
-    for name, ratio in ratios.items():
-        print(f"{name:18}{ratio:8.3f}")
+        print(f"{name:12}{middle[name]:9.3f}{min(seconds):9.3f}{max(seconds):9.3f}{cpu[name]:9.3f}{most:7.0f}")
+    print(f"{'':20}{'seconds':>8}{'CPU':>8}")
+    pairs = [(one, other) for one, other in RATIOS if {one, other} <= middle.keys()]
+    ratios = {f"{one} / {other}": (middle[one] / middle[other], cpu[one] / cpu[other]) for one, other in pairs}
+    for name, (of_seconds, of_cpu) in ratios.items():
+        print(f"{name:20}{of_seconds:8.3f}{of_cpu:8.3f}")
     if options.json:
         document: dict[str, Any] = {
             "partitions": options.partitions,

@@ -86,9 +86,8 @@ class Commits:
     def _without_pending(self, answers: Mapping[TopicPartition, Any]) -> CommittedOffsets | MigrateGroupsError:
         stable = {partition: each for partition, each in answers.items() if each.error_code != wire.UNSTABLE}
         try:
-            check_visible(
-                self._principal, {partition.topic for partition, each in stable.items() if wire.hides_topic(each)}
-            )
+            failed = ((partition, each) for partition, each in stable.items() if each.error_code)
+            check_visible(self._principal, {partition.topic for partition, each in failed if wire.hides_topic(each)})
             return {partition: wire.committed_offset(partition, each) for partition, each in stable.items()}
         except MigrateGroupsError as error:
             return error

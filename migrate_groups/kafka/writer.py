@@ -108,16 +108,19 @@ class KafkaPythonWriter(KafkaPythonReader):
             return left
 
         self._connection.repeat_while(not_available)
-        silence = WriteAnswer(answer=Answer.UNKNOWN, error="the response of the broker does not contain it")
         return {
             group: dict.fromkeys(of_group, wire.answer_of_all(into.failed[group]))
             if group in into.failed
-            else {
-                each: wire.write_answer(into.found[group][each]) if each in into.found[group] else silence
-                for each in of_group
-            }
+            else _answers(of_group, into.found[group])
             for group, of_group in asked.items()
         }
+
+
+def _answers(asked: Collection[K], found: Mapping[K, wire.PartitionError]) -> Mapping[K, WriteAnswer]:
+    """Return the answer for each item of a write, from the error classes in the response."""
+    of_error = {error: wire.write_answer(error) for error in set(found.values())}
+    silence = WriteAnswer(answer=Answer.UNKNOWN, error="the response of the broker does not contain it")
+    return {each: of_error[found[each]] if each in found else silence for each in asked}
 
 
 def _has_no_coordinator(into: OfGroups[Mapping[K, wire.PartitionError]], group: str) -> bool:
@@ -125,4 +128,4 @@ def _has_no_coordinator(into: OfGroups[Mapping[K, wire.PartitionError]], group: 
     if group in into.failed:
         return isinstance(into.failed[group], wire.NOT_AVAILABLE)
     answers = into.found[group].values()
-    return bool(answers) and all(issubclass(error, wire.NOT_AVAILABLE) for error in answers)
+    return bool(answers) and all(issubclass(error, wire.NOT_AVAILABLE) for error in set(answers))

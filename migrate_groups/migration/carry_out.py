@@ -114,8 +114,7 @@ def write_plan(
     with events.working(f"writing {counted(len(plan.changes), 'offset')} and reading them back", sent):
         execution = write(clients.writer, second, execution, record, clients.elsewhere)
     if execution.is_whole:
-        sources = {source.group for lane in file.receipt.lanes.values() for source in lane.handed_over_by}
-        events.read_back(verb, sources)
+        events.read_back(verb, file.receipt.source_groups)
     return execution
 
 

@@ -41,8 +41,8 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
     """
     found: dict[str, dict[TopicPartition, StoppedAt]] = defaultdict(dict)
     if execution.verb in (Verb.HAND_OVER, Verb.HAND_BACK):
-        for group, partition, stopped_at in chain.from_iterable(execution.sources().values()):
-            found[group][partition] = StoppedAt(partition, stopped_at)
+        for source in chain.from_iterable(execution.sources().values()):
+            found[source.group][source.partition] = StoppedAt(source.partition, source.stopped_at)
     else:
         for change in (entry.change for entry in execution.entries if entry.change.source_group is None):
             at = StoppedAt(change.topic_partition, change.after.offset if change.after else None)

@@ -108,11 +108,10 @@ def plan_of(
 def _judged(wanted: Sequence[Wanted], facts: Survey, options: WriteOptions, receipt: Receipt, advice: Advice) -> Plan:
     """Return the plan that follows from these facts, with the verdict of every check."""
     decisions = decide(wanted, facts, options)
-    checks = run_checks(decisions, facts, options, receipt, advice)
+    changes = changes_of(decisions)
+    checks = run_checks(decisions, changes, facts, options, receipt, advice)
     topic_ids = {name: topic.topic_id for name, topic in facts.topics.items() if topic.topic_id}
-    return Plan(
-        cluster_id=facts.cluster_id, options=options, changes=changes_of(decisions), checks=checks, topic_ids=topic_ids
-    )
+    return Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=checks, topic_ids=topic_ids)
 
 
 def _refuse_drifted(reasons: Reasons, message: str) -> None:

@@ -40,9 +40,9 @@ def write(
 ) -> Execution:
     """Carry out an execution, read it back with both clients, and return it with the outcome of each partition.
 
-    record: called with the execution, to save it, before the first request, after each round of requests, and after
-    each read back. second: the client that reads back at the same time as the first one; None if only the first client
-    reads back. elsewhere: reads the source groups, if they are on another cluster.
+    record: called with the execution, to save it, before the first request, after the last answer of an attempt, and
+    after each read back. second: the client that reads back at the same time as the first one; None if only the first
+    client reads back. elsewhere: reads the source groups, if they are on another cluster.
 
     No partition must ever lack a committed offset in all groups at once. So a rollback sets the source group's offsets
     first, and offsets are deleted only after all offsets to be set were read back. A failure of a partition is in its
@@ -51,24 +51,17 @@ def write(
     execution = _read_back(writer, execution)
     record(execution)
     asked: _SecondReading | None = None
-    for turn, attempt in itertools.product(range(3), (1, 2)):
-        if any(_turn(entry, execution.verb) < turn and not entry.settled for entry in execution.entries):
+    turns = sorted({_turn(entry, execution.verb) for entry in execution.entries})
+    for turn, attempt in itertools.product(turns, (1, 2)):
+        if turn > turns[0] and any(
+            not entry.settled and _turn(entry, execution.verb) < turn for entry in execution.entries
+        ):
             break
         todo = [
             entry for entry in execution.entries if _is_due(entry, attempt) and _turn(entry, execution.verb) == turn
         ]
-        for batch in rounds(todo):
-            if execution.verb is Verb.ROLLBACK and turn:
-                batch, others = _still_to_undo(writer, batch)
-                execution = execution.updated(others)
-            if batch:
-                answers = _send(writer, batch)
-                execution = execution.updated(
-                    _answered(entry, answers[entry.change.group][entry.change.topic_partition], attempt)
-                    for entry in batch
-                )
-            record(execution)
         if todo:
+            execution = _sent(writer, todo, attempt, execution, record)
             asked = _SecondReading(second, execution)
             execution = _read_back(writer, execution)
             record(execution)
@@ -76,6 +69,32 @@ def write(
     execution = look_at_watched(elsewhere or writer, execution)
     execution = _seen_by_second(asked.answers(), execution)
     record(execution)
+    return execution
+
+
+def _sent(writer: GroupWriter, todo: Sequence[Entry], attempt: int, execution: Execution, record: Record) -> Execution:
+    """Send the changes of these entries, all of one turn, and return the execution with the brokers' answers.
+
+    record: called once at the end, also if the user interrupts, because a receipt of many partitions takes longer to
+    save than a request. If the process is killed before, the receipt has ``not attempted`` for entries that were sent,
+    which every later command takes for perhaps written (`Entry.written`).
+    """
+    answered: list[Entry] = []
+    looks_first = execution.verb is Verb.ROLLBACK and _turn(todo[0], execution.verb) > 0
+    try:
+        for batch in rounds(todo):
+            if looks_first:
+                batch, others = _still_to_undo(writer, batch)
+                answered += others
+            if batch:
+                answers = _send(writer, batch)
+                answered += (
+                    _answered(entry, answers[entry.change.group][entry.change.topic_partition], attempt)
+                    for entry in batch
+                )
+    finally:
+        execution = execution.updated(answered)
+        record(execution)
     return execution
 
 
@@ -96,12 +115,15 @@ def rounds(entries: Sequence[Entry], most_bytes: int = _MOST_BYTES) -> Iterator[
 
 
 def _requests(entries: Iterable[Entry], most_bytes: int) -> Iterator[list[Entry]]:
+    """Yield the entries of each request. entries: all of one group."""
     request: list[Entry] = []
-    size = 0
+    size = of_group = 0
     for entry in entries:
         change = entry.change
-        metadata = change.after.metadata if change.after else ""
-        more = len(change.group.encode()) + len(change.topic) + len(metadata.encode()) + _BYTES_A_PARTITION
+        of_group = of_group or len(change.group.encode()) + _BYTES_A_PARTITION
+        more = of_group + len(change.topic)
+        if change.after and change.after.metadata:
+            more += len(change.after.metadata.encode())
         if request and size + more > most_bytes:
             yield request
             request, size = [], 0
@@ -248,7 +270,7 @@ def _seen_by_second(seen: Seen | None, execution: Execution) -> Execution:
             continue
         for entry in of_group:
             seen_there = found.get(entry.change.topic_partition)
-            if _comparable(seen_there) != _comparable(entry.change.after):
+            if not _agree(seen_there, entry.change.after):
                 difference = (
                     f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka reads {_offset(seen_there)}"
                 )
@@ -271,9 +293,11 @@ def _by_group(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
     return groups
 
 
-def _comparable(committed: CommittedOffset | None) -> tuple[int, int | None] | None:
+def _agree(one: CommittedOffset | None, other: CommittedOffset | None) -> bool:
+    if one is None or other is None:
+        return one is other
     # Metadata is not compared, because confluent-kafka reads it wrongly (docs/kafka-behaviour.md#confluent-kafka).
-    return None if committed is None else (committed.offset, committed.leader_epoch)
+    return one.offset == other.offset and one.leader_epoch == other.leader_epoch
 
 
 def _offset(committed: CommittedOffset | None) -> str:

@@ -67,8 +67,9 @@ def changes_of(decisions: Iterable[Decision]) -> tuple[Change, ...]:
 
 
 def _decision(wanted: Wanted, survey: Survey, options: WriteOptions) -> Decision:
-    bounds = survey.bounds.get(wanted.topic_partition)
-    before = survey.committed[wanted.group].get(wanted.topic_partition)
+    partition = wanted.topic_partition
+    bounds = survey.bounds.get(partition)
+    before = survey.committed[wanted.group].get(partition)
     offset = _start(wanted, bounds, options)
     if offset is None:
         return Decision(wanted=wanted, before=before, after=None)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import NamedTuple
 
 from msgspec import structs
 
@@ -82,7 +81,7 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
         return structs.replace(self, outcome=Outcome.REFUSED, error=error, own=own)
 
 
-class Source(NamedTuple):
+class Source(PartitionValue, frozen=True, kw_only=True):
     """A partition that a source group has handed over, as it is named on the cluster of that group.
 
     stopped_at: the group's committed offset at the hand-over; if it had none, the offset that the target group gets.
@@ -97,6 +96,11 @@ class Source(NamedTuple):
     def order(self) -> Order:
         """The source group, the topic and the partition number."""
         return self.group, *self.partition
+
+
+def _source(change: Change, group: str) -> Source:
+    """Return the partition of a change as one that ``group`` has handed over."""
+    return Source(group=group, partition=change.topic_partition, stopped_at=change.handed_over_at)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,18 +184,29 @@ class Execution:
         """
         changes = [entry.change for entry in self.entries]
         if (there := self.translation) is not None:
-            of_copy = {each.target: Source(there.group, each.source, each.stopped_at) for each in there.partitions}
+            of_copy = {
+                each.target: Source(group=there.group, partition=each.source, stopped_at=each.stopped_at)
+                for each in there.partitions
+            }
             found = {change.order: of_copy.get(change.topic_partition) for change in changes}
             return {order: () if source is None else (source,) for order, source in found.items()}
-        origins = self.origins()
+        # Only a partition that was added during the run has no source group of its own.
+        origins = self.origins() if any(change.source_group is None for change in changes) else {}
+
         return {
-            change.order: tuple(
-                Source(group, change.topic_partition, change.handed_over_at)
-                for group in sorted(origins[change.group, change.topic])
-                if change.source_group in (None, group)
-            )
+            change.order: (_source(change, change.source_group),)
+            if change.source_group is not None
+            else tuple(_source(change, group) for group in sorted(origins[change.group, change.topic]))
             for change in changes
         }
+
+    @property
+    def source_groups(self) -> frozenset[str]:
+        """The groups that hand over offsets in this execution, as they are named on their cluster."""
+        if self.translation:
+            return frozenset({self.translation.group})
+        groups = {entry.change.source_group for entry in self.entries}
+        return frozenset(group for group in groups if group is not None)
 
     @property
     def source_topics(self) -> frozenset[str]:

@@ -135,6 +135,6 @@ def _added_since(change: Change, execution: int) -> Lane:
         state=State.HANDED_OVER,
         entry=Entry(change=moved, outcome=Outcome.UNCHANGED),
         sources=frozenset({change.group}),
-        handed_over_by=(Source(change.group, moved.topic_partition, moved.handed_over_at),),
+        handed_over_by=(Source(group=change.group, partition=moved.topic_partition, stopped_at=moved.handed_over_at),),
         execution=execution,
     )

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from operator import attrgetter
 
 import msgspec
 from msgspec import structs
@@ -213,7 +214,7 @@ class Plan:
 
 def sorted_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
     """Return the changes sorted by group, topic and partition."""
-    return tuple(sorted(changes, key=lambda change: change.order))
+    return tuple(sorted(changes, key=attrgetter("group", "topic", "partition")))
 
 
 def _hash(*values: object) -> str:

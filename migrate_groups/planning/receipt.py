@@ -36,6 +36,13 @@ class Receipt:
         return lanes_after(self.executions)
 
     @property
+    def source_groups(self) -> frozenset[str]:
+        """The groups from which this run has handed over offsets; empty if no offset was taken from another group."""
+        return frozenset().union(
+            *(execution.source_groups for execution in self.executions if execution.verb is Verb.HAND_OVER)
+        )
+
+    @property
     def is_of_deletion(self) -> bool:
         """Whether this is the record of `delete-offsets --group`, which deletes offsets without a hand-over."""
         verbs = {execution.verb for execution in self.executions}

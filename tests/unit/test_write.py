@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from msgspec import structs
@@ -70,6 +71,50 @@ def test_the_receipt_is_recorded_before_the_first_request_and_after_every_answer
     assert outcomes(states[0]) == [Outcome.NOT_ATTEMPTED] * 2
     assert [entry.change.before and entry.change.before.offset for entry in states[0].entries] == [1, None]
     assert [outcomes(state) for state in states[1:3]] == [[Outcome.UNKNOWN] * 2, [Outcome.CONFIRMED] * 2]
+
+
+class InterruptedLater(InMemoryCluster):
+    """A cluster on which the user interrupts the second write."""
+
+    asked = 0
+
+    def alter_offsets(self, group, offsets):
+        self.asked += 1
+        if self.asked == 2:
+            raise KeyboardInterrupt
+        return super().alter_offsets(group, offsets)
+
+
+@pytest.fixture
+def one_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request has one partition."""
+    monkeypatch.setattr("migrate_groups.migration.write.rounds", partial(rounds, most_bytes=1))
+
+
+def written(made: InMemoryCluster, states: list[Execution]) -> None:
+    plan = make_plan(made, snapshot_to_new(made), WriteOptions())
+    write(made, made, Execution.of(plan, FakeClock().now()), states.append)
+
+
+@pytest.mark.usefixtures("one_each")
+def test_the_receipt_is_recorded_once_for_all_requests_of_an_attempt():
+    """The receipt is saved after the last of several requests, because saving it takes longer than a request."""
+    states: list[Execution] = []
+    written(cluster(), states)
+    assert [outcomes(state) for state in states[:3]] == [
+        [Outcome.NOT_ATTEMPTED] * 2,
+        [Outcome.UNKNOWN] * 2,
+        [Outcome.CONFIRMED] * 2,
+    ]
+
+
+@pytest.mark.usefixtures("one_each")
+def test_an_interrupted_write_is_recorded():
+    """If the user interrupts between two requests, the receipt has the first one as sent."""
+    states: list[Execution] = []
+    with pytest.raises(KeyboardInterrupt):
+        written(cluster(InterruptedLater), states)
+    assert outcomes(states[-1]) == [Outcome.UNKNOWN, Outcome.NOT_ATTEMPTED]
 
 
 class TimesOutOnce(InMemoryCluster):

@@ -82,11 +82,10 @@ def survey(
     involved = {group for each in wanted for group in (each.group, each.source_group) if group is not None}
     groups = {group: look.description for group, look in looks.items() if group in involved}
     groups |= reader.describe_groups(sorted(involved - groups.keys()))
-    there = [group for group, described in groups.items() if described.exists]
-    partitions = _involved_partitions(wanted, topics)
+    to_read = {group for group, described in groups.items() if described.exists and group not in looks}
     committed: dict[str, CommittedOffsets] = {
         **dict.fromkeys(groups, MappingProxyType({})),
-        **read_committed(reader, {group: partitions[group] for group in there if group not in looks}),
+        **read_committed(reader, _involved_partitions(to_read, wanted, topics)),
         **{group: looks[group].committed for group in groups if group in looks},
     }
     return Survey(
@@ -110,7 +109,7 @@ def _cut(reader: GroupReader, wanted: Sequence[Wanted]) -> Mapping[tuple[TopicPa
     The epoch also ends below the committed offset if the group read only a transaction marker after that record. Then
     there is no record in between, and the offset is left out (docs/kafka-behaviour.md#logs).
     """
-    ends = reader.epoch_ends({epoch for _, _, epoch in _with_epochs(wanted)})
+    ends = reader.epoch_ends([epoch for _, _, epoch in _with_epochs(wanted)])
     if not ends:  # true in almost every cut-over, and quick, because the consumers are stopped
         return {}
     cut = {
@@ -145,14 +144,14 @@ def _partitions(topics: Mapping[str, TopicDescription]) -> list[TopicPartition]:
 
 
 def _involved_partitions(
-    wanted: Sequence[Wanted], topics: Mapping[str, TopicDescription]
+    groups: Collection[str], wanted: Sequence[Wanted], topics: Mapping[str, TopicDescription]
 ) -> Mapping[str, Collection[TopicPartition]]:
-    """Return, for each target and source group, all partitions of the topics that it gets or hands over."""
+    """Return, for each of these groups, all partitions of the topics that it gets or hands over."""
     own: dict[str, dict[TopicPartition, None]] = defaultdict(dict)
     names: dict[str, set[str]] = defaultdict(set)
     for each in wanted:
         for group in (each.group, each.source_group):
-            if group is not None:
+            if group is not None and group in groups:
                 own[group][each.topic_partition] = None
                 names[group].add(each.topic)
     return {

@@ -41,7 +41,7 @@ def in_range(decisions: Sequence[Decision], offsets: Iterable[Offset], survey: S
             below.append(_gone(partition, offset, bounds.start))
         elif offset > bounds.end:
             beyond.append(f"{partition} at {offset}: the log end offset is {bounds.end}")
-        elif (end := survey.cut.get((partition, committed))) is not None:
+        elif survey.cut and (end := survey.cut.get((partition, committed))) is not None:
             cut.append(f"{partition} at {offset}: from {end} on there are other records than the group has read")
     reasons = [
         f"{counted(len(found), 'offset')} {meaning}: {some(found, most=3)}; {advice}"
@@ -136,6 +136,8 @@ def _left_out(decisions: Sequence[Decision], survey: Survey) -> set[TopicPartiti
     not in the file have a decision with the origin ``ABSENT``.
     """
     topics = {(each.wanted.group, each.wanted.topic) for each in decisions if each.wanted.source_group is None}
+    if not topics:
+        return set()
     known = {(each.wanted.group, each.wanted.topic_partition) for each in decisions}
     return {
         partition

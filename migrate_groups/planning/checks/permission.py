@@ -32,8 +32,9 @@ def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
     permissions, principal = survey.cluster_facts.permissions, survey.cluster_facts.principal
     if (lacking_or_silent := _not_granted(name, needed(rows), survey)) is not None:
         return lacking_or_silent
-    deletes = {Resource(ResourceType.GROUP, row.group): frozenset({Operation.DELETE}) for row in rows if row.group}
-    sets = {Resource(ResourceType.GROUP, row.source_group): _WRITE for row in rows if row.source_group}
+    targets, sources = {row.group for row in rows}, {row.source_group for row in rows if row.source_group}
+    deletes = {Resource(ResourceType.GROUP, group): frozenset({Operation.DELETE}) for group in targets if group}
+    sets = {Resource(ResourceType.GROUP, group): _WRITE for group in sources}
     lacking = missing(sets | deletes, permissions)
     if lacking:
         reason = f"{principal} lacks {some(lacking)}, so a rollback would be refused: grant this before the write"

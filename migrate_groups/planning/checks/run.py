@@ -9,7 +9,7 @@ from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.checks.kind import kind
 from migrate_groups.planning.checks.permission import hidden_topics, permission
 from migrate_groups.planning.checks.retention import retention
-from migrate_groups.planning.decide import Decision, changes_of
+from migrate_groups.planning.decide import Decision
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Action, Change, Check
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
@@ -26,6 +26,7 @@ def written(changes: Iterable[Change]) -> Iterator[offsets.Offset]:
 
 def run_checks(
     decisions: Sequence[Decision],
+    changes: Sequence[Change],
     survey: Survey,
     options: WriteOptions,
     receipt: Receipt = NOTHING_WRITTEN,
@@ -33,11 +34,10 @@ def run_checks(
 ) -> tuple[Check, ...]:
     """Return all checks of these decisions with their verdicts, in the order in which they are shown.
 
-    receipt: the record of the run so far, which says which offsets this run wrote. advice: what the reasons tell the
-    user to do.
+    changes: those that follow from the decisions. receipt: the record of the run so far, which says which offsets this
+    run wrote. advice: what the reasons tell the user to do.
     """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
-    changes = changes_of(decisions)
     return (
         source.cluster(wanted, survey, advice),
         source.hand_over(wanted, advice),
