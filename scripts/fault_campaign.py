@@ -1,10 +1,11 @@
-"""Run migrations on 3 brokers, each with one fault: ``.venv/bin/python scripts/fault_campaign.py --runs 200 --seed 1``.
+"""Run commands on 3 brokers, each with one fault: ``.venv/bin/python scripts/fault_campaign.py --seeds 1-1000``.
 
-A run's seed gives its fault and the moment of the fault; the seeds count up from ``--seed``. Each failing run is
-printed as JSON, and a summary at the end. Exit 1 if a run failed. ``--json`` saves every run.
+A run's seed gives its scenario, its fault and the step of the fault. ``tests/support/campaign/`` describes a run and
+what must hold after it. Each failing run is printed as JSON, and tables of all runs at the end. Exit 1 if a run failed.
 
-``tests/support/campaign.py`` describes a run and what must hold after it. A seed decides the actions, and the steps of
-the command at which they happen. Apart from this, brokers and processes run freely, as in production.
+``--results FILE`` adds a line of JSON for each run to a file. The same command again leaves out the seeds that have a
+verdict in the file; several processes may share it. ``--seeds 417`` runs one seed again. A seed fixes the actions and
+their order by the command's steps. Brokers and processes interleave freely, as in production.
 """
 
 from __future__ import annotations
@@ -12,10 +13,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import sys
 import tempfile
-from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -24,59 +24,61 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # because the runs are in th
 from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import fetch_jars, user_cache
 from migrate_groups.sandbox.java import find_java
-from tests.support.campaign import Run, run
-from tests.support.three_brokers import ThreeBrokers
+from tests.support.campaign.run import Result, run
+from tests.support.campaign.tables import tables
+from tests.support.three_brokers import LISTENERS, SETTINGS, ThreeBrokers
 
-_RUNS_A_CLUSTER = 25
+_RUNS_A_CLUSTER = 50
 
 
 def main() -> int:
     """Return 0 if every run passes its checks, 1 otherwise."""
-    parser = argparse.ArgumentParser(description="Run migrations, each with one fault, on three brokers.")
-    parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1, help="the seed of the first run")
-    parser.add_argument("--json", type=Path, help="write every run to this file")
+    parser = argparse.ArgumentParser(description="Run commands, each with one fault, on three brokers.")
+    parser.add_argument("--seeds", type=_seeds, default=_seeds("1-200"), help="for instance 1-1000, or 3,17 (1-200)")
+    parser.add_argument(
+        "--results", type=Path, help="add each run to this file, and leave out those with a verdict in it"
+    )
     options = parser.parse_args()
+    done = _saved(options.results)
+    for result in _runs([seed for seed in options.seeds if seed not in done]):
+        done[result.seed] = result
+        _tell(result)
+        if options.results:
+            with options.results.open("a") as file:
+                file.write(json.dumps(asdict(result)) + "\n")
+    of_seeds = [done[seed] for seed in options.seeds if seed in done]
+    print("\n".join(tables(of_seeds)))
+    return int(any(each.problems or each.no_verdict for each in of_seeds))
+
+
+def _seeds(text: str) -> list[int]:
+    ends = [part.partition("-") for part in text.split(",")]
+    return [seed for first, _, last in ends for seed in range(int(first), int(last or first) + 1)]
+
+
+def _saved(path: Path | None) -> dict[int, Result]:
+    lines = path.read_text().splitlines() if path and path.exists() else []
+    results = [Result(**json.loads(line)) for line in lines]
+    return {each.seed: each for each in results if not each.no_verdict}
+
+
+def _runs(seeds: Sequence[int]) -> Iterator[Result]:
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
-    seeds = range(options.seed, options.seed + options.runs)
-    runs: list[Run] = []
     for start in range(0, len(seeds), _RUNS_A_CLUSTER):
-        with start_sandbox(jars, java=java, brokers=3, timeout=120) as sandbox:
+        with start_sandbox(jars, java=java, brokers=3, timeout=120, listeners=LISTENERS, settings=SETTINGS) as sandbox:
             brokers = ThreeBrokers(sandbox)
             for seed in seeds[start : start + _RUNS_A_CLUSTER]:
                 with tempfile.TemporaryDirectory() as folder:
-                    runs.append(run(seed, brokers, Path(folder)))
-                _tell(runs[-1])
-                if options.json:
-                    options.json.write_text(json.dumps([asdict(each) for each in runs], indent=1) + "\n")
-    _sum_up(runs)
-    return int(any(each.problems for each in runs))
+                    yield run(seed, brokers, Path(folder))
 
 
-def _tell(done: Run) -> None:
-    moment = f"step {done.step}" if done.halted else "at the end" if done.step else "while waiting"
-    print(f"{done.seed:5}  {done.fault:34}{moment:15}exits {done.exits}  {done.seconds} s", flush=True)
-    if done.problems:
+def _tell(done: Result) -> None:
+    moment = f"step {done.steps}" if done.halted else "while waiting" if done.step == "0" else "at the end"
+    what = f"{done.scenario:40}{done.fault:34}{moment:14}"
+    print(f"{done.seed:5}  {what}exits {done.exits or done.left_out}  {done.seconds} s", flush=True)
+    if done.problems or done.no_verdict:
         print(json.dumps(asdict(done)), flush=True)
-
-
-def _sum_up(runs: list[Run]) -> None:
-    failed = [each.seed for each in runs if each.problems]
-    faults, exits = Counter(each.fault for each in runs), Counter(each.exits[0] for each in runs if each.exits)
-    print(
-        f"{len(runs)} runs, seeds {runs[0].seed} to {runs[-1].seed}: {len(failed)} failed {failed or ''}"
-        f"; {sum(each.records for each in runs):,} records, {sum(each.skipped for each in runs)} skipped, "
-        f"{sum(each.twice for each in runs)} twice"
-    )
-    print("first exits:", ", ".join(f"{code}: {count}" for code, count in sorted(exits.items())))
-    print("faults:", ", ".join(f"{fault}: {count}" for fault, count in sorted(faults.items())))
-    print(
-        f"completed by a re-run: {sum(len(each.exits) > 1 for each in runs)}; "
-        f"open entries in between: {sum(each.open_entries for each in runs)}; "
-        f"confirmed by one client only: {sum(each.one_client_only for each in runs)}; "
-        f"median {statistics.median(each.seconds for each in runs)} s a run"
-    )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -33,5 +33,6 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         if not path.exists():  # otherwise an empty lock file would be left beside a file that was never written
-            place.unlink(missing_ok=True)
+            with suppress(OSError):  # the folder has become read-only: the reason for the end of the block matters more
+                place.unlink()
         lock.release()

@@ -27,8 +27,16 @@ V = TypeVar("V")
 Request = Callable[[Client], Awaitable[T]]
 PartitionError = type[kafka_errors.KafkaError]
 
+# Errors of a coordinator that is not available. It may have written the commit or the deletion to its log nevertheless,
+# because it answers so, too, if too few replicas have the write, or if it has lost its leadership meanwhile
+# (docs/kafka-behaviour.md#altering-offsets).
+NOT_AVAILABLE = (
+    kafka_errors.NotCoordinatorError,
+    kafka_errors.CoordinatorNotAvailableError,
+    kafka_errors.CoordinatorLoadInProgressError,
+)
 # The broker timed out or had an internal error. The commit may be in the log nevertheless.
-_UNDECIDED = (kafka_errors.RequestTimedOutError, kafka_errors.UnknownError)
+_UNDECIDED = (kafka_errors.RequestTimedOutError, kafka_errors.UnknownError, *NOT_AVAILABLE)
 UNSTABLE = kafka_errors.UnstableOffsetCommitError.errno
 MISSING = kafka_errors.GroupIdNotFoundError.errno
 
@@ -177,7 +185,8 @@ def committed_offset(partition: TopicPartition, answer: Any) -> CommittedOffset 
 def write_answer(error: PartitionError) -> WriteAnswer:
     """Return whether a broker has applied a write, from the error class in its response.
 
-    ``NoError`` gives ``WRITTEN``; a time-out or an unknown error gives ``UNKNOWN``; any other error gives ``REFUSED``.
+    ``NoError`` gives ``WRITTEN``; a time-out, an unknown error or a coordinator that is not available gives
+    ``UNKNOWN``; any other error gives ``REFUSED``.
     """
     if error is kafka_errors.NoError:
         return WriteAnswer(answer=Answer.WRITTEN)
@@ -188,8 +197,8 @@ def write_answer(error: PartitionError) -> WriteAnswer:
 def answer_of_all(error: Exception) -> WriteAnswer:
     """Return the answer for each partition of a write request that failed as a whole with ``error``.
 
-    It is ``REFUSED`` if a broker returned the error, and the error is not a time-out or an unknown error. Otherwise it
-    is ``UNKNOWN``, because the broker may have applied the request.
+    If a broker returned the error, the answer is that of `write_answer`. Otherwise it is ``UNKNOWN``, because the
+    broker may have applied the request.
     """
     # Only an error that a broker returned can be a refusal. After any other error the broker may still apply the
     # request, even later (docs/kafka-behaviour.md#altering-offsets).

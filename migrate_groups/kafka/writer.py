@@ -19,13 +19,6 @@ from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
 K = TypeVar("K")
 
-# The coordinator refuses these before it applies anything, so that the request is safe to send again.
-_NOT_APPLIED = (
-    kafka_errors.NotCoordinatorError,
-    kafka_errors.CoordinatorNotAvailableError,
-    kafka_errors.CoordinatorLoadInProgressError,
-)
-
 
 class KafkaPythonWriter(KafkaPythonReader):
     """Writes and deletes committed offsets, and deletes groups, with kafka-python (implements `GroupWriter`).
@@ -89,7 +82,8 @@ class KafkaPythonWriter(KafkaPythonReader):
     ) -> Mapping[str, Mapping[K, WriteAnswer]]:
         """Send writes for several groups, and return, by group, the answer for each item.
 
-        Writes that were not applied, because a coordinator was not available, are sent again until the time-out.
+        If a coordinator was not available, its writes are sent again until the time-out. This is safe, because a write
+        that was applied nevertheless may be repeated.
 
         asked: by group, the items of its write: partitions or, to delete the group, its name. ask: sends the writes.
         Raises ``ValueError`` if a group's name is empty.
@@ -99,8 +93,8 @@ class KafkaPythonWriter(KafkaPythonReader):
         into: OfGroups[Mapping[K, wire.PartitionError]] = OfGroups()
         left = list(asked)
 
-        def not_applied() -> list[str]:
-            """Send the writes of the remaining groups, and return the groups whose writes were not applied."""
+        def not_available() -> list[str]:
+            """Send the writes of the remaining groups, and return the groups whose coordinator was not available."""
             for group in left:
                 into.found.pop(group, None)
                 into.failed.pop(group, None)
@@ -108,12 +102,12 @@ class KafkaPythonWriter(KafkaPythonReader):
                 self._connection.run_once(lambda client: ask(client, left, into))
             except (kafka_errors.KafkaError, OSError, ClusterUnavailable) as error:
                 into.fail(left, error)
-            left[:] = [group for group in left if _is_not_applied(into, group)]
+            left[:] = [group for group in left if _has_no_coordinator(into, group)]
             if into.failed or left:
                 self._connection.close()
             return left
 
-        self._connection.repeat_while(not_applied)
+        self._connection.repeat_while(not_available)
         return {
             group: dict.fromkeys(of_group, wire.answer_of_all(into.failed[group]))
             if group in into.failed
@@ -129,9 +123,9 @@ def _answers(asked: Collection[K], found: Mapping[K, wire.PartitionError]) -> Ma
     return {each: of_error[found[each]] if each in found else silence for each in asked}
 
 
-def _is_not_applied(into: OfGroups[Mapping[K, wire.PartitionError]], group: str) -> bool:
+def _has_no_coordinator(into: OfGroups[Mapping[K, wire.PartitionError]], group: str) -> bool:
     """Return whether all of a group's writes failed because its coordinator was not available."""
     if group in into.failed:
-        return isinstance(into.failed[group], _NOT_APPLIED)
+        return isinstance(into.failed[group], wire.NOT_AVAILABLE)
     answers = into.found[group].values()
-    return bool(answers) and all(issubclass(error, _NOT_APPLIED) for error in set(answers))
+    return bool(answers) and all(issubclass(error, wire.NOT_AVAILABLE) for error in set(answers))

@@ -20,6 +20,7 @@ from migrate_groups.text import counted, some
 _POLL_SECONDS = 1.0
 # A rebalance waits this long for a member that does not poll: the default of max.poll.interval.ms.
 _LONGEST_REBALANCE_SECONDS = 300.0
+_NOT_WATCHED = "could not be watched after the write"
 
 
 class StoppedAt(msgspec.Struct, frozen=True, gc=False):
@@ -47,6 +48,11 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
             at = StoppedAt(change.topic_partition, change.after.offset if change.after else None)
             found[change.group][at.partition] = at
     return {group: [*stopped.values()] for group, stopped in found.items()}
+
+
+def was_not_watched(execution: Execution) -> bool:
+    """Return whether ``moved`` of an execution says only that groups could not be watched."""
+    return bool(execution.moved) and all(_NOT_WATCHED in reason for reason in execution.moved)
 
 
 def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
@@ -99,7 +105,7 @@ def _check_once(reader: GroupReader, execution: Execution) -> tuple[Execution, l
         try:
             reasons, is_clear = _signs_of_consuming(reader, group, stopped)
         except (ClusterUnavailable, Refused) as error:
-            execution = execution.with_moved([f"group {group!r} could not be watched after the write: {error}"])
+            execution = execution.with_moved([f"group {group!r} {_NOT_WATCHED}: {error}"])
         else:
             execution = execution.with_moved(f"group {group!r} {reason}" for reason in reasons)
             if not is_clear:

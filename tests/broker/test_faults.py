@@ -16,24 +16,36 @@ from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
-from tests.support import campaign
 from tests.support.broker_world import until
+from tests.support.campaign.faults import FAULTS
+from tests.support.campaign.run import drawn, run
+from tests.support.campaign.scenarios import Kip848
 from tests.support.cli import Cli, CliHere, running
+from tests.support.old_application import OldApplication
 from tests.support.processes import gone
-from tests.support.three_brokers import OldApplication, ThreeBrokers
-from tests.support.versions import NEEDS_THREE_BROKERS
+from tests.support.three_brokers import LISTENERS, SETTINGS, ThreeBrokers
+from tests.support.versions import NEEDS_KIP_848, NEEDS_THREE_BROKERS
 
 pytestmark = NEEDS_THREE_BROKERS
 
 NOW = 'settle = "0s"\nguard = "0s"\n'
-SEEDS = {"coordinator hangs": 41, "coordinator restarted": 88, "tool killed at a hung coordinator": 10}
-MORE_SEEDS = range(1001, 1013)
+SEEDS = {
+    117: ("`rollback`", "tool killed at a hung coordinator"),
+    31: ("a topic out of a group that lives on", "coordinator moved"),
+    150: ("a whole group", "run directory read-only"),
+}
+MORE_SEEDS = [
+    pytest.param(seed, marks=NEEDS_KIP_848 if drawn(seed)[0] is Kip848 else [])
+    for seed in (47, *(10 * fault + 7 * fault % 10 for fault in range(len(FAULTS)) if fault != 11))
+]
 
 
 @pytest.fixture(scope="module")
 def cluster(java: Java, kafka_jars: KafkaJars):
     """A cluster of three brokers, shared by all tests of this module."""
-    with start_sandbox(kafka_jars, java=java, brokers=3, timeout=120) as sandbox:
+    with start_sandbox(
+        kafka_jars, java=java, brokers=3, timeout=120, listeners=LISTENERS, settings=SETTINGS
+    ) as sandbox:
         yield ThreeBrokers(sandbox)
 
 
@@ -246,18 +258,21 @@ def test_migrate_keeps_waiting_while_the_cluster_fails(brokers, cli, fault):
     assert old.processed() == old.each_once()
 
 
-@pytest.mark.parametrize("fault", SEEDS)
-def test_rerun_after_a_random_fault(brokers, tmp_path, fault):
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rerun_after_a_random_fault(brokers, tmp_path, seed):
     """After a seeded fault the receipt is correct, and a re-run completes it: each record is processed once."""
-    done = campaign.run(SEEDS[fault], brokers, tmp_path)
-    assert done.fault == fault
-    assert done.halted, done.said
-    assert done.problems == []
+    done = run(seed, brokers, tmp_path)
+    assert (done.scenario, done.fault) == SEEDS[seed]
+    assert done.halted, done.errors
+    assert (done.problems, done.no_verdict) == ([], "")
     assert done.records > 0
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", MORE_SEEDS)
 def test_rerun_after_more_random_faults(brokers, tmp_path, seed):
-    """A re-run completes the migration after other faults at other steps."""
-    assert campaign.run(seed, brokers, tmp_path).problems == []
+    """A re-run completes other scenarios after other faults. In 47, brokers apply a deletion that they have refused."""
+    done = run(seed, brokers, tmp_path)
+    if done.left_out:
+        pytest.skip(done.left_out)
+    assert (done.problems, done.no_verdict) == ([], "")

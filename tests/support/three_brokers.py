@@ -1,10 +1,8 @@
-"""A cluster of three brokers that can fail, and applications on it that count the records they process."""
+"""A cluster of three brokers that can fail, and requests to it that are repeated until they are answered."""
 
 from __future__ import annotations
 
 import itertools
-import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -25,14 +23,24 @@ from migrate_groups.sandbox.broker import Sandbox
 from migrate_groups.sandbox.node import Node
 from tests.support.broker_world import until
 from tests.support.processes import gone
+from tests.support.proxy import LISTENER, Proxies, put_before
 
+LISTENERS = {LISTENER: "PLAINTEXT"}
+SETTINGS = {
+    f"group.consumer.{name}": milliseconds
+    for name, milliseconds in (
+        ("min.heartbeat.interval.ms", "300"),
+        ("heartbeat.interval.ms", "300"),
+        ("min.session.timeout.ms", "6000"),
+        ("session.timeout.ms", "6000"),
+    )
+}
+"""The listener behind proxies, and short time-outs of KIP-848 groups: pass both to `start_sandbox`."""
 _SECONDS = 60.0
-# The old application is slow, so that unprocessed records are left when it stops.
-_SECONDS_A_RECORD = 0.2
 
 
 def persistently(function):
-    """Call a function, again and again while the cluster can't answer, and return its result."""
+    """Return a function's result; call it again while the cluster can't answer."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((KafkaException, KafkaError, OSError)),
         stop=tenacity.stop_after_delay(_SECONDS),
@@ -42,12 +50,13 @@ def persistently(function):
 
 
 class ThreeBrokers:
-    """Sends requests to the cluster. Each request is repeated until it is answered."""
+    """Requests to the cluster. Each is repeated until it is answered."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
         self.bootstrap_servers = sandbox.bootstrap_servers
         self._hung: set[int] = set()
+        self._proxies: Proxies | None = None
         self._sizes: dict[str, int] = {}
         self._prefix = uuid.uuid4().hex[:6]
         self._numbers = itertools.count()
@@ -60,8 +69,8 @@ class ThreeBrokers:
         usual = {"bootstrap.servers": self.bootstrap_servers, "log_level": 0, "reconnect.backoff.max.ms": 500}
         return usual | settings
 
-    def new_producer(self) -> Producer:
-        return Producer(self._client(acks="all", **{"enable.idempotence": True, "linger.ms": 0}))
+    def new_producer(self, **settings: object) -> Producer:
+        return Producer(self._client(acks="all", **{"enable.idempotence": True, "linger.ms": 0}, **settings))
 
     def name(self, what: str) -> str:
         return f"{what}-{self._prefix}-{next(self._numbers)}"
@@ -87,8 +96,13 @@ class ThreeBrokers:
         leader: int = described.topics[partition.topic].partitions[partition.partition].leader
         return leader
 
+    def replicas(self, partition: TopicPartition) -> list[int]:
+        """Return the ids of the brokers that have a replica of a partition."""
+        described = persistently(lambda: self._admin.list_topics(partition.topic, timeout=_SECONDS))
+        return [*described.topics[partition.topic].partitions[partition.partition].replicas]
+
     def _led(self, topic: str, *, by: Node) -> bool:
-        """Return whether the broker ``by`` knows a leader of each of the topic's partitions. Some learn this late."""
+        """Return whether the broker ``by`` names a leader for each partition; a broker may learn of a topic late."""
         asked = AdminClient(self._client(**{"bootstrap.servers": by.bootstrap_servers}))
         described = asked.list_topics(topic, timeout=_SECONDS).topics[topic]
         return bool(described.partitions) and all(each.leader >= 0 for each in described.partitions.values())
@@ -101,7 +115,7 @@ class ThreeBrokers:
         return [TopicPartition(topic, number) for topic in topics for number in range(self._sizes[topic])]
 
     def produce(self, values: Mapping[TopicPartition, Collection[str]]) -> None:
-        """Send records in order, and do not wait for their acknowledgement. values: by partition."""
+        """Send records in order, without waiting for their acknowledgement."""
         for partition, each in values.items():
             for value in each:
                 self.producer.produce(partition.topic, value=value, partition=partition.partition)
@@ -110,7 +124,7 @@ class ThreeBrokers:
         assert self.producer.flush(_SECONDS) == 0
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit offsets without being a member of the group."""
+        """Commit as a simple consumer does."""
         wanted = {KafkaTopicPartition(*each): OffsetAndMetadata(offset, "", -1) for each, offset in offsets.items()}
 
         def attempt() -> None:
@@ -178,25 +192,27 @@ class ThreeBrokers:
         )
 
     def roll(self) -> None:
-        """Restart the brokers one by one. After each, wait until all replicas are in sync again."""
+        """Restart the brokers one by one, each once all replicas are in sync again."""
         for node in self.sandbox.nodes:
             node.stop()
             self.heal()
 
-    def consumer(self, group: str, **settings: object) -> Consumer:
-        return Consumer(
-            self._client(
-                **{"group.id": group, "client.id": "test-app", "enable.auto.commit": False, "session.timeout.ms": 6000},
-                **settings,
-            )
-        )
+    def proxies(self) -> Proxies:
+        """Return proxies before all brokers; at the first call the brokers restart."""
+        if self._proxies is None:
+            self._proxies = put_before(self.sandbox)
+            self.heal()
+        return self._proxies
 
-    def drain(self, group: str, topics: Collection[str], *, reset: str) -> Counter[str]:
-        """Consume all records as a target group's application, and return how often it received each value.
+    def consumer(self, group: str, *, protocol: str = "classic", **settings: object) -> Consumer:
+        """Return a consumer. protocol: ``classic``, or ``consumer`` (KIP-848)."""
+        of_protocol = {"session.timeout.ms": 6000} if protocol == "classic" else {"group.protocol": protocol}
+        usual = {"group.id": group, "client.id": "test-app", "enable.auto.commit": False}
+        return Consumer(self._client(**usual, **of_protocol, **settings))
 
-        reset: its ``auto.offset.reset``.
-        """
-        consumer = self.consumer(group, **{"auto.offset.reset": reset})
+    def drain(self, group: str, topics: Collection[str], *, reset: str, protocol: str = "classic") -> Counter[str]:
+        """Process all records with a group's application; return how often it received each value."""
+        consumer = self.consumer(group, protocol=protocol, **{"auto.offset.reset": reset})
         consumer.subscribe(list(topics))
         values: Counter[str] = Counter()
         wanted = [confluent_kafka.TopicPartition(*each) for each in self.partitions(topics)]
@@ -207,7 +223,7 @@ class ThreeBrokers:
                     values[message.value().decode()] += 1
             if len(consumer.assignment()) < len(wanted):
                 return False
-            # The committed offset is used for a partition without a received record, because it has no position yet.
+            # A partition without any received record has no position yet: its committed offset is used.
             begun = {(each.topic, each.partition): each.offset for each in consumer.committed(wanted, timeout=10)}
             return all(
                 max(each.offset, begun[each.topic, each.partition])
@@ -221,62 +237,22 @@ class ThreeBrokers:
             consumer.close()
         return values
 
+    def committed_records(self, topic: str) -> Counter[str]:
+        """Return how often each value is in partition 0 of a topic, without those of aborted transactions."""
+        consumer = self.consumer(self.name("reader"), **{"enable.partition.eof": "true"})
+        consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
+        values: Counter[str] = Counter()
 
-class OldApplication:
-    """A member of the source group. When it must stop, it commits all that it has processed, and leaves the group.
+        def at_end() -> bool:
+            for message in consumer.consume(500, 0.1):
+                if message.error() is None:
+                    values[message.value().decode()] += 1
+                elif message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF:
+                    return True
+            return False
 
-    positions: by partition, the offset below which it has processed all records. It ignores records that it gets again
-    after a rebalance.
-    """
-
-    def __init__(
-        self, brokers: ThreeBrokers, group: str, topics: Collection[str], begun: Mapping[TopicPartition, int]
-    ) -> None:
-        self.positions = dict(begun)
-        self._consumer = brokers.consumer(group, **{"auto.offset.reset": "earliest"})
-        self._consumer.subscribe(list(topics))
-        self._joined = False
-        self._stop = threading.Event()
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Wait until the application has committed and left the group. Raises RuntimeError if it failed to."""
-        self._stop.set()
-        self._thread.join(_SECONDS)
-        if self._failure or self._thread.is_alive():
-            raise RuntimeError("the old application could not commit") from self._failure
-
-    def joined(self) -> bool:
-        """Return whether the application has an assignment."""
-        return self._joined
-
-    def _run(self) -> None:
         try:
-            while not self._stop.is_set():
-                self._process()
-            tenacity.Retrying(
-                retry=tenacity.retry_if_exception_type(KafkaException),
-                stop=tenacity.stop_after_delay(_SECONDS),
-                wait=tenacity.wait_fixed(0.2),
-                after=lambda _: self._process(),  # takes part in a rebalance meanwhile
-                reraise=True,
-            )(self._commit)
-            self._consumer.close()
-        except BaseException as failure:  # noqa: BLE001  raised again by `stop`
-            self._failure = failure
-
-    def _process(self) -> None:
-        message = self._consumer.poll(0.05)
-        if message is not None and message.error() is None:
-            partition = TopicPartition(message.topic(), message.partition())
-            self.positions[partition] = max(self.positions[partition], message.offset() + 1)
-            time.sleep(_SECONDS_A_RECORD)
-        self._joined = bool(self._consumer.assignment())
-
-    def _commit(self) -> None:
-        offsets = [confluent_kafka.TopicPartition(*each, offset) for each, offset in self.positions.items()]
-        for answer in self._consumer.commit(offsets=offsets, asynchronous=False):
-            if answer.error:
-                raise KafkaException(answer.error)
+            until(at_end, seconds=_SECONDS)
+        finally:
+            consumer.close()
+        return values

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import cast
 
+import kafka.errors as kafka_errors
 import pytest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetCommitRequest, OffsetCommitResponse
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
@@ -16,6 +17,7 @@ from migrate_groups.kafka import private, wire
 from migrate_groups.kafka.connection import OfGroups
 from migrate_groups.kafka.groups import commit_offsets
 from migrate_groups.kafka.log import list_offsets
+from migrate_groups.model.answers import Answer
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
 FIRST, SECOND, OTHER = TopicPartition("t", 0), TopicPartition("t", 7), TopicPartition("größer", 3)
@@ -109,6 +111,22 @@ def described(metadata: bytes, assignment: bytes, protocol_type: str = "consumer
     return SimpleNamespace(
         group_id="g", group_state="Stable", protocol_type=protocol_type, protocol_data="range", members=[member]
     )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        kafka_errors.CoordinatorNotAvailableError,
+        kafka_errors.NotCoordinatorError,
+        kafka_errors.CoordinatorLoadInProgressError,
+        kafka_errors.RequestTimedOutError,
+    ],
+)
+def test_a_write_without_a_coordinator_may_have_been_applied(error):
+    """If the coordinator is not available, the outcome of a write is unknown, because it may be in its log."""
+    for answer in (wire.write_answer(error), wire.answer_of_all(error())):
+        assert answer.answer is Answer.UNKNOWN
+    assert wire.write_answer(kafka_errors.UnknownMemberIdError).answer is Answer.REFUSED
 
 
 def test_a_member_is_decoded():

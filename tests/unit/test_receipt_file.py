@@ -54,6 +54,23 @@ def test_a_later_save_of_the_receipt_that_fails_is_exit_4(tmp_path):
         result_of(EXECUTION, file).check()
 
 
+def test_a_lock_that_cannot_be_removed_does_not_hide_why_the_command_ended(tmp_path):
+    """If the lock's empty file can't be removed, the error of the command is raised, and the lock is released."""
+    run = tmp_path / "run"
+
+    def command() -> None:
+        with open_receipt(run / "r.json"):
+            run.rename(tmp_path / "moved")
+            run.touch()
+            raise Refused("the reason")
+
+    run.mkdir()
+    with pytest.raises(Refused, match="the reason"):
+        command()
+    with open_receipt(tmp_path / "moved" / "r.json") as file:
+        assert file.receipt == NOTHING_WRITTEN
+
+
 def test_the_receipt_of_another_migration_is_refused(tmp_path):
     """The receipt of another migration that is in use is refused; the receipt of the same migration is resumed."""
     with open_receipt(tmp_path / "r.json") as file:

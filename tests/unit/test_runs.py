@@ -10,6 +10,7 @@ import pytest
 
 from migrate_groups.cli.commands import migrate as cutover
 from migrate_groups.cli.commands import ways_back
+from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
@@ -254,6 +255,25 @@ def test_a_repeated_rollback_after_exit_4_of_the_guard_is_exit_4(cli, monkeypatc
     assert "is rolled back already, but group 'new' has committed on 1 partition since its offsets were read" in error
     assert "what they read from there on is processed twice; nothing was written" in error
     assert verbs(cli) == ["hand-over", "rollback"]
+
+
+def test_a_repeated_rollback_watches_the_groups_that_the_first_could_not_watch(cli, monkeypatch):
+    """If the guard got no answer, the same rollback watches again: exit 0, or 4 if the group has committed since."""
+
+    def silent(group: str) -> None:
+        raise ClusterUnavailable("no answer")
+
+    cli(*MIGRATE)
+    with monkeypatch.context() as patched:
+        clock = FakeClock(lambda: patched.setattr(cli.cluster, "describe_group", silent))
+        patched.setattr(ways_back, "SystemClock", lambda: clock)
+        assert "could not be watched after the write" in cli.fails("rollback", RUN, "--yes", code=4)
+    before = (cli.folder / RUN / "receipt.json").read_bytes()
+    cli("rollback", RUN, "--yes")
+    assert verbs(cli) == ["hand-over", "rollback"]
+    (cli.folder / RUN / "receipt.json").write_bytes(before)
+    cli.cluster.commit("new", PARTITION, 7)
+    assert "t-0 no offset → 7; stop its consumers" in cli.fails("rollback", RUN, "--yes", code=4)
 
 
 def test_rollback_of_a_run_that_wrote_nothing(cli):

@@ -248,7 +248,7 @@ def _go(
     with open_receipt(receipt_in(receipt), read_only=dry_run, must_exist=True) as file:
         if not dry_run:
             person.check_can_be_asked()
-        if is_done(file, verb, person):
+        if is_done(file, verb, person, watch_again=not dry_run):
             person.show_receipt(file.receipt)
             return None
         if dry_run:

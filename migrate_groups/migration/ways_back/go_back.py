@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from migrate_groups.clock import Clock
@@ -9,6 +10,7 @@ from migrate_groups.errors import PartlyApplied
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.carry_out import agree, settle, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
+from migrate_groups.migration.guard import look_at_watched, was_not_watched
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.prepare import make_plan, refuse_forbidden
 from migrate_groups.migration.stop import Wait, prove_stopped
@@ -31,22 +33,29 @@ _ALREADY = {
 }
 
 
-def is_done(file: ReceiptFile, verb: Verb, events: Events) -> bool:
+def is_done(file: ReceiptFile, verb: Verb, events: Events, *, watch_again: bool = False) -> bool:
     """Return whether this verb (rollback, hand-back or delete-offsets) was completed before. If so, tell the user.
 
-    Raises `PartlyApplied` if it was completed, and its last execution saw members or commits of a group that must no
-    longer consume.
+    watch_again: the caller will watch the groups that must no longer consume if they could not be watched before. The
+    result is then False. Raises `PartlyApplied` if the verb was completed, and its last execution saw members or
+    commits of such a group, or could not watch it.
     """
     if not file.receipt.is_done(verb):
         return False
-    moved = next((execution.moved for execution in reversed(file.receipt.executions) if execution.verb is verb), ())
-    if moved and not file.receipt.is_of_deletion:
+    last = _last(file, verb)
+    if last.moved and not file.receipt.is_of_deletion:
+        if watch_again and was_not_watched(last):
+            return False
         raise PartlyApplied(
-            f"{file.path} {_ALREADY[verb]}, but {moved[0]}: stop its consumers, because what they read from there on "
-            "is processed twice; nothing was written"
+            f"{file.path} {_ALREADY[verb]}, but {last.moved[0]}: stop its consumers, because what they read from there "
+            "on is processed twice; nothing was written"
         )
     events.said(f"{file.path} {_ALREADY[verb]}; nothing was written")
     return True
+
+
+def _last(file: ReceiptFile, verb: Verb) -> Execution:
+    return next(execution for execution in reversed(file.receipt.executions) if execution.verb is verb)
 
 
 def plan_way_back(
@@ -67,16 +76,22 @@ def go_back(
 ) -> Execution | None:
     """Carry out a rollback, hand-back or delete-offsets, and return its execution with the outcomes.
 
-    Returns None if the receipt shows that it was completed before. A hand-back waits up to ``wait`` seconds until the
+    Returns None if the receipt shows that it was completed before. If the groups that must no longer consume could not
+    be watched then, they are watched now, and nothing is written. A hand-back waits up to ``wait`` seconds until the
     target groups and the source group have stopped. A rollback or delete-offsets checks twice, ``settle`` seconds
     apart, that nothing was committed, because a consumer without membership shows only by its commits.
 
     Raises `Refused` if the receipt or a check forbids it, if the wait runs out, or if the user does not agree; and the
     errors of `is_done` and `plan_way_back`. Nothing is written then.
     """
-    if is_done(file, verb, events):
+    if is_done(file, verb, events, watch_again=True):
         return None
     reader = clients.writer
+    if file.receipt.is_done(verb):
+        events.said(f"{file.path} {_ALREADY[verb]}; its groups could not be watched after the write")
+        execution = look_at_watched(reader, replace(_last(file, verb), moved=()))
+        file.record(execution)
+        return watch_afterwards(reader, execution, file, clock, events)
     shown = plan_way_back(reader, verb, file, clock, clients.elsewhere)
     agree(shown, lambda: (), events, provisional=verb is Verb.HAND_BACK)
     if verb is Verb.HAND_BACK:

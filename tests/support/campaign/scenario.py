@@ -1,0 +1,168 @@
+"""A scenario: a source group and its records, the command that meets the fault, and what must be true afterwards.
+
+Every scenario has a source group ``old`` with committed offsets on the topics ``pay`` and ``find``. An application that
+commits an offset has processed the records below it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from migrate_groups.model.partitions import TopicPartition
+from tests.support.broker_world import until
+from tests.support.campaign.tool import PATIENCE, Tool
+from tests.support.old_application import OldApplication
+from tests.support.three_brokers import ThreeBrokers
+
+Offsets = dict[tuple[str, TopicPartition], int | None]
+"""A committed offset by group and partition; None: the group has none."""
+
+
+class Scenario:
+    """A whole group: ``migrate`` hands each topic of a stopped group to a target group.
+
+    steps: how many steps the command takes, or a few less. waits: whether the command waits until the application of
+    the source group has stopped. lives_on: whether that application runs from `begin` to `finish`. written: the groups
+    that the command writes to. positions: the offset in each partition below which the applications have processed all
+    records. only_on: the id of the only broker that has a replica of ``pay``; None: each broker has replicas of two
+    partitions.
+    """
+
+    title: ClassVar[str] = "a whole group"
+    steps: ClassVar[int] = 74
+    protocol: ClassVar[str] = "classic"
+    options: ClassVar[tuple[str, ...]] = ()
+    waits: ClassVar[bool] = True
+    lives_on: ClassVar[bool] = False
+
+    def __init__(self, chance: random.Random, brokers: ThreeBrokers, tool: Tool, only_on: int | None) -> None:
+        self.chance, self.brokers, self.tool, self.only_on = chance, brokers, tool, only_on
+        self.source = brokers.name("old")
+        self.pay = brokers.create_topic("pay", 1 if only_on else 2, only_on=only_on)
+        self.find = brokers.create_topic("find")
+        self.topics = [self.pay, self.find]
+        self.targets = self.split()
+        self.written = [*self.targets]
+        self.partitions = brokers.partitions(self.topics)
+        self.produced: Counter[TopicPartition] = Counter()
+        self.positions: dict[TopicPartition, int] = {}
+        self._application: OldApplication | None = None
+
+    # What differs from scenario to scenario.
+
+    def split(self) -> dict[str, str]:
+        """Return the topic that each target group gets."""
+        return {self.brokers.name("new"): topic for topic in self.topics}
+
+    def begin(self) -> None:
+        """Commit offsets of the source group for a part of each partition, and write the split spec."""
+        self.produce()
+        self.brokers.flush()
+        self.positions = {each: self.chance.randint(0, self.produced[each]) for each in self.partitions}
+        self.commit_as_source()
+        self._write_spec()
+
+    def commit_as_source(self) -> None:
+        """Commit ``positions`` for the source group."""
+        self.brokers.commit(self.source, self.positions)
+
+    @property
+    def command(self) -> list[str]:
+        """The command that meets the fault."""
+        return ["migrate", "split.toml", "--yes", "--wait", "60s", *self.options]
+
+    @property
+    def receipt(self) -> Path:
+        """The path of the receipt."""
+        return self.tool.folder / "split.toml.run" / "receipt.json"
+
+    def expected(self) -> Offsets:
+        """Return the offsets that must be committed once the command has succeeded."""
+        return {
+            (each, partition): self.positions[partition]
+            for group, topic in self.targets.items()
+            for partition in self.brokers.partitions([topic])
+            for each in (group, self.source)
+        }
+
+    def carriers(self) -> Mapping[str, list[str]]:
+        """Return the topics that each group's application processes from now on."""
+        return {group: [topic] for group, topic in self.targets.items()}
+
+    def join(self) -> None:
+        """Start the application that the command waits for, if it waits for one."""
+        if self.waits:
+            self.start_application(self.topics)
+
+    def leave(self) -> None:
+        """Stop the application that the command waits for, if it runs."""
+        if not self.lives_on:
+            self.end()
+
+    def end(self) -> None:
+        """Stop the application of the source group, if it runs. It commits all that it has processed."""
+        if self._application:
+            self._application.stop()
+            self.positions.update(self._application.positions)
+            self._application = None
+
+    def finish(self) -> tuple[set[str], Counter[str]]:
+        """Let the applications process the rest.
+
+        Return the values that must be processed once, and how often each value was processed.
+        """
+        self.end()
+        self.produce()
+        self.brokers.flush()
+        processed = self.processed()
+        for group, topics in self.carriers().items():
+            reset = self.chance.choice(("earliest", "latest"))
+            processed += self.brokers.drain(group, topics, reset=reset, protocol=self.protocol)
+        return {value for each in self.partitions for value in values_of(each, self.produced[each])}, processed
+
+    # What they share.
+
+    def processed(self) -> Counter[str]:
+        """Return how often each value was processed so far."""
+        return Counter(value for each in self.partitions for value in values_of(each, self.positions[each]))
+
+    def produce(self) -> None:
+        more = {each: self.chance.randint(1, 20) for each in self.partitions}
+        self.brokers.produce(
+            {each: values_of(each, self.produced[each] + count)[self.produced[each] :] for each, count in more.items()}
+        )
+        self.produced.update(more)
+
+    def _write_spec(self) -> None:
+        settle, guard = self.chance.choice((0, 0, 300)), self.chance.choice((0, 0, 1))
+        stay = [topic for topic in self.topics if topic not in self.targets.values()]
+        (self.tool.folder / "split.toml").write_text(
+            f'source = "{self.source}"\n'
+            + "".join(f'[[target]]\ngroup = "{group}"\ntopics = ["{topic}"]\n' for group, topic in self.targets.items())
+            + (f"[stay]\ntopics = {stay}\n" if stay else "")
+            + f'[options]\nsettle = "{settle}ms"\nguard = "{guard}s"\n'
+        )
+
+    def start_application(self, topics: list[str]) -> None:
+        """Start an application of the source group, and return once it has an assignment."""
+        begun = {each: self.positions[each] for each in self.brokers.partitions(topics)}
+        self._application = OldApplication(self.brokers, self.source, topics, begun, protocol=self.protocol)
+        until(self._application.joined, seconds=PATIENCE)
+
+    def committed(self, groups: Collection[str] = ()) -> Offsets:
+        """Return what is committed for the groups and partitions of `expected`; groups: only these of the groups."""
+        keys = self.expected().keys()
+        found: Offsets = {}
+        for group in groups or sorted({group for group, _ in keys}):
+            partitions = [partition for of, partition in keys if of == group]
+            offsets = self.brokers.committed(group, partitions)
+            found |= {(group, partition): offsets.get(partition) for partition in partitions}
+        return found
+
+
+def values_of(partition: TopicPartition, below: int) -> list[str]:
+    return [f"{partition}-{number}" for number in range(below)]

@@ -1,0 +1,223 @@
+"""The scenarios: what is run, and what differs from a whole group that is handed over."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support.campaign.scenario import Offsets, Scenario, values_of
+from tests.support.transactional import TransactionalApplication
+
+
+class Kip848(Scenario):
+    """The same with groups of the consumer protocol (KIP-848)."""
+
+    title = "a KIP-848 group"
+    protocol = "consumer"
+
+    def commit_as_source(self) -> None:
+        """Commit as a member, because a group that has never had members is a classic one."""
+        self.join()
+        self.end()
+
+
+class Held(Scenario):
+    """The same with ``--hold``: the command joins the stopped source group."""
+
+    title = "`--hold`"
+    steps = 85
+    options = ("--hold",)
+
+
+class LivingGroup(Scenario):
+    """One topic leaves a group that lives on: its application processes the other topic all the time."""
+
+    title = "a topic out of a group that lives on"
+    waits, lives_on = False, True
+
+    def split(self) -> dict[str, str]:
+        return {self.brokers.name("new"): self.pay}
+
+    def begin(self) -> None:
+        super().begin()
+        self.start_application([self.find])
+
+    def carriers(self) -> Mapping[str, list[str]]:
+        return {**super().carriers(), self.source: [self.find]}
+
+
+class Transactional(Scenario):
+    """The source application commits its offsets and its output in transactions.
+
+    In half of the runs a transaction is open when the command starts, and ends within 2 s. The output of the source
+    application counts as processed only if its transaction was committed.
+    """
+
+    title = "a transactional application"
+
+    def begin(self) -> None:
+        super().begin()
+        self._before = super().processed()
+        self._one_at_a_time = threading.Lock()
+        self._transactional = TransactionalApplication(self.brokers, self.source)
+        self.topics.append(self._transactional.output)
+        self._process()
+        self.end()
+        if self.chance.random() < 0.5:
+            self._process()
+            threading.Timer(self.chance.uniform(0, 2), self.end).start()
+
+    def join(self) -> None:
+        """Begin a transaction, and leave it open."""
+        self.end()
+        self._process()
+
+    def end(self) -> None:
+        """End the open transaction, if there is one."""
+        with self._one_at_a_time:
+            if self._transactional.is_open:
+                self._transactional.end(commit=self._commits)
+                self.positions |= self.brokers.committed(self.source, self.partitions)
+
+    def processed(self) -> Counter[str]:
+        return self._before + self.brokers.committed_records(self._transactional.output)
+
+    def _process(self) -> None:
+        """Begin a transaction; most transactions are committed when they end, the others aborted."""
+        self._commits = self.chance.random() < 0.7
+        ends = {each: self.chance.randint(self.positions[each], self.produced[each]) for each in self.partitions}
+        values = [value for each in self.partitions for value in values_of(each, ends[each])[self.positions[each] :]]
+        self._transactional.process(values, ends)
+
+
+class ReviewedPlan(Scenario):
+    """``apply`` writes the plan that a dry run of ``migrate`` has saved."""
+
+    title = "`apply` of a reviewed plan"
+    waits = False
+
+    def begin(self) -> None:
+        super().begin()
+        self.tool.prepare("migrate", "split.toml", "--dry-run", "--plan-out", "plan.json")
+
+    @property
+    def command(self) -> list[str]:
+        return ["apply", "plan.json", "--yes"]
+
+    @property
+    def receipt(self) -> Path:
+        return self.tool.folder / "plan.json.receipt.json"
+
+
+class Replay(Scenario):
+    """``apply`` makes a group that reads the records again, beside a group that lives on."""
+
+    title = "a replay group"
+    waits, lives_on = False, True
+
+    def begin(self) -> None:
+        super().begin()
+        self._group, self._from = self.brokers.name("replay"), self.chance.randint(0, 1)
+        self.written = [self._group]
+        self.tool.prepare("rewind", "--group", self.source, "--to-offset", self._from, "-o", "replay.csv")
+        self.start_application(self.topics)
+
+    @property
+    def command(self) -> list[str]:
+        return ["apply", "replay.csv", "--to-group", self._group, "--yes", "--settle", "0s", "--guard", "0s"]
+
+    @property
+    def receipt(self) -> Path:
+        return self.tool.folder / f"replay.csv.{self._group}.receipt.json"
+
+    def expected(self) -> Offsets:
+        return {(self._group, each): self._from for each in self.partitions}
+
+    def carriers(self) -> Mapping[str, list[str]]:
+        return {self.source: self.topics}
+
+    def finish(self) -> tuple[set[str], Counter[str]]:
+        wanted, processed = super().finish()
+        for value, count in self.brokers.drain(self._group, self.topics, reset="latest").items():
+            processed[f"again {value}"] = count
+        again = {
+            f"again {value}" for each in self.partitions for value in values_of(each, self.produced[each])[self._from :]
+        }
+        return wanted | again, processed
+
+
+class Rollback(Scenario):
+    """``rollback`` of a hand-over whose target groups have not run."""
+
+    title = "`rollback`"
+    waits = False
+    steps = 50
+
+    def begin(self) -> None:
+        super().begin()
+        self.tool.prepare("migrate", "split.toml", "--yes")
+
+    @property
+    def command(self) -> list[str]:
+        return ["rollback", "split.toml.run", "--yes"]
+
+    def expected(self) -> Offsets:
+        handed_over = super().expected()
+        return {(group, each): at if group == self.source else None for (group, each), at in handed_over.items()}
+
+    def carriers(self) -> Mapping[str, list[str]]:
+        return {self.source: self.topics}
+
+
+class HandBack(Rollback):
+    """``hand-back`` of a hand-over whose target groups have run."""
+
+    title = "`hand-back`"
+
+    def begin(self) -> None:
+        super().begin()
+        self.written = [self.source]
+        self.positions = {each: self.chance.randint(at, self.produced[each]) for each, at in self.positions.items()}
+        for group, topic in self.targets.items():
+            self.brokers.commit(group, {each: self.positions[each] for each in self.brokers.partitions([topic])})
+
+    @property
+    def command(self) -> list[str]:
+        return ["hand-back", "split.toml.run", "--yes", "--wait", "60s"]
+
+    def expected(self) -> Offsets:
+        return Scenario.expected(self)
+
+
+class DeleteOffsets(HandBack):
+    """``delete-offsets`` of the source group, once the target groups have run."""
+
+    title = "`delete-offsets`"
+
+    @property
+    def command(self) -> list[str]:
+        return ["delete-offsets", "split.toml.run", "--yes"]
+
+    def expected(self) -> Offsets:
+        return {
+            (group, each): None if group == self.source else at for (group, each), at in Scenario.expected(self).items()
+        }
+
+    def carriers(self) -> Mapping[str, list[str]]:
+        return Scenario.carriers(self)
+
+
+SCENARIOS: tuple[type[Scenario], ...] = (
+    Scenario,
+    LivingGroup,
+    Held,
+    Kip848,
+    Transactional,
+    ReviewedPlan,
+    Replay,
+    Rollback,
+    HandBack,
+    DeleteOffsets,
+)

@@ -1,0 +1,66 @@
+"""The proxy of the fault campaign: it forwards bytes unchanged, cuts within a response, and heals."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from tests.support.proxy import Proxies
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """A server that answers each connection's first line with the line, and then waits for more."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:  # the test is over
+                    return
+                threading.Thread(target=_echo, args=(connection,), daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield "{}:{}".format(*server.getsockname())
+
+
+def _echo(connection: socket.socket) -> None:
+    with closing(connection):
+        while data := connection.recv(1 << 16):
+            connection.sendall(data)
+
+
+def answer(proxies: Proxies, sent: bytes) -> bytes:
+    """Send bytes through the proxy, and return what comes back until all is there or the connection ends."""
+    host, port = proxies.bootstrap_servers.split(":")
+    received = b""
+    with socket.create_connection((host, int(port)), timeout=20) as client:
+        client.sendall(sent)
+        while len(received) < len(sent) and (more := client.recv(1 << 16)):
+            received += more
+    return received
+
+
+def test_half_of_a_response_arrives_before_the_connection_ends(address):
+    """A cut response ends in the middle, once for each response to cut; later ones and slow ones are whole."""
+    proxies = Proxies([address])
+    assert answer(proxies, b"whole") == b"whole"
+    proxies.cut(2)
+    assert [answer(proxies, b"response") for _ in range(3)] == [b"resp", b"resp", b"response"]
+    proxies.slow(0.001)
+    assert answer(proxies, bytes(1000)) == bytes(1000)
+    proxies.cut(1)
+    proxies.heal()
+    assert answer(proxies, b"whole") == b"whole"
+
+
+def test_a_server_that_is_down_ends_the_connection():
+    """If the broker is down, the client's connection ends without a byte."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        down = "{}:{}".format(*server.getsockname())
+    assert answer(Proxies([down]), b"request") == b""
