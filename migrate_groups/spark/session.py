@@ -26,7 +26,7 @@ SMALL = 500_000
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """JVM options for a small job. They make the JVM compile less: this saves more time than the slower code costs."""
 
-_SMALL_JOB = {
+SMALL_JOB = {
     "spark.sql.shuffle.partitions": "2",
     # With so few partitions there is nothing to adapt, so planning each query stage again would only cost time.
     "spark.sql.adaptive.enabled": "false",
@@ -34,12 +34,15 @@ _SMALL_JOB = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+"""Settings for a small job."""
 _JOB_SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     # Java compiles no method with more bytes of bytecode than this. A stage with such a method would take three times
     # as long (docs/kafka-behaviour.md#other-libraries).
     "spark.sql.codegen.hugeMethodLimit": "8000",
+    # Over Spark Connect, Spark 4.0 resolves the plan of history in more steps than the default of 100.
+    "spark.sql.analyzer.maxIterations": "1000",
 }
 # The time that a terminated JVM gets to remove its files.
 _PATIENCE_S = 3
@@ -76,7 +79,7 @@ def local_session(
         if SparkSession.getActiveSession() is None:
             # By default Spark resolves the host's name even with spark.driver.host, slowly without a DNS server.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            wanted = _local_settings() | (_SMALL_JOB if small else {}) | (settings or {})
+            wanted = _local_settings() | (SMALL_JOB if small else {}) | (settings or {})
             jvm_options = QUICK_START if small else ""
             if SparkContext._gateway is None:  # otherwise the JVM of a stopped session is still running
                 gateway = _start_jvm(wanted, jvm_options, _class_data(archives) if archives else None)
