@@ -121,17 +121,22 @@ def generate(rows: int, folder: Path, *, kind: str) -> tuple[Path, Path]:
     everything = _ROWS.format(rows=rows)
     for name, query in (("before", _BEFORE), ("after", _AFTER)):
         made.append(folder / f"{name}.{kind}")
-        selected, options = query.format(rows=everything), "FORMAT parquet"
-        if kind == "csv":
-            selected, options = _AS_CSV.format(rows=selected), "FORMAT csv, HEADER"
-        with duckdb.connect() as connection:
-            connection.execute(f"COPY ({selected}) TO '{made[-1]}' ({options})")
+        save(query.format(rows=everything), made[-1])
     return made[0], made[1]
+
+
+def save(query: str, path: Path) -> None:
+    """Write the rows of a query, which has the columns of a snapshot, as CSV or as Parquet."""
+    options = "FORMAT parquet"
+    if path.suffix == ".csv":
+        query, options = _AS_CSV.format(rows=query), "FORMAT csv, HEADER"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY ({query}) TO '{path}' ({options})")
 
 
 def verdicts(before: Path, after: Path) -> str:
     """Return the query that computes the expected ``partition_verdict``."""
-    return _VERDICTS.format(before=_table(before), after=_table(after))
+    return _VERDICTS.format(before=table(before), after=table(after))
 
 
 def totals(before: Path, after: Path, memory: str = "80%") -> dict[str, int]:
@@ -155,7 +160,8 @@ def fingerprint(rows: str) -> tuple[Any, ...]:
     return found or ()
 
 
-def _table(path: Path) -> str:
+def table(path: Path) -> str:
+    """Return the table of a snapshot file, for the FROM of a query."""
     if path.suffix == ".csv":
         return f"read_csv('{path}', header = true, types = {_CSV_TYPES})"
     return f"read_parquet('{path}')"

@@ -16,7 +16,6 @@ from pyspark.testing import assertDataFrameEqual
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.spark.local_table import local_table
-from migrate_groups.spark.reconciliation import job, reconcile
 from migrate_groups.spark.reconciliation.job import reconcile_tables
 from migrate_groups.spark.reconciliation.pairs import NOT_SINGLE
 from migrate_groups.spark.reconciliation.reconcile import PLANNED, STATUSES, partition_verdict
@@ -26,22 +25,6 @@ SnapshotTable = Callable[..., DataFrame]
 Row = dict[str, Any]
 AFTER: Row = {"taken_at": NOON + timedelta(minutes=1)}
 SPLIT: Row = {"group": "billing", "source_group": "big"}
-
-
-@pytest.fixture
-def always_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any number of rows is enough for the plan by hash."""
-    monkeypatch.setattr(job, "SMALL", 0)
-
-
-@pytest.fixture
-def by_hash_only(always_large: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plan by sorted rows fails the test."""
-
-    def forbidden(*_: object) -> DataFrame:
-        raise AssertionError
-
-    monkeypatch.setattr(reconcile, "latest_rows", forbidden)
 
 
 def random_rows(chance: random.Random, cluster: str | None) -> tuple[list[Row], list[Row]]:
