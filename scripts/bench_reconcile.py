@@ -1,19 +1,17 @@
-"""Measure reconcile against the same query in DuckDB.
+"""Measure reconcile against the same query in DuckDB: scripts/test makes .venv, then .venv/bin/python this file.
 
-Usage: ``.venv/bin/python scripts/bench_reconcile.py`` (``scripts/test`` makes .venv). For each size the script writes a
-split file and a snapshot of the new groups with this number of rows, which have every status. Then whole processes take
-turns, each measured from its start to its exit:
+For every size it generates a split file and a snapshot of the new groups with this many rows, some of them of every
+status. Then whole processes take turns, each measured from its start to its exit:
 
-- spark: ``migrate-groups reconcile``: Python, the JVM's start, Spark and the job, with an archive of Spark's classes
+- spark: ``migrate-groups reconcile``: Python, the JVM's start, Spark and the job. An earlier run kept Spark's classes.
 - duckdb: a Python process that runs the query in DuckDB
-- plain, up to 1M: our job with Spark's own defaults: web UI, 200 shuffle partitions, no archive of classes
+- plain, up to 1M: our job in Spark with its own defaults: web UI, 200 shuffle partitions, no kept classes
 
 The totals must be equal in every run. Up to 10M, one more run writes the tables, and every row of ``partition_verdict``
 is compared with DuckDB's.
 
 The CPU time of each process and its children is measured, too, because wall-clock time tells little on a busy machine.
-The script prints a line for each run, and a table at the end; ``--json`` saves all of it. Exit code 1: a result
-differs.
+It prints a line for each run, and a table at the end; ``--json`` saves all of it. Exit 1 if a result differs.
 """
 
 from __future__ import annotations
@@ -41,8 +39,7 @@ MOST_IN_PLAIN_SPARK = 1_000_000
 STATUSES = ("missing", "below-log-start", "behind", "unexpected", "ahead", "no-commit", "exact")
 SUMS = ("lag_before", "lag_after", "produced", "consumed")
 
-# A group has 1,000 partitions: 50 topics of 20 partitions. One row in 1,000 has each kind of defect; three rows in ten
-# are ahead.
+# A group has 1,000 partitions: 50 topics of 20. Each kind of defect has one row in 1,000; three in ten are ahead.
 _ROWS = """
     SELECT 'bench-cluster' AS cluster_id, make_timestamptz(1795176000123456) AS taken_at,
         'new-' || i // 1000 AS "group", 'old-' || i // 10000 AS source_group,
@@ -65,7 +62,7 @@ _AFTER = """
 _AS_CSV = """
     SELECT * REPLACE (strftime(taken_at AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%fZ') AS taken_at) FROM ({rows})"""
 
-# The verdicts of migrate_groups/spark/reconciliation/reconcile.py as SQL. The latest row of each snapshot counts.
+# The verdicts of migrate_groups/spark/reconciliation/reconcile.py as SQL; the latest row of each side counts.
 _VERDICTS = """
     WITH sides AS (
         SELECT *, 'before' AS side FROM {before}
@@ -110,7 +107,7 @@ _CSV_TYPES = {
 
 
 class Run(NamedTuple):
-    """A measured process: seconds of wall clock and CPU, peak resident memory of the largest process in MB, totals."""
+    """One process: wall-clock and CPU seconds, peak resident memory in MB of its largest process, and its totals."""
 
     seconds: float
     cpu_seconds: float
@@ -119,28 +116,33 @@ class Run(NamedTuple):
 
 
 def generate(rows: int, folder: Path, *, kind: str) -> tuple[Path, Path]:
-    """Write a split file and a later snapshot, and return their paths. kind: ``csv`` or ``parquet``."""
+    """Write a split file and a snapshot taken after it; return their paths. ``kind`` is csv or parquet."""
     made = []
     everything = _ROWS.format(rows=rows)
     for name, query in (("before", _BEFORE), ("after", _AFTER)):
         made.append(folder / f"{name}.{kind}")
-        selected, options = query.format(rows=everything), "FORMAT parquet"
-        if kind == "csv":
-            selected, options = _AS_CSV.format(rows=selected), "FORMAT csv, HEADER"
-        with duckdb.connect() as connection:
-            connection.execute(f"COPY ({selected}) TO '{made[-1]}' ({options})")
+        save(query.format(rows=everything), made[-1])
     return made[0], made[1]
 
 
+def save(query: str, path: Path) -> None:
+    """Write the rows of a query, which has the columns of a snapshot, as CSV or as Parquet."""
+    options = "FORMAT parquet"
+    if path.suffix == ".csv":
+        query, options = _AS_CSV.format(rows=query), "FORMAT csv, HEADER"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY ({query}) TO '{path}' ({options})")
+
+
 def verdicts(before: Path, after: Path) -> str:
-    """Return the SQL query that computes the expected ``partition_verdict``."""
-    return _VERDICTS.format(before=_table(before), after=_table(after))
+    """Return the query that computes the expected ``partition_verdict``."""
+    return _VERDICTS.format(before=table(before), after=table(after))
 
 
 def totals(before: Path, after: Path, memory: str = "80%") -> dict[str, int]:
-    """Return the query's totals: the number of partitions, of each status, and the sums of lags and changes.
+    """Return the query's totals: partitions, the count of each status, and the sums of lags and changes.
 
-    DuckDB uses at most ``memory``, and then spills to the folder of ``before``.
+    DuckDB uses at most ``memory``, and writes the rest to the folder of ``before``.
     """
     counts = ", ".join(f"count(*) FILTER (status = '{status}')" for status in STATUSES)
     sums = ", ".join(f"sum({name})" for name in SUMS)
@@ -151,14 +153,15 @@ def totals(before: Path, after: Path, memory: str = "80%") -> dict[str, int]:
 
 
 def fingerprint(rows: str) -> tuple[Any, ...]:
-    """Return the row count and two sums over the hash of each row. They are equal for equal tables in any order."""
+    """Return the row count and two sums over the hash of each row: equal for equal tables in any order."""
     with duckdb.connect() as connection:
         query = f"SELECT count(*), sum(h), bit_xor(h) FROM (SELECT hash({VERDICT_COLUMNS}) AS h FROM ({rows}))"
         found = connection.execute(query).fetchone()
     return found or ()
 
 
-def _table(path: Path) -> str:
+def table(path: Path) -> str:
+    """Return the table of a snapshot file, for the FROM of a query."""
     if path.suffix == ".csv":
         return f"read_csv('{path}', header = true, types = {_CSV_TYPES})"
     return f"read_parquet('{path}')"
@@ -177,14 +180,14 @@ def _flat(found: dict[str, Any]) -> dict[str, int]:
 
 
 def with_plain_spark(before: Path, after: Path) -> Run:
-    """Measure our job in a new process, in a session with Spark's own defaults."""
+    """Measure our job in a Spark session with Spark's own defaults."""
     figures, said = measured([sys.executable, __file__, "--plain", str(before), str(after)])
     return Run(*figures, json.loads(said))
 
 
 def in_plain_spark(before: Path, after: Path) -> dict[str, int]:
     """Return the totals of our job in a session with Spark's own defaults."""
-    from pyspark.sql import SparkSession  # imported here, so that DuckDB's process does not need the time for it
+    from pyspark.sql import SparkSession  # here, so that DuckDB's process does not pay for the import
 
     from migrate_groups.spark.reconciliation.job import run_reconcile
 
@@ -200,7 +203,7 @@ def with_duckdb(before: Path, after: Path, memory: str) -> Run:
 
 
 def measured(command: Sequence[str]) -> tuple[tuple[float, float, int], str]:
-    """Run a process. Return its wall-clock seconds, its CPU seconds, its peak memory in MB, and its stdout."""
+    """Run a process; return its wall-clock seconds, CPU seconds and peak MB, and what it printed on stdout."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         start = time.perf_counter()
         process = subprocess.Popen(command, stdout=out, stderr=err)
@@ -229,7 +232,7 @@ def _family(pid: int) -> Iterator[int]:
 
 
 def measure(size: str, kind: str, runs: int, folder: Path, memory: str) -> dict[str, Any]:
-    """Measure snapshots of one size, such as ``1M``, print each run, and return the results."""
+    """Measure one size, print each run, and return the results."""
     work = Path(tempfile.mkdtemp(prefix=f"{size}-{kind}-", dir=folder))
     try:
         before, after = generate(SIZES[size], work, kind=kind)

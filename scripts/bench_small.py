@@ -98,7 +98,8 @@ _COMMITS = [
 _RECORDS = len(_COMMITS)
 
 
-def _land(folder: Path) -> None:
+def land(folder: Path) -> None:
+    """Write the landed log that audit and history read."""
     rows = [
         record((7, number), group, "orders", partition, offset, at=NOON + number * timedelta(minutes=6))
         for number, (group, partition, offset) in enumerate(_COMMITS)
@@ -138,7 +139,7 @@ def main() -> int:
         folder = Path(temporary)
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")  # so that no earlier archive of Spark's classes counts
         generate(ROWS, folder, kind="csv")
-        _land(folder / "log")
+        land(folder / "log")
         command = [sys.executable, "-m", "migrate_groups", *_reconcile(folder)]
         measured(command)  # its JVM writes the archive of classes
         jobs = {name: int(measured(_process(name, folder))[1]) for name in names}

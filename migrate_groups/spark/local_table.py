@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, StructType
 
 
 def local_table(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: StructType) -> DataFrame:
@@ -18,11 +18,25 @@ def local_table(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: Stru
     given = [*rows]
     try:
         import pyarrow as pa
-        from pyspark.sql.pandas.types import to_arrow_schema
     except ImportError:
         return spark.createDataFrame(given, schema)
 
     columns = [*zip(*given, strict=True)] or [()] * len(schema)
-    fields = to_arrow_schema(schema, timezone="UTC")
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=fields), schema)
+    arrays = [pa.array(column, _arrow(field.dataType)) for column, field in zip(columns, schema, strict=True)]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, names=schema.names), schema)
+
+
+def _arrow(kind: DataType) -> Any:
+    """Return the type in Arrow. PySpark's own function for this takes other arguments in each version."""
+    import pyarrow as pa
+
+    if isinstance(kind, ArrayType):
+        return pa.list_(_arrow(kind.elementType))
+    return {
+        "string": pa.string(),
+        "binary": pa.binary(),
+        "boolean": pa.bool_(),
+        "integer": pa.int32(),
+        "long": pa.int64(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+    }[kind.typeName()]

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.reconciliation import job, reconcile
 from migrate_groups.spark.reconciliation.snapshots import SNAPSHOT
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, 123456, tzinfo=UTC)
@@ -51,3 +52,25 @@ def csv_file(tmp_path: Path) -> Callable[..., str]:
         return str(path)
 
     return write
+
+
+@pytest.fixture
+def always_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any number of rows is enough for the plan by hash."""
+    monkeypatch.setattr(job, "SMALL", 0)
+
+
+@pytest.fixture
+def by_hash_only(always_large: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan by sorted rows fails the test."""
+    monkeypatch.setattr(reconcile, "latest_rows", _forbidden)
+
+
+@pytest.fixture
+def by_order_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan by hash fails the test."""
+    monkeypatch.setattr(reconcile, "single_rows", _forbidden)
+
+
+def _forbidden(*_: object) -> DataFrame:
+    raise AssertionError

@@ -1,4 +1,4 @@
-"""The two plans of the comparison: by hash if a partition has one row in BEFORE and in AFTER, else by sorted rows."""
+"""The two plans of the comparison: by hash where each partition has one row on each side, by sorted rows otherwise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from pyspark.testing import assertDataFrameEqual
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.spark.local_table import local_table
-from migrate_groups.spark.reconciliation import job, reconcile
 from migrate_groups.spark.reconciliation.job import reconcile_tables
 from migrate_groups.spark.reconciliation.pairs import NOT_SINGLE
 from migrate_groups.spark.reconciliation.reconcile import PLANNED, STATUSES, partition_verdict
@@ -28,24 +27,8 @@ AFTER: Row = {"taken_at": NOON + timedelta(minutes=1)}
 SPLIT: Row = {"group": "billing", "source_group": "big"}
 
 
-@pytest.fixture
-def always_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make Spark use the plan by hash for any number of rows."""
-    monkeypatch.setattr(job, "SMALL", 0)
-
-
-@pytest.fixture
-def by_hash_only(always_large: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the plan by sorted rows fail the test."""
-
-    def forbidden(*_: object) -> DataFrame:
-        raise AssertionError
-
-    monkeypatch.setattr(reconcile, "latest_rows", forbidden)
-
-
 def random_rows(chance: random.Random, cluster: str | None) -> tuple[list[Row], list[Row]]:
-    """Return rows of 400 partitions: each has a row in BEFORE, in AFTER, in both, or in neither."""
+    """Return rows of 400 partitions: each has a row on both sides, on one, or on none."""
     before: list[Row] = []
     after: list[Row] = []
     for number in range(400):
@@ -83,7 +66,7 @@ def test_both_plans_return_the_same_rows(
 
 @pytest.mark.usefixtures("by_hash_only")
 def test_tables_with_one_row_a_partition_take_the_plan_by_hash(snapshot: SnapshotTable, tmp_path: Path) -> None:
-    """If BEFORE and AFTER have one row for each partition, no row is sorted; totals and tables are right."""
+    """One moment a side, even if both sides have the same: no row is sorted; totals and tables are right."""
     before = snapshot(SPLIT | {"partition": 0}, SPLIT | {"partition": 1})
     after = snapshot({"group": "billing", "partition": 0}, {"group": "billing", "partition": 1, "offset": 99})
     found = reconcile_tables(before, after, out=tmp_path / "out")
@@ -96,9 +79,9 @@ def test_tables_with_one_row_a_partition_take_the_plan_by_hash(snapshot: Snapsho
 def test_a_row_that_occurs_twice_takes_the_plan_by_sorted_rows(
     snapshot: SnapshotTable, tmp_path: Path, remote: bool
 ) -> None:
-    """If a partition has two equal rows at one moment, verdict and tables are those of a small job.
+    """If a partition has two rows with one offset at one moment, the verdict and the tables are those of a small job.
 
-    A URI as output folder counts as a folder on another machine: nothing in it is deleted between the attempts.
+    An output folder with a URI counts as one on another machine: nothing in it is deleted between the attempts.
     """
     new = AFTER | {"group": "billing"}
     other = SPLIT | {"log_start_offset": 5, "log_end_offset": 130}
@@ -123,7 +106,7 @@ def test_a_group_of_two_source_groups_takes_the_plan_by_sorted_rows(snapshot: Sn
 
 @pytest.mark.usefixtures("always_large")
 def test_contradictions_are_named_as_in_a_small_job(snapshot: SnapshotTable) -> None:
-    """Two offsets at one moment give the error that names the partition, in a large job, too."""
+    """Two offsets at one moment end in the sentence that names the partition, in a large job, too."""
     with pytest.raises(InvalidInput, match="BEFORE has two offsets at the same moment for orders-0 of group billing"):
         reconcile_tables(snapshot(SPLIT, SPLIT | {"offset": 1}), snapshot(AFTER | {"group": "billing"}))
 

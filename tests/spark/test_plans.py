@@ -20,6 +20,7 @@ from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
 from migrate_groups.spark.offsets_topic.evidence import REASONS
 from migrate_groups.spark.offsets_topic.history import commits
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode, in_place, landed_log
+from migrate_groups.spark.reconciliation.job import run_reconcile
 from migrate_groups.spark.reconciliation.reconcile import group_topic_summary, partition_verdict
 from tests.spark.test_audit import FENCE, NOON, Case, Tables, key, value
 from tests.spark.test_history import HOUR
@@ -89,6 +90,17 @@ def test_clean_audit_runs_few_jobs(spark: SparkSession) -> None:
     found = run_audit(spark, given, Log(raw, [("old", 0, FENCE), ("new", 0, FENCE)], [(0, FENCE, FENCE + 2, 0)]))
     assert (found.problems, found.undetermined, found.new["starts-at-snapshot"]) == (0, 0, 1)
     assert len(set(tracker.getJobIdsForGroup()) - before) <= 4
+
+
+def test_reconcile_of_local_files_runs_two_jobs(spark: SparkSession, csv_file: Callable[..., str]) -> None:
+    """One job looks at both sides, one compares them: headers of files on this machine are read without a job."""
+    header = "cluster_id,group,source_group,topic,partition,offset"
+    before = csv_file(header, "c,new,old,t,0,10", name="before.csv")
+    after = csv_file(header, "c,new,,t,0,12", name="after.csv")
+    tracker = spark.sparkContext.statusTracker()
+    jobs = set(tracker.getJobIdsForGroup())
+    assert run_reconcile(spark, [before], [after]).clean
+    assert len(set(tracker.getJobIdsForGroup()) - jobs) == 2
 
 
 def chain(case: Case) -> tuple[Any, ...]:

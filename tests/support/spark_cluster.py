@@ -1,4 +1,4 @@
-"""A real Spark cluster on loopback: a standalone master and two workers, each in a process of its own."""
+"""Real servers of Spark on loopback: a standalone master with two workers, each in its own process; Spark Connect."""
 
 from __future__ import annotations
 
@@ -16,16 +16,25 @@ from typing import IO
 
 import pyspark
 
-from migrate_groups.spark.session import QUICK_START
+from migrate_groups.spark.session import QUICK_START, SMALL_JOB
 
 _SPARK = Path(pyspark.__file__).parent / "bin"
 _PATIENCE_S = 240  # on a busy machine
 # All processes listen on loopback only, also for their web pages. There is no REST server, because its port is fixed.
 _ENVIRONMENT = {
     "SPARK_LOCAL_IP": "127.0.0.1",
-    "SPARK_DAEMON_MEMORY": "256m",
+    "SPARK_DAEMON_MEMORY": "1g",  # at most; Spark Connect does not start with less than half
     "SPARK_DAEMON_JAVA_OPTS": f"{QUICK_START} -Dspark.master.rest.enabled=false",
     "PYSPARK_PYTHON": sys.executable,
+}
+# Expressions are interpreted, because compiling them takes longer than a few rows.
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": QUICK_START,
+    **SMALL_JOB,
+    "spark.sql.shuffle.partitions": "2",
 }
 
 
@@ -47,13 +56,9 @@ def submit(master: str, main: Path, *arguments: str, package: Path, cwd: Path) -
     master: the URL of the master. package: the wheel of this package, for ``--py-files``. cwd: the working directory.
     """
     settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": QUICK_START,
+        **_SETTINGS,
         "spark.executor.extraJavaOptions": QUICK_START,
         "spark.executor.memory": "512m",
-        "spark.sql.shuffle.partitions": "2",
     }
     options = [option for item in settings.items() for option in ("--conf", "=".join(item))]
     command = [str(_SPARK / "spark-submit"), "--master", master, *options, "--py-files", str(package), str(main)]
@@ -78,6 +83,25 @@ def spark_cluster(folder: Path) -> Iterator[SparkCluster]:
             stack.enter_context(_daemon(*start, *sizes, url, log=work.with_suffix(".log")))
         _logged(master, log, r"Registering worker (\S+)", times=2)
         yield SparkCluster(url=url, workers=workers)
+
+
+@contextmanager
+def connect_server(folder: Path, pyspark: Path) -> Iterator[str]:
+    """Start a Spark Connect server of this PySpark on loopback, and yield its URL. Its files are in ``folder``."""
+    log = folder / "connect.log"
+    settings = {
+        **_SETTINGS,
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    options = [option for item in settings.items() for option in ("--conf", "=".join(item))]
+    main = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal")
+    start = (str(pyspark / "bin" / "spark-submit"), "--master", "local[2]", *options, *main)
+    with log.open("w") as file, _process(*start, cwd=folder, stdout=file, stderr=file) as server:
+        [port] = _logged(server, log, r"Spark Connect server started at: \S+:(\d+)", times=1)
+        yield f"sc://127.0.0.1:{port}"
 
 
 @contextmanager

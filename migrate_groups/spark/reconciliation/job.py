@@ -16,13 +16,13 @@ from typing import TextIO
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
-from pyspark.sql.types import StringType
 
 from migrate_groups.errors import HandOverBroken, InvalidInput, MigrateGroupsError
 from migrate_groups.spark.failures import readable_failures
 from migrate_groups.spark.listing import literal
 from migrate_groups.spark.local_table import local_table
-from migrate_groups.spark.reconciliation.comparable import align
+from migrate_groups.spark.reconciliation.cells import PROBLEM
+from migrate_groups.spark.reconciliation.comparable import Alignment, align
 from migrate_groups.spark.reconciliation.csv_tables import write_csv
 from migrate_groups.spark.reconciliation.mapping import SplitMapping, expected, spec_mapping, split_mapping
 from migrate_groups.spark.reconciliation.pairs import NOT_SINGLE
@@ -30,7 +30,6 @@ from migrate_groups.spark.reconciliation.quarantine import right, set_aside
 from migrate_groups.spark.reconciliation.reconcile import PLANNED, group_topic_summary, partition_verdict
 from migrate_groups.spark.reconciliation.result import Reconciliation, conclude, moments
 from migrate_groups.spark.reconciliation.snapshots import (
-    PROBLEM,
     examined,
     read_snapshots,
     spark_path,
@@ -134,9 +133,7 @@ def _reconcile(
         if out is not None:
             _require_new(spark, str(out))
         aligned = align(expected(checked[0], mapping), checked[1])
-        # If there is only one cluster, its id is a constant, so that Spark need not read, exchange and compare it.
-        one = {"cluster_id": F.lit(aligned.cluster_id).cast(StringType())} if aligned.clusters <= 1 else {}
-        before, after = (side.fillna(aligned.cluster_id, ["cluster_id"]).withColumns(one) for side in rows)
+        before, after = (_with_cluster(side, aligned) for side in rows)
 
         def result(*, single: bool) -> Reconciliation:
             verdicts = partition_verdict(
@@ -192,6 +189,14 @@ def main(arguments: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
     totals = found.totals._asdict()
     stdout.write(json.dumps({"clean": found.clean, "quarantined": found.quarantined, **totals}) + "\n")
     return 0 if found.clean else HandOverBroken.exit_code
+
+
+def _with_cluster(rows: DataFrame, aligned: Alignment) -> DataFrame:
+    """Return the rows with the id of their cluster in each row."""
+    if aligned.clusters > 1:
+        return rows.fillna(aligned.cluster_id, ["cluster_id"])
+    # A constant, so that Spark need not read, exchange and compare it.
+    return rows.withColumn("cluster_id", F.lit(aligned.cluster_id))
 
 
 def _mapping(before: DataFrame, split: SplitMapping | str | None) -> DataFrame | None:

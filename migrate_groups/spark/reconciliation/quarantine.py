@@ -10,8 +10,9 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from migrate_groups.spark.failures import PROBLEM_FIELDS, Cell, first_lines, local_file
 from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.reconciliation.cells import PROBLEM
 from migrate_groups.spark.reconciliation.csv_tables import write_whole_cells
-from migrate_groups.spark.reconciliation.snapshots import PROBLEM, SNAPSHOT
+from migrate_groups.spark.reconciliation.snapshots import SNAPSHOT
 
 MAX_LINES = 1000
 """The largest number of different invalid cells whose line is looked up. The driver reads the files for it."""
@@ -22,7 +23,7 @@ _LINES = StructType([*_FIELDS.fields[:3], StructField("line", LongType())])
 
 
 def right(rows: DataFrame) -> DataFrame:
-    """Return the valid rows of `snapshots.examined`, without its column `snapshots.PROBLEM`."""
+    """Return the valid rows of `snapshots.examined`, without its column `cells.PROBLEM`."""
     return rows.where(F.col(PROBLEM).isNull()).drop(PROBLEM)
 
 

@@ -8,10 +8,9 @@ from collections.abc import Collection, Sequence
 from functools import reduce
 from mmap import ACCESS_READ, mmap
 from pathlib import Path, PurePath
-from typing import NamedTuple
 from urllib.parse import unquote
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import (
     IntegerType,
@@ -25,9 +24,10 @@ from pyspark.sql.types import (
 from migrate_groups import schema
 from migrate_groups.errors import InvalidInput
 from migrate_groups.schema import Kind
-from migrate_groups.spark.failures import PROBLEM_FIELDS, local_file, readable_failures, shown
+from migrate_groups.spark.failures import local_file, readable_failures, shown
 from migrate_groups.spark.listing import files_of, literal
-from migrate_groups.text import ESCAPES, GUARDED, MISQUOTED, misquoted
+from migrate_groups.spark.reconciliation.cells import BROKEN, PROBLEM, of_csv, of_parquet, selected
+from migrate_groups.text import MISQUOTED, misquoted
 
 _TYPES = {
     Kind.NAME: StringType(),
@@ -53,24 +53,8 @@ OLDEST_UNCONSUMED = field(schema.OLDEST_UNCONSUMED)
 read."""
 
 _HEADLESS = [column.name for column in schema.RESET]
-_BROKEN = "_broken"
-_NUMBER = "_number"
-_TEXT = "_text_"
 CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
 """Options for reading Parquet. A page that does not match its checksum fails the job."""
-PROBLEM = "_problem"
-"""A column of `examined`: the reason why a row is invalid, as JSON with the keys `failures.PROBLEM_FIELDS`; null if
-valid."""
-
-# Longer texts are cut off, because a quote without an end turns the rest of the file into one row.
-_MOST_SHOWN = 1000
-
-# Types for which Spark accepts more texts than the schema allows.
-_FORMS = {_TYPES[kind].typeName(): schema.FORMS[kind] for kind in (Kind.TIMESTAMP, Kind.INT32, Kind.INT64)}
-
-
-def _is_other(column: Column, form: schema.Form) -> Column:
-    return ~column.rlike(f"\\A(?:{form.pattern})\\z")  # \z, because $ also matches before a last line end
 
 
 def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
@@ -91,7 +75,7 @@ def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def examined(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Return the rows of `read_snapshots` and the invalid rows, with the column `PROBLEM`.
+    """Return the rows of `read_snapshots` and the invalid rows, with the column `cells.PROBLEM`.
 
     Raises the errors of `read_snapshots`.
     """
@@ -111,7 +95,7 @@ def strict(rows: DataFrame) -> DataFrame:
     because otherwise Spark might apply a later filter first and remove the row before the check.
     """
     problem, always = F.col(PROBLEM), F.monotonically_increasing_id() >= 0
-    return rows.where(F.when(problem.isNull(), always).otherwise(F.raise_error(problem).cast("boolean"))).drop(PROBLEM)
+    return rows.where(F.when(problem.isNull(), always).otherwise(F.raise_error(problem))).drop(PROBLEM)
 
 
 def spark_path(path: str) -> str:
@@ -135,7 +119,7 @@ def _read(spark: SparkSession, path: str) -> DataFrame:
     if kinds == {".csv"}:
         for file in files:
             _require_whole(local_file(file))
-        rows = _from_csv(spark, path, location)
+        rows = _from_csv(spark, path, files, location)
     elif kinds == {".parquet"}:
         rows = _from_parquet(spark, files, location)
     else:
@@ -158,7 +142,7 @@ def _require_whole(path: Path | None) -> None:
             raise InvalidInput(f"{path}, line {line}: {MISQUOTED}")
 
 
-def _from_csv(spark: SparkSession, path: str, location: str) -> DataFrame:
+def _from_csv(spark: SparkSession, path: str, files: Sequence[str], location: str) -> DataFrame:
     # RAISE_ERROR: a cell that begins with a quote and does not end with one fails the job. Files on this machine have
     # been checked for this by `_require_whole`; other files have not.
     # With columnPruning, a row that is cut short would be filled up with nulls. PySpark 4.3 turns it off for multiLine.
@@ -167,34 +151,26 @@ def _from_csv(spark: SparkSession, path: str, location: str) -> DataFrame:
     ).option("unescapedQuoteHandling", "RAISE_ERROR")
     # The header is read as text, because the CSV reader would infer a schema from it, and can't open a file name with a
     # colon or a bracket.
-    first = spark.read.text(location, recursiveFileLookup=True).first()
-    header = [] if first is None else next(csv.reader([first.value]), [])
+    header = next(csv.reader([_first_line(spark, files, location)]), [])
     headless = len(header) == len(_HEADLESS) and all(cell.isdecimal() for cell in header[2:])
     names = _HEADLESS if headless else _known_columns(path, header)
-    text = StructType([StructField(name, StringType()) for name in [*names, _BROKEN]])
-    cells = reader.schema(text).csv(location, header=not headless, columnNameOfCorruptRecord=_BROKEN)
-    beginning = F.left(F.col(_BROKEN), F.lit(_MOST_SHOWN))
-    checks = [_Check(F.col(_BROKEN).isNotNull(), f"a row of {len(names)} cells", None, beginning)]
-    columns = [F.col(_BROKEN)]
-    for field in _fields(names):
-        cell = F.nullif(F.col(field.name), F.lit("")) if field.name in names else F.lit(None).cast(StringType())
-        if isinstance(field.dataType, StringType) and field.name in names and not headless:
-            cell = F.regexp_replace(cell, GUARDED, "$1")
-            for plain, escaped in reversed(ESCAPES):
-                cell = F.replace(cell, F.lit(escaped), F.lit(plain))
-        columns.append(cell.try_cast(field.dataType).alias(field.name))
-        if field.name in names and (form := _FORMS.get(field.dataType.typeName())):
-            written = F.col(_TEXT + field.name)
-            columns.append(cell.alias(_TEXT + field.name))
-            wrong = written.isNotNull() & (F.col(field.name).isNull() | _is_other(written, form))
-            checks.append(_Check(wrong, form.expected, field.name, written))
-    if headless:  # because Kafka's own tool reads a missing offset as offset 0
-        checks.append(_Check(F.col("offset").isNull(), "an offset", "offset", F.col("offset")))
-    return _examined(cells.select(*columns), checks)
+    text = StructType([StructField(name, StringType()) for name in [*names, BROKEN]])
+    cells = reader.schema(text).csv(location, header=not headless, columnNameOfCorruptRecord=BROKEN)
+    return selected(cells, of_csv(spark, _fields(names), tuple(names), headless=headless))
 
 
-def _fields(present: Collection[str]) -> list[StructField]:
-    return [*SNAPSHOT, *([OLDEST_UNCONSUMED] if OLDEST_UNCONSUMED.name in present else [])]
+def _first_line(spark: SparkSession, files: Sequence[str], location: str) -> str:
+    """Return the first line of one of the files, without its line end. A file elsewhere is read by a Spark job."""
+    here = local_file(files[0])
+    if here is None:
+        first = spark.read.text(location, recursiveFileLookup=True).first()
+        return first.value if first else ""
+    with here.open(encoding="utf-8", errors="replace") as file:
+        return file.readline().rstrip("\n")
+
+
+def _fields(present: Collection[str]) -> tuple[StructField, ...]:
+    return (*SNAPSHOT, *([OLDEST_UNCONSUMED] if OLDEST_UNCONSUMED.name in present else []))
 
 
 def _known_columns(path: str, names: list[str]) -> list[str]:
@@ -226,64 +202,10 @@ def _from_parquet(spark: SparkSession, files: list[str], location: str) -> DataF
                     f"expected {wanted.get(name, 'no column of this name')}"
                 )
     reader = spark.read.options(recursiveFileLookup=True, **CHECKED)
-    rows = reader.schema(StructType(fields)).parquet(location)
-    checks = [
-        _Check(F.col(field.name) < 0, _FORMS[field.dataType.typeName()].expected, field.name, F.col(field.name))
-        for field in SNAPSHOT
-        if isinstance(field.dataType, IntegerType | LongType)
-    ]
-    return _examined(rows, checks)
+    return selected(reader.schema(StructType([*fields])).parquet(location), of_parquet(fields))
 
 
 def _parquet_columns(spark: SparkSession, file: str) -> dict[str, str]:
     with readable_failures(shown(file)):
         found = spark.read.parquet(literal(unquote(file))).schema
     return {field.name: field.dataType.simpleString() for field in found}
-
-
-class _Check(NamedTuple):
-    """A check of a row. wrong: whether the row is invalid. The other fields are for the error.
-
-    expected: what was expected. column: the invalid column; None: the row as a whole. value: the value that was found.
-    """
-
-    wrong: Column
-    expected: str
-    column: str | None
-    value: Column
-
-
-def _examined(rows: DataFrame, checks: list[_Check]) -> DataFrame:
-    """Return the rows with the column `PROBLEM`, which describes the first check that fails.
-
-    checks: the checks of this file format. They are followed by those of all formats: required columns, topic names,
-    UTF-8.
-
-    For each row only the number of the failing check is computed; its problem is made only if the row is invalid. If a
-    problem was made for each check, the method that Spark generates would exceed the 8000 bytes that a JVM compiles.
-    """
-    checks = [*checks, *(_of_any_file(field.name) for field in SNAPSHOT if field.name in schema.REQUIRED)]
-    topic = F.col("topic")
-    form = schema.FORMS[Kind.TOPIC]
-    checks.append(_Check(_is_other(topic, form), form.expected, "topic", topic))
-    for name in ("group", "source_group"):
-        checks.append(_Check(F.contains(F.col(name), F.lit("\ufffd")), "text in UTF-8", name, F.col(name)))
-    number = F.col(_NUMBER)
-    cells = (
-        F.input_file_name(),  # not the column _metadata, because Spark would compute all its fields for every row
-        F.element_at(F.array(*(F.lit(check.column) for check in checks)), number),
-        F.element_at(F.array(*(check.value.cast(StringType()) for check in checks)), number),
-        F.element_at(F.array(*(F.lit(check.expected) for check in checks)), number),
-    )
-    problem = F.to_json(F.struct(*(cell.alias(key) for cell, key in zip(cells, PROBLEM_FIELDS, strict=True))))
-    found = F.coalesce(*(F.when(check.wrong, F.lit(at)) for at, check in enumerate(checks, start=1)))
-    metadata = F.coalesce("metadata", F.lit("")).alias("metadata")
-    names = [field.name for field in _fields(rows.columns)]
-    return rows.withColumn(_NUMBER, found).select(
-        *(metadata if name == "metadata" else name for name in names),
-        F.when(number.isNotNull(), problem).alias(PROBLEM),
-    )
-
-
-def _of_any_file(name: str) -> _Check:
-    return _Check(F.col(name).isNull(), f"a {name}", name, F.col(name))
