@@ -23,7 +23,8 @@ class Verdict:
     - watched: until when the verb had to watch for other consumers, for settle and guard, at least until its end. It is
       0 if the verb read nothing, because the receipt of a killed run said that everything was done.
     - last_read: the moment when the group's committed offset was last read, by partition.
-    - uncovered: the partitions that have no committed offset in any group of the run.
+    - uncovered: the partitions that have no committed offset in any group of the run. For a way back also those that
+      had none at the hand-over: the receipt lacks them, so they stay where they are.
     """
 
     verb: str

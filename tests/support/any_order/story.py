@@ -359,7 +359,8 @@ class Story:
                     ended=world.seconds,
                     watched=until,
                     last_read={each: last_read.get((group, each), verb.first) for each in partitions},
-                    uncovered=frozenset(partitions - verb.covered),
+                    uncovered=frozenset(partitions - verb.covered)
+                    | (self._not_handed_over(verb) if back else frozenset()),
                 )
             )
             for partition in partitions:
@@ -378,6 +379,13 @@ class Story:
                     world.ledger.may_skip(partition, every, f"uncommitted = {setting.uncommitted}")
                     world.ledger.may_repeat(partition, every, f"uncommitted = {setting.uncommitted}")
         self.open = None
+
+    def _not_handed_over(self, verb: Verb) -> frozenset[TopicPartition]:
+        """Return the partitions without an offset in the hand-over that a way back undoes: it does not move them."""
+        undone = [
+            each for each in self.world.verdicts if each.verb in ("migrate", "apply") and each.group in verb.groups
+        ]
+        return undone[-1].uncovered if undone else frozenset()
 
     # The end.
 
