@@ -145,13 +145,23 @@ def test_interrupt_while_a_group_is_deleted(cli, monkeypatch):
     )
 
 
-def test_interrupt_while_the_commands_are_imported(cli, monkeypatch):
+class _Field:
+    def __set_name__(self, *_):
+        interrupt()
+
+
+def interrupt_while_a_class_is_made():
+    type("Made", (), {"field": _Field()})
+
+
+@pytest.mark.parametrize("moment", [interrupt, interrupt_while_a_class_is_made])
+def test_interrupt_while_the_commands_are_imported(cli, monkeypatch, moment):
     """An interrupt during the imports is one line, too, and no traceback."""
 
     class Interrupting:
         def find_spec(self, name, *_):
             if name == "migrate_groups.cli.registry":
-                interrupt()
+                moment()
 
     monkeypatch.delitem(sys.modules, "migrate_groups.cli.registry", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
