@@ -134,12 +134,11 @@ class Scene:
         self._take("migrate", "split.toml", *BRIEFLY, "--yes")
         self._take("reconcile", RUN)
         self._start(**own)
+        self._take("watch", own["billing"])
         self._restart(**own)
         self._take("audit", RUN, "--log", "audit-log")
         self._take("history", GROUP, "--log", "log", "-o", "history")
         self._take("advise", "--after", RUN, "--log", "log", "-o", "after")
-        self._stage.stop("producer")
-        self._take("watch", own["billing"])
         self._stage.stop("")
 
     def move(self, target: str) -> None:
