@@ -67,6 +67,7 @@ class PartlyApplied(MigrateGroupsError):
     - Some partitions were not written, or have an unknown outcome.
     - A file of the run could not be written.
     - A group that must no longer consume the partitions still consumed them, or could not be watched.
+    - A mirror has delivered records again, which the target groups would read twice.
     - The command that starts the target groups failed.
     """
 

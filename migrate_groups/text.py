@@ -26,7 +26,7 @@ NULs, and Git treats a file with a NUL as binary. The first pair escapes the beg
 restores the exact text."""
 
 MISQUOTED = "a quote that is not CSV: a cell is quoted whole, and a quote in it is doubled"
-"""The error message for a line whose number `misquoted` returns."""
+"""The error message for a quote that `misquoted` has found."""
 _COMPARED = 250
 # Adjacent quoted sections are matched as one cell, because "a""b" is a cell with a quote in it.
 _QUOTED = re.compile(rb'(?:"[^"]*+")++|"')
@@ -35,8 +35,8 @@ _QUOTED = re.compile(rb'(?:"[^"]*+")++|"')
 def misquoted(data: bytes | mmap) -> int | None:
     """Return the line number of the first quote in a CSV file that RFC 4180 forbids; None if there is no such quote.
 
-    Lines are counted from 1. RFC 4180 quotes a cell whole, and doubles a quote inside it. Without this check, pyarrow
-    and Spark would accept other quotes. For instance, they would read ``"1"2`` as ``12``.
+    Lines are counted from 1. In RFC 4180, quotes enclose a whole cell, and a quote inside the cell is doubled. Without
+    this check, pyarrow and Spark would accept other quotes. For instance, they would read ``"1"2`` as ``12``.
     """
     if data.find(b'"') < 0:
         return None
@@ -112,5 +112,5 @@ def brief(text: str) -> str:
 
 def cut(text: str, most: int) -> str:
     """Return text on one line, cut to ``most`` characters. If it was longer, the last character is ``…``."""
-    text = one_line(text[: most + 1])  # escaping never shortens: the rest would be cut off
+    text = one_line(text[: most + 1])  # escaping never shortens a text, so the rest would be cut off
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -167,13 +167,15 @@ class Cluster(ReadingCluster):
                 offset becomes its exact place in the copy. None: this cluster.
             options: None: those of the spec file, or the defaults.
             wait: seconds within which the source group must stop, and then the mirror must deliver the last records.
-            hold: keep every other client out of the stopped source group until the watch after the write is over.
+            hold: keep every other client out of the stopped source group until the watch after the write is over. Then
+                watch the group again, for as long.
             approved: the file of a plan that was reviewed. The write is refused if cluster, groups, partitions or
                 options differ from it.
 
         Returns None if an earlier run handed over and a target group has started since. Raises `Refused` if a check
         forbids the write or the source group does not stop; nothing was written then. Raises `PartlyApplied` if not
-        every partition is confirmed, or if the source group still consumes; and the errors of `plan_migrate`.
+        every partition is confirmed, if the source group still consumes, or if the mirror has delivered records again;
+        and the errors of `plan_migrate`.
         """
         target, mirror = self._written_to(to)
         wanted = migrate_request(split, run_dir, options, approved)
@@ -181,7 +183,7 @@ class Cluster(ReadingCluster):
         return _checked(migrate.migrate(target._writing_clients(), wanted, self._clock, self._events))
 
     def _written_to(self, to: Cluster | Copies | None) -> tuple[ReadingCluster, Mirror | None]:
-        """Return the cluster of the target groups, and the mirror that copies to it if it is another one."""
+        """Return the cluster of the target groups, and the mirror that copies to it; None if it is this cluster."""
         if to is None:
             return self, None
         return to.cluster if isinstance(to, Copies) else to, self._mirror_to(to)
@@ -256,11 +258,7 @@ class Cluster(ReadingCluster):
 
 
 def _checked(result: WriteResult | None) -> WriteResult | None:
-    """Return the result of a write unchanged, after a check. None, which means that there was no write, stays None.
-
-    Raises `PartlyApplied` if a partition is not confirmed, if a group that must no longer consume does, or if a file of
-    the run could not be written.
-    """
+    """Return the result of a write unchanged; None if there was no write. Raises the errors of `WriteResult.check`."""
     if result is not None:
         result.check()
     return result

@@ -31,9 +31,9 @@ from migrate_groups.snapshots.selection import TopicPattern
 class Copies:
     """The copies of topics that a mirror has written to another cluster.
 
-    cluster: that cluster. rename_topics: the names of topics there, by their names here, such as ``{"orders":
-    "eu.orders"}`` or ``{"*": "eu.*"}``. Other topics have the same name, or it follows a prefix and a dot. max_records:
-    how many offsets of a partition are read at most on each cluster.
+    cluster: that cluster. rename_topics: the names of the copies by the names of the topics, such as ``{"orders":
+    "eu.orders"}`` or ``{"*": "eu.*"}``. For any other topic, the copy has the same name, or a prefix, a dot and the
+    name. max_records: the largest number of offsets of a partition that are read on each cluster.
     """
 
     cluster: ReadingCluster
@@ -149,14 +149,14 @@ class ReadingCluster:
         return watch.watch(self._reading_client(), group, spans, self._clock, progress, timeout=timeout)
 
     def compare(self, *groups: str, to: ReadingCluster | Copies) -> compare.Comparison:
-        """Return, for each partition of groups, the exact place in its copy on another cluster, by content.
+        """Return, for each partition of groups, the place at which they must continue in its copy on another cluster.
 
-        groups: their names. to: the other cluster, to which a mirror copies the topics, or the `Copies` on it. The
-        result has the groups' committed offsets on both clusters, and how many records they would read again or skip
-        from those on the other one.
+        The place is found by comparing records. groups: their names. to: the other cluster, to which a mirror copies
+        the topics, or the `Copies` on it. The result also has the groups' committed offsets on both clusters, and how
+        many records they would read again or skip if they started at their committed offsets on the other cluster.
 
-        Raises `GroupNotFound` if a group does not exist on this cluster; `Refused` if it has no committed offset here;
-        `InvalidInput` if both clusters are the same, or if a topic has several possible names on the other one.
+        Raises `GroupNotFound` if a group does not exist on this cluster; `Refused` if it has no committed offset on
+        this cluster; `InvalidInput` if both clusters are the same, or if it is not clear which topic is the copy.
         """
         return compare.compare(self._mirror_to(to), groups, self._clock)
 

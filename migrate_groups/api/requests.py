@@ -19,8 +19,8 @@ def apply_request(
 ) -> ApplyRequest:
     """Return the request that writes the rows of a snapshot, or a saved plan as it is.
 
-    to_groups: the target group of all rows; empty: each row's ``group``. options: None: the defaults. Raises
-    `UsageError` if one of both is given with a plan; and the errors of `name_groups`.
+    to_groups: the target group of all rows; if empty, each row's ``group``. options: None: the defaults. Raises
+    `UsageError` if ``to_groups`` or ``options`` is given with a plan; and the errors of `name_groups`.
     """
     if isinstance(what, PlannedWrite):
         if to_groups or options:
@@ -36,7 +36,7 @@ def apply_request(
 def migrate_request(
     split: Split | Path, run_dir: Path, options: WriteOptions | None, approved: Path | None = None
 ) -> MigrateRequest:
-    """Return the request that hands over the groups of a split.
+    """Return the request that hands over the source group of a split to its target groups.
 
     options: None: those of the spec file, or the defaults. approved: the file of a reviewed plan. Raises `InvalidInput`
     if the split or the plan is invalid.

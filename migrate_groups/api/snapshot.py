@@ -23,7 +23,7 @@ from migrate_groups.snapshots.split import SplitSpec, SplitTarget, split
 
 
 class LooksUp(Protocol):
-    """An object that looks up the offsets of a rewind. `Cluster` is one, but this module can't import it."""
+    """An object that looks up the offsets of a rewind, such as `Cluster`, which this module can't import."""
 
     def rewind(
         self, snapshot: Snapshot, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False

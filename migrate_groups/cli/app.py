@@ -19,7 +19,7 @@ from migrate_groups.text import brief
 # Garbage is collected less often, because collecting it took a fifth of a cut-over of 10,000 partitions
 # (docs/kafka-behaviour.md#other-libraries).
 _COLLECTED = (1_000_000, 20, 100)
-_INTERRUPTED = 130  # Typer returns it for Ctrl-C, too, without a message
+_INTERRUPTED = 130  # Typer also exits with this code on Ctrl-C, without a message
 _STOPS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -31,12 +31,13 @@ def main() -> None:
     """
     try:
         for number in _STOPS:
-            if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP, and this must stay so
+            if signal.getsignal(number) is signal.SIG_DFL:  # SIGHUP must stay ignored if nohup ignores it
                 signal.signal(number, _stop)
         gc.set_threshold(*_COLLECTED)
         streams.open_streams()
         environment.take_properties()
-        # A core file would have secrets in it. The hard limit stays, so that what --on-start starts may raise its own.
+        # A core file would have secrets in it. The hard limit stays, so that the program of --on-start may raise its
+        # own limit.
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         written.so_far.set("")
         documents.awaited.set(False)
@@ -78,9 +79,9 @@ def _run() -> int:
 def _after_output(code: int) -> int:
     """Return the exit code of the process, and print a message on stderr if stdout was not written completely.
 
-    code: the exit code of the command. It becomes 1 if a successful command could not write all of its output. If the
-    command has written to the cluster, it stays, because the outcome of the write is more important. There is no
-    message for a closed pipe, because its reader has closed it on purpose.
+    code: the exit code of the command. If a successful command could not write all of its output, the result is 1, but
+    not if it has written to the cluster, because the outcome of the write is more important. There is no message for a
+    closed pipe, because its reader has closed it on purpose.
     """
     lost = streams.stdout_lost()
     if lost is None:

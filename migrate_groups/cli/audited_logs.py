@@ -1,4 +1,4 @@
-"""The logs of ``__consumer_offsets`` that `audit` reads, on one cluster or two, and the groups that it judges there."""
+"""The logs of ``__consumer_offsets`` that `audit` reads, on one or two clusters, and the groups in each log."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class LogSide(NamedTuple):
-    """The log of ``__consumer_offsets`` on one cluster, and the groups whose commits there are judged.
+    """The log of ``__consumer_offsets`` on one cluster, and the groups whose commits are judged from this log.
 
-    named_by: how the cluster was named, such as an option; belongs: what is on it; both for messages. partitions: their
-    number at the hand-over. groups: each group, its partition of the log, and the offset from which its records there
-    are judged.
+    named_by: how a message names the cluster, such as ``--bootstrap-server``. belongs: how a message says what is on
+    it. partitions: the number of partitions of the log at the hand-over. groups: each group, its partition of the log,
+    and the offset in this partition from which its records are judged.
     """
 
     connection: Connection
@@ -40,15 +40,16 @@ class LogSide(NamedTuple):
 def log_sides(
     run_dir: Path, execution: Execution, fences: list[Fence], connections: tuple[Connection, Connection]
 ) -> list[LogSide]:
-    """Return the cluster of the target groups and, if it is another one, that of the source group.
+    """Return the log on the target groups' cluster and, if the source group is on another cluster, the log there.
 
-    connections: those of the source group's cluster and of the target groups' cluster.
+    connections: the source group's cluster, and the target groups' cluster.
 
     A fence is the log end offset of each partition of ``__consumer_offsets`` when a run found the source group stopped.
-    A source group is judged from the fence of the last run, because that run read its committed offsets again; a target
-    group from that of the first run, because each run may have written to the group.
+    A source group is judged from the fence of the last run, because that run read its committed offsets again. A target
+    group is judged from the fence of the first run, because each run may have written to the group.
 
-    Raises `Undetermined` if a fence is missing: commits from before the hand-over can't be told from later ones.
+    Raises `Undetermined` if a fence is missing, because then it is not known which commits are from before the
+    hand-over.
     """
     source = execution.translation
     changes = [entry.change for entry in execution.entries]
@@ -93,9 +94,9 @@ def _side(connection: Connection, words: tuple[str, str], counting: Mapping[str,
 
 
 def log_folders(folder: Path, sides: list[LogSide]) -> list[Path]:
-    """Return the folder for the copied log of each cluster.
+    """Return the folder for the copied log of each cluster: ``folder`` or, for two clusters, two folders in it.
 
-    Raises `InvalidInput` if the folder that contains them can't be made.
+    Raises `InvalidInput` if ``folder`` can't be made.
     """
     if len(sides) == 1:
         return [folder]
@@ -107,9 +108,9 @@ def log_folders(folder: Path, sides: list[LogSide]) -> list[Path]:
 
 
 def land_side(side: LogSide, folder: Path) -> Landing:
-    """Copy the partitions of ``__consumer_offsets`` that hold these groups into ``folder``, and return what was copied.
+    """Copy the partitions of ``__consumer_offsets`` that hold the groups of ``side``, and return what was copied.
 
-    Records that the folder has already are not copied again.
+    folder: the folder for the copy. Records that it has already are not copied again.
 
     Raises `UsageError` if the connection is to another cluster; `Undetermined` if ``__consumer_offsets`` does not have
     as many partitions as at the hand-over; `InvalidInput` if the folder can't be used.

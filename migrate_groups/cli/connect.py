@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from migrate_groups.migration.log_ports import OffsetsTopicReader
     from migrate_groups.migration.ports import Clients, GroupReader, Side
 
-# What to do about a property that is not used here, where its name alone does not tell.
+# What to do about a property that this tool does not use. Other properties get a similar name as advice.
 _INSTEAD = {
     "default.api.timeout.ms": "--timeout says it",
     "enable.ssl.certificate.verification": "certificates are always verified; set ssl.ca.location to trust one",
@@ -139,7 +139,7 @@ class Connection(NamedTuple):
         return environment.PROPERTIES
 
     def _side(self) -> Literal["", "target"]:
-        """Return "target" if these are the options of the other cluster."""
+        """Return "target" if these are the options of the other cluster, and otherwise the empty text."""
         return ""
 
     @contextmanager

@@ -83,7 +83,7 @@ def measure(connection: Connection, asked: CostsRequest) -> None:
 def _lag(
     spark: SparkSession, reader: GroupReader, landed: Landed, worst: Sequence[GroupCost]
 ) -> Iterator[tuple[tuple[Moment, ...], DataFrame | None]]:
-    """Yield the lag of these groups over time, at about 48 moments, and the table with all of it by topic.
+    """Yield the lag of these groups over time, at about 48 moments, and the whole history as a table.
 
     Without groups, or if the log has no commits of them, there are no moments and no table.
     """
@@ -150,7 +150,8 @@ def _applications(
 ) -> tuple[SharedCost, ...]:
     """Return the applications of these groups in a part of the log, and write their tables to ``out``.
 
-    span: the part of the log. The result is empty if the log has no record of members of these groups.
+    span: the first and the last time of the part; None: the beginning or the end of the log. The result is empty if the
+    log has no record of members of these groups.
     """
     from migrate_groups.spark.offsets_topic.advice_job import Span, measure_costs, write_costs
 

@@ -42,7 +42,7 @@ def print_error(kind: str, exit_code: int, message: str) -> None:
 
 
 def kind_of(error: MigrateGroupsError) -> str:
-    """Return the name of the error's class, or, if the class is not in the module `errors`, of its base class there."""
+    """Return the name of the error's class or, for a class outside the module `errors`, of its base class in it."""
     return next(each.__name__ for each in type(error).__mro__ if each.__module__ == MigrateGroupsError.__module__)
 
 

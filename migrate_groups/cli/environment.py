@@ -12,7 +12,7 @@ TARGET_PROPERTIES = "MIGRATE_GROUPS_TO_PROPERTIES"
 """The variable with the properties of the target cluster, for commands that connect to two clusters."""
 
 properties: ContextVar[Mapping[str, str]] = ContextVar("properties", default=MappingProxyType({}))
-"""The text of each variable that was set, by its name."""
+"""The values of `PROPERTIES` and `TARGET_PROPERTIES`, by the variable's name, as far as they were set."""
 
 
 def take_properties() -> None:

@@ -1,4 +1,4 @@
-"""Carry out one hand-over of the command migrate: its dry run, or its write, and what is said afterwards."""
+"""Run one hand-over of the command migrate: show its dry run, or write it and say what is next."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ class HandOver:
     clock: Clock
 
     def dry_run(self, reader: GroupReader, mirror: Mirror | None) -> Plan | None:
-        """Show the plan, and return it. If the groups have started already, show the receipt and return None.
+        """Show the plan, and return it.
 
-        Raises the errors of `plan_migration`.
+        If an earlier run has handed over and a target group has started, show the receipt and return None. Raises the
+        errors of `plan_migration`.
         """
         from migrate_groups.migration.hand_over.migrate import plan_migration
 
@@ -50,7 +51,7 @@ class HandOver:
         return prepared.plan
 
     def write(self, clients: Clients, mirror: Mirror | None) -> WriteResult | None:
-        """Hand over, and return the result; None if the groups have started already.
+        """Hand over, and return the result; None if an earlier run has handed over and a target group has started.
 
         Raises the errors of `migrate`.
         """
@@ -67,8 +68,7 @@ class HandOver:
     def conclude(self, outcome: WriteResult | None) -> None:
         """Show the result of `write`, wait for the command of ``--on-start``, and say what is next.
 
-        Raises `PartlyApplied` if a partition is not confirmed, if the source group still consumes, if a file could not
-        be written, or if the command of ``--on-start`` failed.
+        Raises the errors of `WriteResult.check`, and `PartlyApplied` if the command of ``--on-start`` failed.
         """
         if outcome is None:
             self._show_receipt()

@@ -81,5 +81,5 @@ def _instead(error: Any) -> str:
         if each.param_type_name == "argument" and (each.metavar or "").rstrip(".").lower() == typed.removesuffix("s"):
             return f"{each.metavar} is an argument here: name it without an option"
     options = [name for each in parameters if each.param_type_name == "option" for name in each.opts]
-    # The dashes are compared too, so a name that is not near would look similar with the usual likeness.
+    # The dashes are compared too, so with the usual likeness an option with another name would look similar.
     return did_you_mean([error.option_name], options, 0.75)

@@ -97,7 +97,7 @@ class Person:
         """
         if not (self.yes or self._confirms(plan)):
             return False
-        # After an earlier run that wrote, a target group may have been started: the old applications must stay stopped.
+        # If an earlier run has written, a target group may have started, so the old applications must stay stopped.
         first = self._stop is not None and not self._stop.resumed
         written.so_far.set(written.NOTHING + ("; the old applications may go on, or start again" if first else ""))
         return True
@@ -200,8 +200,7 @@ class Person:
         """Show the path of the receipt and the outcome of a write.
 
         If ``output_format`` is ``markdown`` or ``json``, the outcome goes to stderr, because stdout has the plan as
-        Markdown, or gets the receipt as JSON. Raises `PartlyApplied` after that if a partition is not confirmed, if a
-        group that must no longer consume does, or if a file of the run could not be written.
+        Markdown, or gets the receipt as JSON. After that, raises the errors of `WriteResult.check`.
         """
         from migrate_groups.show import terminal
 

@@ -79,7 +79,8 @@ def _started(rows: float, settings: dict[str, str] | None) -> Iterator[SparkSess
 def _readable(session: AbstractContextManager[SparkSession]) -> Iterator[SparkSession]:
     from migrate_groups.spark.failures import readable_failures
 
-    # The inner one lets the session see an interrupt that PySpark has hidden; the outer one is for the session's end.
+    # The inner call lets the session see an interrupt that PySpark has hidden. The outer call is for failures at the
+    # end of the session.
     with readable_failures(), session as spark, readable_failures():
         yield spark
 

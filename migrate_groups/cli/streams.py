@@ -52,7 +52,7 @@ def open_streams() -> None:
 
 
 def stdout_lost() -> OSError | None:
-    """Return the error because of which stdout was not written completely; None if it was."""
+    """Return the error because of which stdout was not written completely; None if there was no error."""
     sys.stdout.flush()
     outlet = getattr(sys.stdout, "buffer", None)
     return outlet.lost if isinstance(outlet, Outlet) else None

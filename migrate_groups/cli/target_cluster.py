@@ -52,9 +52,9 @@ class TargetCluster(NamedTuple):
         return self.to_bootstrap_server is not None or self.to_command_config is not None
 
     def check(self, *, alone: str | None = None) -> None:
-        """Raise `UsageError` if no target cluster is named, and an option or an environment variable is for one.
+        """Raise `UsageError` if no target cluster is named, but an option or environment variable for one is set.
 
-        alone: a given option that is for a target cluster; None: there is none.
+        alone: the name of such an option; None: no such option was given.
         """
         if not self.is_named and alone is not None:
             raise UsageError(f"{alone} is for another cluster: pass --to-bootstrap-server or --to-command-config")
@@ -65,8 +65,8 @@ class TargetCluster(NamedTuple):
             )
 
     def connection(self, source: Connection) -> TargetConnection:
-        """Return how to reach the target cluster. The time-out is that of the source cluster."""
-        # The first connection shows the requests of both.
+        """Return the options that say how to reach the target cluster, with the time-out of the source cluster."""
+        # --verbose is not passed on, because the first connection shows the requests of both.
         return TargetConnection(self.to_bootstrap_server, self.to_command_config, timeout=source.timeout)
 
     def reader_if_named(self, source: Connection) -> AbstractContextManager[GroupReader | None]:
@@ -107,7 +107,7 @@ class Copies(NamedTuple):
     ] = _MOST_RECORDS
 
     def check(self, target: TargetCluster) -> None:
-        """Raise `UsageError` if no target cluster is named, and an option or an environment variable is for one."""
+        """Raise `UsageError` if no target cluster is named, but an option or environment variable for one is set."""
         given = {
             "--rename-topic": bool(self.rename_topic),
             "--accept-reread": bool(self.accept_reread),
@@ -129,5 +129,5 @@ class Copies(NamedTuple):
             yield Mirror(here, there, names, self.max_records)
 
     def mirror_if_named(self, source: Connection, target: TargetCluster) -> AbstractContextManager[Mirror | None]:
-        """Return `open_mirror`, or a context manager that yields None if no target cluster is named."""
+        """Return `open_mirror`; if no target cluster is named, return a context manager that yields None."""
         return self.open_mirror(source, target) if target.is_named else nullcontext()

@@ -117,7 +117,7 @@ class WholeGroups:
         return found
 
     def _each(self, groups: Collection[str], do: Callable[[HandOver], Done], *, dry_run: bool) -> MovesDocument:
-        """Call ``do`` for the hand-over of each group. One that fails does not stop the others."""
+        """Call ``do`` for the hand-over of each group. A hand-over that fails does not stop the others."""
         from migrate_groups.show.moves import GroupMove, MovesDocument
 
         done: list[GroupMove] = []
@@ -157,10 +157,10 @@ class WholeGroups:
 
 
 def conclude(found: MovesDocument, output_format: str, *, detailed: bool) -> None:
-    """Show the verdicts of all groups.
+    """Show the verdicts of all groups, and end the command with an error if a group has one.
 
-    detailed: end with exit code 10 if no group has an error, and there are offsets to write. Raises an error with the
-    most serious exit code of the groups, if there is one.
+    The error has the most serious exit code of all groups. detailed: end with exit code 10 if no group has an error and
+    there are offsets to write.
     """
     talk("")
     show_as(output_format, lambda: found, found.terminal)
@@ -175,7 +175,7 @@ def conclude(found: MovesDocument, output_format: str, *, detailed: bool) -> Non
 
 
 def _tell_interrupted(group: str, done: Collection[GroupMove]) -> None:
-    """Add to the last line of an interrupted command which group it is about, and which groups are moved."""
+    """Add the current group, and the groups that are moved already, to the last line of an interrupted command."""
     moved = [each.group for each in done if not each.exit_code]
     told = f"group {group}: {written.so_far.get() or written.NOTHING}"
     written.so_far.set(f"{told}; done before: {some(moved)}" if moved else told)

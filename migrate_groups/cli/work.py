@@ -130,7 +130,7 @@ class _BarDisplay:
             return
         is_new = self._bar is None
         self._bar = self._bar or _new_bar()
-        done, total = work.amounts if work.amounts and work.how_far else (0, None)  # None: a bar that only moves
+        done, total = work.amounts if work.amounts and work.how_far else (0, None)  # None: the bar shows no length
         self._bar.update(
             self._bar.task_ids[0],
             description=cut(work.doing, _WIDTH),
@@ -140,7 +140,7 @@ class _BarDisplay:
             seconds=f"{seconds:.0f} s",
         )
         if is_new:
-            self._bar.start()  # draws it, too
+            self._bar.start()  # also draws the bar
         else:
             self._bar.refresh()
 

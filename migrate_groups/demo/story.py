@@ -77,11 +77,8 @@ class Story(Scene):
 
     def _reconcile(self) -> None:
         self._tell.say("Spark reconciles the hand-over; its snapshot was taken before the new groups started.")
-        self._run("reconcile", self._file("split.csv"), self._file("handed-over.parquet"))
-        self._tell.say("Spark shows the lag before and after the migration, now that the new groups have caught up.")
-        self._run("snapshot", *(each.name for each in APPLICATIONS), "-o", self._file("after.parquet"))
-        tables = ("-o", self._file("reconciled"))
-        self._run("reconcile", self._file("split.csv"), self._file("after.parquet"), *tables)
+        before, after = self._file("split.csv"), self._file("handed-over.parquet")
+        self._run("reconcile", before, after, "-o", self._file("reconciled"))
 
     def _await_all(self, ours: list[Path], naive: list[Path], old: list[Path]) -> None:
         produced = read(self._ledgers / "producer.txt")

@@ -66,7 +66,7 @@ def beginning_of(path: Path) -> bytes:
 
 
 def mistaken(data: bytes, name: str, expected: str) -> InvalidInput | None:
-    """Return the error for a file whose kind is not ``expected``; None if it is, or if the kind is not recognised.
+    """Return the error for a file of another kind than ``expected``; None if its kind is expected or not known.
 
     data: the bytes of the file. name: its name, for the error. expected: the kind of file that the command needs, for
     instance `RECEIPT`.

@@ -1,4 +1,4 @@
-"""Save ``places.parquet``: the places that `compare` has found on another cluster, and the facts that show them."""
+"""Save ``places.parquet``: the places that `compare` has found on another cluster, and the evidence for each place."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SCHEMA = pa.schema(
         pa.field("fingerprint_after", pa.string()),
     ]
 )
-"""The columns: those of the JSON document of ``compare``, and which clusters were compared when."""
+"""The columns: those of the JSON document of ``compare``, and the two clusters and the time of the comparison."""
 
 
 def save(rows: Sequence[Mapping[str, Any]], path: Path) -> None:

@@ -59,7 +59,10 @@ class Rule:
         return f"is {cell[:60]!r}; expected {self.expected}"
 
     def cast(self, cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
-        """Return text cells cast to the type of the column; None if any cell is invalid. Empty cells become null."""
+        """Return text cells cast to the type of the column; None if any cell is invalid.
+
+        Empty cells become null, unless `keeps_empty` is True.
+        """
         if self.keeps_empty:
             return cells
         filled = pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)

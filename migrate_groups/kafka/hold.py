@@ -24,51 +24,77 @@ group".
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from typing import Any
 
 import kafka.errors as kafka_errors
 import tenacity
-from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 
-from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
+from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import KafkaConnection, in_kafkas_words
-from migrate_groups.kafka.private import Client
-from migrate_groups.kafka.wire import PartitionError
+from migrate_groups.kafka.lone_member import LoneMember
 from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE, GroupDescription
 
-# Session timeouts in seconds, to be tried in turn if the brokers refuse the first one. Kafka allows 6 s to 30 min by
-# default; a cluster may allow only longer or only shorter ones.
-_OTHER_SESSION_TIMEOUTS = (30.0, 60.0, 300.0, 6.0)
 _HEARTBEATS_PER_SESSION = 5
 _TRIES_PER_SESSION = 3
+_POLL_SECONDS = 0.01
 
 
 class Hold:
     """A group that this process has joined as its only member, so that no consumer can join it.
 
-    The group is Stable, and its protocol type is `HOLD_PROTOCOL_TYPE`. group: its name. member_id: the id of the member
-    that holds the group. lost: why the group may no longer be held; None while it is held.
+    The group's protocol type is `HOLD_PROTOCOL_TYPE`. The group is Stable once the coordinator has answered the join.
+    group: its name. member_id: the id of the member that holds the group. lost: why the group may no longer be held;
+    None while it is held.
 
-    ``lost`` is set when the coordinator refuses a heartbeat, or has not answered for about the session timeout. If the
-    coordinator answers again and accepts a heartbeat, ``lost`` is reset to None, because no other member has joined.
-    After the ``with`` block of `hold`, ``lost`` no longer changes. It is then None if the group was held for the whole
-    block.
+    ``lost`` is set when the join fails after the member was seen in the group, when the coordinator refuses a
+    heartbeat, or has not answered for about the session timeout. If the coordinator answers again and accepts a
+    heartbeat, ``lost`` is reset to None, because no other member has joined. After the ``with`` block of `hold`,
+    ``lost`` no longer changes. It is then None if the group was held for the whole block.
     """
 
-    def __init__(self, member: _Member, session: KafkaConnection) -> None:
+    def __init__(
+        self, member: LoneMember, config: ClientConfig, session: KafkaConnection, session_timeout: float
+    ) -> None:
         self.group = member.group
-        self.member_id = member.member_id
         self.lost: str | None = None
-        self._member = member
-        self._session = session
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._send_heartbeats, name=f"hold {member.group}", daemon=True)
+        self._member, self._config, self._session, self._timeout = member, config, session, session_timeout
+        self._error: Exception | None = None
+        self._joined, self._over = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._join_and_stay, name=f"hold {member.group}", daemon=True)
         self._thread.start()
+
+    @property
+    def member_id(self) -> str:
+        """The id of the member that holds the group."""
+        return self._member.member_id
+
+    def _await_membership(self) -> None:
+        """Return as soon as the coordinator lists this member, also if it has not answered the join yet.
+
+        Raises the error of the join; `ClusterUnavailable`.
+        """
+        with closing(KafkaConnection(self._config)) as connection:
+            while not (self._joined.wait(_POLL_SECONDS) or self._member.is_listed(connection)):
+                pass
+        if self._error is not None:
+            raise self._error
+
+    def _join_and_stay(self) -> None:
+        try:
+            with closing(KafkaConnection(self._config)) as patient:
+                self._member.join(patient, self._timeout)
+        except Exception as error:  # noqa: BLE001  raised in the thread that waits for the membership
+            self._error = error
+            self.lost = f"group {self.group!r} is no longer held: {error}"
+            if isinstance(error, ClusterUnavailable):
+                self.lost = f"it is not known whether group {self.group!r} is still held: {error}"
+            return
+        finally:
+            self._joined.set()
+        self._send_heartbeats()
 
     def _end(self) -> None:
         """Stop the thread that sends heartbeats, after a last heartbeat that shows whether the group is still held."""
@@ -108,10 +134,11 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
 
     When the block ends, also by an error, this member leaves, so that the group is Empty again.
 
-    The group must exist, because joining creates a missing group. Entering and leaving the block each take the broker's
-    group.initial.rebalance.delay.ms (3 s by default). Other members are kept out from the beginning of that delay.
-    A thread sends the heartbeats. If the coordinator changes, the new coordinator is looked up, and the membership
-    continues.
+    The group must exist, because joining creates a missing group. The coordinator answers a join only after
+    group.initial.rebalance.delay.ms (3 s by default), but lists the member and keeps others out from the beginning of
+    that delay. So the block begins then, and a thread waits for the answer and sends the heartbeats. Leaving the block
+    takes that delay. If the coordinator changes, the new coordinator is looked up, and the membership continues, unless
+    the join was not answered yet.
 
     session_timeout: seconds until the brokers remove this member if this process is killed. If the brokers do not allow
     the value (group.min.session.timeout.ms, group.max.session.timeout.ms), 30, 60, 300 and 6 seconds are tried.
@@ -122,12 +149,11 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
     # The time-out is short, so that if the coordinator hangs, a heartbeat reaches a new one before the session timeout.
     impatient = replace(config, timeout=min(config.timeout, session_timeout / _TRIES_PER_SESSION))
     with closing(KafkaConnection(impatient)) as session:
-        holder = _Member(group, HOLD_PROTOCOL_TYPE)
+        holder = LoneMember(group, HOLD_PROTOCOL_TYPE)
         try:
-            with closing(KafkaConnection(config)) as patient:
-                holder.join(patient, session_timeout)
-            held = Hold(holder, session)
+            held = Hold(holder, config, session, session_timeout)
             try:
+                held._await_membership()
                 yield held
             finally:
                 held._end()
@@ -158,118 +184,8 @@ def _restore_protocol_type(connection: KafkaConnection, group: str, session_time
     A group keeps the protocol type of its last member. With the protocol type of a hold, Kafka's tools and
     confluent-kafka would say that it is not a consumer group. Raises `Refused`, `NotAuthorized`, `ClusterUnavailable`.
     """
-    last = _Member(group, "consumer")
+    last = LoneMember(group, "consumer")
     try:
         last.join(connection, session_timeout)
     finally:
         last.leave(connection)
-
-
-class _Member:
-    """A member of a classic group, without a subscription and without an assignment.
-
-    It sends JoinGroup, SyncGroup, Heartbeat and LeaveGroup itself. Its protocol name in JoinGroup is unique, so that no
-    consumer and no other run of this tool can join the group beside it.
-    """
-
-    def __init__(self, group: str, protocol_type: str) -> None:
-        self.group = group
-        self.member_id = ""
-        self.session_timeout = 0.0
-        self._generation = -1
-        self._protocol_type = protocol_type
-        self._protocol = f"migrate-groups-{uuid.uuid4()}"
-
-    def join(self, connection: KafkaConnection, session_timeout: float) -> None:
-        """Join the group as its only member. session_timeout: in seconds; others are tried if the brokers refuse it.
-
-        Raises `Refused` if the group has other members, or the brokers refuse every session timeout; `NotAuthorized`;
-        `ClusterUnavailable`.
-        """
-        timeouts = (session_timeout, *_OTHER_SESSION_TIMEOUTS)
-        for self.session_timeout in timeouts:
-            error = connection.run(
-                self._join_and_sync, doing=f"joining group {self.group!r}", needs=f"Read on Group {self.group!r}"
-            )
-            if error is kafka_errors.NoError:
-                return
-            if error is not kafka_errors.InvalidSessionTimeoutError:
-                break
-        reason = "it has members, or another run holds it: wait until it is Empty"
-        if error is kafka_errors.InvalidSessionTimeoutError:
-            reason = (
-                f"the brokers allow no session timeout of {', '.join(f'{each:g}' for each in timeouts)} s: change "
-                "group.min.session.timeout.ms or group.max.session.timeout.ms, or run without a hold"
-            )
-        raise Refused(f"group {self.group!r} can't be held: {in_kafkas_words(error)}; {reason}")
-
-    def leave(self, connection: KafkaConnection) -> None:
-        """Leave the group; do nothing if this member has not joined. Raises `NotAuthorized`, `ClusterUnavailable`."""
-        if self.member_id:
-            connection.run(
-                lambda client: client.remove_member(self.group, self.member_id, "the hold is over"),
-                doing=f"leaving group {self.group!r}",
-            )
-
-    async def heartbeat(self, client: Client) -> PartitionError:
-        """Send a heartbeat, and return the response's error class; ``NoError`` if the coordinator accepted it.
-
-        A retriable error, and an error about a permission, is raised.
-        """
-        request = HeartbeatRequest(group_id=self.group, generation_id=self._generation, member_id=self.member_id)
-        return _final((await self._send(client, request)).error_code)
-
-    async def _join_and_sync(self, client: Client) -> PartitionError:
-        joined = await self._join(client)
-        if joined.error_code == kafka_errors.MemberIdRequiredError.errno:  # KIP-394
-            self.member_id = joined.member_id
-            joined = await self._join(client)
-        if joined.error_code == kafka_errors.UnknownMemberIdError.errno:
-            self.member_id = ""
-            raise kafka_errors.CoordinatorNotAvailableError("a new coordinator does not know this member yet")
-        error = _final(joined.error_code)
-        if error is kafka_errors.NoError:
-            self._generation = joined.generation_id
-            error = await self._sync(client)
-        return error
-
-    async def _join(self, client: Client) -> Any:
-        milliseconds = int(self.session_timeout * 1000)
-        # No subscription, because a KIP-848 group with members then refuses this member.
-        protocol = JoinGroupRequest.JoinGroupRequestProtocol(name=self._protocol, metadata=b"")
-        request = JoinGroupRequest(
-            group_id=self.group,
-            session_timeout_ms=milliseconds,
-            rebalance_timeout_ms=milliseconds,
-            member_id=self.member_id,
-            protocol_type=self._protocol_type,
-            protocols=[protocol],
-            min_version=4,
-        )
-        return await self._send(client, request)
-
-    async def _sync(self, client: Client) -> PartitionError:
-        request = SyncGroupRequest(
-            group_id=self.group,
-            generation_id=self._generation,
-            member_id=self.member_id,
-            protocol_type=self._protocol_type,
-            protocol_name=self._protocol,
-            assignments=[SyncGroupRequest.SyncGroupRequestAssignment(member_id=self.member_id, assignment=b"")],
-        )
-        return _final((await self._send(client, request)).error_code)
-
-    async def _send(self, client: Client, request: Any) -> Any:
-        coordinator = await client.coordinator(self.group)
-        return await client.send(request, coordinator)
-
-
-def _final(error_code: int) -> PartitionError:
-    """Return kafka-python's error class for an error code of a response; ``NoError`` for 0.
-
-    Raises the error instead if it is retriable, or about a permission, because `KafkaConnection.run` handles these two.
-    """
-    error: PartitionError = kafka_errors.for_code(error_code)
-    if issubclass(error, kafka_errors.RetriableError | kafka_errors.AuthorizationError):
-        raise error
-    return error

@@ -43,10 +43,11 @@ def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
 def is_over(reader: GroupReader, file: ReceiptFile, events: Events, elsewhere: GroupReader | None = None) -> bool:
     """Return whether the run has handed over and a target group has started since. If so, tell the user.
 
-    file: the receipt of the run. elsewhere: reads the source groups, if they are on another cluster. Raises
-    `PartlyApplied` if a source group also still consumes what it handed over,
-    because records that both groups read are processed twice. Raises `Refused` if a target group has started, and a
-    target group no longer has a committed offset for a partition.
+    file: the receipt of the run. elsewhere: reads the source groups, if they are on another cluster.
+
+    If a target group has started, raises `PartlyApplied` if a source group still consumes what it handed over, because
+    records that both groups read are processed twice; `Refused` if a target group has lost the committed offset of a
+    partition.
     """
     started = started_since(reader, file.receipt, elsewhere)
     if started is None:
@@ -128,13 +129,13 @@ def watch_afterwards(
 ) -> Execution:
     """Watch the groups that must no longer consume, after a write, and return the execution.
 
-    They are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
-    hand-back. The option ``guard`` is the number of seconds. elsewhere: reads the source groups of a hand-over, if they
-    are on another cluster. If a group consumes, ``moved`` of the returned execution
-    says so, and the receipt is saved with it.
+    These are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
+    hand-back. The option ``guard`` of the execution is the number of seconds. If a group consumes, ``moved`` of the
+    returned execution says so. The receipt is saved with this execution. elsewhere: reads the source groups of a
+    hand-over, if they are on another cluster.
 
-    The execution is returned without a watch if a partition is not confirmed, or if such a group was already seen to
-    consume, because the user has to act first.
+    Nothing is watched if a partition is not confirmed, or if one of these groups was already seen to consume, because
+    the user has to act first.
     """
     groups, seconds = sorted(watched(execution)), execution.options.guard
     if not (execution.is_whole and seconds and groups):

@@ -91,7 +91,7 @@ def delete_groups(writer: GroupWriter, groups: Sequence[str], clock: Clock, even
     events.would_delete(what_would_go(writer, groups, clock))
     if not events.agrees_to_delete(groups):
         raise Refused("the answer was no; nothing was deleted")
-    committed = what_would_go(writer, groups, clock)  # a member may have joined while the question waited
+    committed = what_would_go(writer, groups, clock)  # a member may have joined while the user was asked
     deleted: list[str] = []
     failures: dict[str, MigrateGroupsError] = {}
     for group in groups:

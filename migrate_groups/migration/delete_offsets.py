@@ -55,8 +55,8 @@ def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFil
 
     Raises `UsageError` if the receipt is of another group, of a hand-over, or of an unfinished deletion of other
     topics; `InvalidInput` naming each topic and glob that matches no committed offset; `GroupNotFound`; `Refused` if
-    this is not a consumer group, or if a rollback in the receipt has not finished; `NotAuthorized`; and the errors of
-    `GroupReader`.
+    the group is not a consumer group, or if a rollback in the receipt has not finished; `NotAuthorized`; and the errors
+    of `GroupReader`.
     """
     group, receipt = wanted.group, file.receipt
     _refuse_other_receipt(file, group)
@@ -151,10 +151,11 @@ def _states(receipt: Receipt) -> Mapping[TopicPartition, State]:
 
 
 def _matched(wanted: OffsetsToDelete, committed: Collection[str], receipt: Receipt) -> set[str]:
-    """Return the topics that the patterns match. They are matched against two sets of topics.
+    """Return the topics that the patterns match.
 
-    committed: the topics with a committed offset. receipt: it names the topics whose offsets were deleted before.
-    Raises `InvalidInput` naming each pattern that matches no topic.
+    A pattern matches topics with a committed offset, and topics whose offsets an earlier run has deleted. committed:
+    the topics with a committed offset. receipt: the record of the earlier runs. Raises `InvalidInput` naming each
+    pattern that matches no topic.
     """
     known = {each.topic for each, state in _states(receipt).items() if state is not State.RESTORED}
     present = {*committed} | known

@@ -51,11 +51,11 @@ class Events(Protocol):
     def still_running(
         self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
     ) -> None:
-        """Receive what was observed of the groups that must stop. Called after each check while a command waits for it.
+        """Receive what was observed of the groups that must stop. Called after each check while a command waits.
 
-        reasons: for each group, why it still runs; an empty list if it has stopped. looks: for each group, the
-        observation: its description, and its committed offsets if the group has stopped and they were read, which needs
-        a ``settle`` above 0. seconds: how long the command has waited.
+        reasons: for each group, why it still runs; an empty list if it has stopped. looks: for each group, its
+        description and, if they were read, its committed offsets. They are read only if the group has stopped. seconds:
+        how long the command has waited.
         """
         ...
 

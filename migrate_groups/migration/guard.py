@@ -36,7 +36,7 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
     """Return, by group, the partitions that the group must no longer consume after an execution.
 
     The groups are the source groups after a hand-over or delete-offsets, and the target groups of the hand-over after a
-    rollback or a hand-back. A hand-over from another cluster has the source group and its partitions there.
+    rollback or a hand-back. For a hand-over from another cluster, the partitions are named as on that cluster.
     """
     found: dict[str, dict[TopicPartition, StoppedAt]] = defaultdict(dict)
     if execution.verb in (Verb.HAND_OVER, Verb.HAND_BACK):
@@ -62,10 +62,10 @@ def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
 def guard(
     reader: GroupReader, execution: Execution, seconds: float, clock: Clock, elsewhere: GroupReader | None = None
 ) -> Execution:
-    """Watch the groups that must no longer consume for ``seconds``, or until one does, and return the execution.
+    """For ``seconds``, or until one of them consumes, watch the groups that must no longer consume.
 
     The groups are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
-    hand-back. ``moved`` of the returned execution says what they did since the write.
+    hand-back. ``moved`` of the returned execution says which of them consumed since the write, or could not be watched.
 
     A group that keeps other topics and rebalances at the end is watched for up to 5 more minutes, because its
     assignment shows only after the rebalance. If the rebalance has not ended by then, ``moved`` names the group. After
@@ -117,7 +117,7 @@ def _signs_of_consuming(reader: GroupReader, group: str, stopped: list[StoppedAt
     topics = {each.partition.topic for each in stopped}
     reasons = running(description, topics) if description.exists else []
     rebalances = description.state not in ("Stable", "Empty", "Dead")
-    # If the group keeps other topics, it may rebalance because of those alone. Whether a member has one of these topics
+    # If the group keeps other topics, it may rebalance because of them. Whether a member has one of the watched topics
     # shows only after the rebalance.
     is_clear = not (rebalances and {partition.topic for partition in reader.all_committed(group)} - topics)
     if not is_clear:
@@ -142,10 +142,10 @@ def _from_to(before: int | None, now: int) -> str:
 
 
 def _compare_with_written(reader: GroupReader, execution: Execution) -> Execution:
-    """Read the target groups without members again, and return the execution with offsets that are not those written.
+    """Read the committed offsets of target groups without members again, and compare them with those written.
 
-    If the committed offset is lower than the one written, or there is none, another client has changed it, and the
-    outcome of the partition becomes ``refused``. Any other difference is a remark, because the target group's
+    If an offset is lower than the one written, or missing, another client has changed it: in the returned execution,
+    the outcome of the partition is ``refused``. Any other difference is a remark, because the target group's
     application may have started and stopped again. A group that can't be read is a remark too.
     """
     groups = _by_group(execution.entries)

@@ -148,7 +148,7 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
         ...
 
     def compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
-        """Return those of the topics whose ``cleanup.policy`` contains ``compact``.
+        """Return the topics in ``topics`` whose ``cleanup.policy`` contains ``compact``.
 
         A topic is left out if the client's principal lacks DescribeConfigs on it, or if it does not exist.
         """
@@ -225,8 +225,8 @@ class GroupWriter(GroupReader, Protocol):
 class Clients(NamedTuple):
     """Two independent clients: kafka-python writes and reads, and confluent-kafka reads back what was written.
 
-    elsewhere: reads the groups on the other one of two clusters: the source group of a hand-over, or the target groups
-    of delete-offsets; None: all groups are on one cluster.
+    elsewhere: if the groups are on two clusters, reads those on the cluster that ``writer`` does not write to: the
+    source group of a hand-over, or the target groups of delete-offsets. Otherwise None.
     """
 
     writer: GroupWriter
@@ -235,7 +235,7 @@ class Clients(NamedTuple):
 
 
 class Side(NamedTuple):
-    """One of two clusters: a client for groups, topics and offsets, and one for records."""
+    """The clients for one of two clusters: one for groups, topics and offsets, and one for records."""
 
     groups: GroupReader
     records: RecordReader

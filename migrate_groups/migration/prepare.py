@@ -34,18 +34,18 @@ def make_plan(
     """Return the plan that writes the offsets of a snapshot to the groups in its rows, with the verdict of every check.
 
     Writes nothing. receipt: the record of the run so far. advice: what the reasons of checks tell the user to do.
-    Raises `InvalidInput` if the snapshot has rows of several times; and the errors of `GroupReader`.
+    Raises `InvalidInput` if the snapshot has rows from several times; and the errors of `GroupReader`.
     """
     wanted = wanted_rows(snapshot.at_one_moment().rows())
     return _judged(wanted, survey(for_one_phase(reader), wanted), options, receipt, advice)
 
 
 def make_again(reader: GroupReader, snapshot: SnapshotTable, approved: Plan, advice: Advice = FROM_FILE) -> Plan:
-    """Return an approved plan made again, from its snapshot and the cluster's current state.
+    """Make an approved plan again, from its snapshot and the cluster's current state, and return it.
 
     Changes that an earlier run of the plan has already written are ``unchanged``. Raises `Refused` if the approved plan
     is for another cluster, or if partitions have changed since it was made; the message names them. Raises
-    `InvalidInput` if the snapshot has rows of several times; and the errors of `GroupReader`.
+    `InvalidInput` if the snapshot has rows from several times; and the errors of `GroupReader`.
     """
     wanted = wanted_rows(snapshot.at_one_moment().rows())
     facts = survey(for_one_phase(reader), wanted)
@@ -97,9 +97,9 @@ def plan_of(
 ) -> Plan:
     """Return the plan for the partitions that target groups are to get.
 
-    wanted: the partitions, each once for a target group. cluster_facts: permissions, topic names and offsets retention,
-    if they were read before. reading: the source group's offsets and log ranges, if they were just read. If either is
-    None, it is read from the cluster. Raises the errors of `GroupReader`.
+    wanted: each partition, once for each target group that gets it. cluster_facts: permissions, topic names and offsets
+    retention, if they were read before. reading: the source group's offsets and log ranges, if they were just read. If
+    either is None, it is read from the cluster. Raises the errors of `GroupReader`.
     """
     facts = survey(for_one_phase(reader), wanted, cluster_facts, reading)
     return _judged(wanted, facts, options, receipt, FROM_FILE)

@@ -11,7 +11,7 @@ from migrate_groups.planning.run_states import Verb
 def refuse_by_record(receipt: Receipt, verb: Verb) -> None:
     """Raise `Refused` if the receipt of the run forbids this verb (hand-over, rollback, hand-back, delete-offsets).
 
-    The message names the partitions, and why.
+    The message names the partitions, and gives the reasons.
     """
     reasons = receipt.refusals(verb)
     if reasons:
@@ -19,9 +19,9 @@ def refuse_by_record(receipt: Receipt, verb: Verb) -> None:
 
 
 def check_clusters_named(hand_over: Execution, *, is_target_named: bool) -> None:
-    """Raise `UsageError` if the cluster of the target groups is not named although it is another one, or is needlessly.
+    """Raise `UsageError` if the user named one cluster and the hand-over has two, or two clusters and it has one.
 
-    hand_over: the hand-over of the run.
+    hand_over: the hand-over of the run. is_target_named: whether the user named a cluster for the target groups.
     """
     source = hand_over.translation
     if source is not None and not is_target_named:

@@ -30,9 +30,9 @@ class WriteResult:
     """The execution of a write, and the receipt that contains it.
 
     path: the file of the receipt. failure: why the receipt or another file of the run could not be written; empty if
-    all were written. again: the command that repeats the write; the error that `check` raises
-    names it. delivered_again: to which partitions a mirror has delivered records again since the places were found, or
-    why that is not known; empty if to none.
+    all were written. again: the command that repeats the write; the error that `check` raises names it.
+    delivered_again: a message that names the partitions to which a mirror has delivered records again since the places
+    were found, or says why they are not known; empty if there are none.
     """
 
     execution: Execution
@@ -45,7 +45,7 @@ class WriteResult:
     def check(self) -> None:
         """Raise `PartlyApplied`, with what to do next, if something went wrong after the first request.
 
-        Something went wrong if a file could not be written, if a partition is not confirmed, or if a group that must no
+        Something went wrong if a file could not be written, if a partition is not confirmed, if a group that must no
         longer consume still did or could not be watched, or if a mirror has delivered records again.
         """
         execution = self.execution

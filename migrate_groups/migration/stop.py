@@ -68,8 +68,8 @@ def prove_stopped(
 
     With ``patterns`` or ``topics``, a group only has to stop consuming these topics. Each of ``patterns`` must match a
     topic for which the group has a commit, an assignment or a subscription, or be the name of a topic of the cluster.
-    The names in ``topics`` need not exist there, because a commit that expires during the wait removes its topic from
-    the group.
+    The group need not have the topics in ``topics``, because a commit that expires during the wait removes its topic
+    from the group.
 
     Raises `GroupNotFound`; `Refused` if the wait runs out or a group is not a consumer group; `PendingCommits` if a
     transactional commit is still pending when the wait runs out; `InvalidInput` if a pattern matches no topic; and the
@@ -81,7 +81,7 @@ def prove_stopped(
     def in_question(reader: GroupReader, description: GroupDescription) -> set[str] | None:
         if patterns:
             own = own_topics(reader, description)
-            # A topic that the group does not consume is stopped. A name that is no topic is an error.
+            # A topic that the group does not consume counts as stopped. A name that is no topic is an error.
             named_others = {each.name for each in patterns if each.name is not None and each.name not in own}
             return set(matching_topics({*own, *reader.describe_topics(named_others)}, patterns))
         return set(topics) or None
@@ -135,7 +135,7 @@ def _look_twice(
     second = {group: _look(reader, group, how, in_question, offsets=True) for group in groups}
     reasons, looks = _reasons_and_looks(second)
     moved = {group: moved_between(first[group][1], looks[group]) for group, why in reasons.items() if not why}
-    # For a group that changed, return the first observation: only that one has commits that expired between the two.
+    # For a group that changed, return the first observation, because it has the commits that expired between the two.
     return {**reasons, **moved}, {**looks, **{group: first[group][1] for group, why in moved.items() if why}}
 
 

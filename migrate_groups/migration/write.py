@@ -45,8 +45,8 @@ def write(
     reads back. elsewhere: reads the source groups, if they are on another cluster.
 
     No partition must ever lack a committed offset in all groups at once. So a rollback sets the source group's offsets
-    first, and offsets are deleted only after all offsets to be set were read back. If a partition fails, this is its
-    outcome, and no error is raised.
+    first, and offsets are deleted only after all offsets to be set were read back. A failure of a partition is in its
+    outcome; no error is raised.
     """
     execution = _read_back(writer, execution)
     record(execution)
@@ -252,7 +252,8 @@ def _seen_by_second(seen: Seen | None, execution: Execution) -> Execution:
                 difference = (
                     f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka reads {_offset(seen_there)}"
                 )
-                # ``sent``, because the first client found the offset in place; the group may have committed since.
+                # ``sent`` is True, because the first client found the offset in place. The group may have committed
+                # since.
                 entries.append(entry.refused(difference, sent=True))
     for reason, of_groups in unseen.items():
         groups = {repr(entry.change.group) for entry in of_groups}

@@ -1,9 +1,9 @@
 """Find the offset at which a group must continue in the copy of a partition, to skip no record and read none again.
 
-This offset is called the place. If `find_place` returns `Status.EXACT`, the following held when the target was read.
-Each record at or after the committed offset that the mirror had delivered had a copy at or after the place, and no
-earlier record had one there. Identical records count as equal. The mirror must keep the order of each partition, and
-must neither drop nor alter records.
+This offset is called the place. If `find_place` returns `Status.EXACT`, the copy was as follows when it was read. Each
+delivered record from the committed offset on had a copy at or after the place. No record from before the committed
+offset had a copy there. Records with the same fingerprint count as one record. The mirror must keep the order of each
+partition, and must neither drop nor alter records.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _BEGUN_AGAIN = "the mirror has begun again, and not delivered again all that it 
 
 
 def find_place(source: LogPart, committed: int, copy: CopyPart, there: int | None, *, compacted: bool = False) -> Place:
-    """Return the place that belongs to a committed offset, in the copy of its partition.
+    """Return the place of a committed offset in the copy of its partition.
 
-    - source: the records of the source partition, from one before the committed offset (if there is one) to the log
-      end. They must have been read after the end of the copy was known.
+    - source: the records of the source partition to the log end. They begin with a record before the committed offset,
+      if there is one. They must have been read after the end of the copy was known.
     - committed: the group's committed offset on the source.
-    - copy: the records of the copy to its end, from the first that may be a copy of the first record in ``source``. If
-      ``there`` is lower, from there on.
+    - copy: the records of the copy to its end. They begin with the first possible copy of the first record in
+      ``source``, or at the offset ``there`` if that is lower.
     - there: the group's committed offset on the target; None: it has none.
     - compacted: whether the topic is compacted on one of the clusters.
     """
@@ -52,7 +52,7 @@ def _walked(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Pla
 
 
 def _as_mirrored(source: LogPart, copy: CopyPart) -> LogPart:
-    """Return the source's records without those of aborted transactions, unless the mirror delivers these too."""
+    """Return the source's records, without those of aborted transactions unless the mirror has delivered them."""
     if not source.aborted:
         return source
     live = {each for index, each in enumerate(source.prints) if index not in source.aborted}
@@ -104,14 +104,20 @@ def _judged(source: LogPart, cut: int, copy: CopyPart, found: Walk, there: int |
 
 
 def _is_foreign(source: LogPart, copy: CopyPart, indices: Sequence[int]) -> bool:
-    """Return whether the source has none of the copy's records, of which some are not older than the source's."""
+    """Return whether the copy has no record of ``source``, although its newest record is not older than ``source``.
+
+    The newest record of the copy is compared with the oldest record in ``source``, by timestamp.
+    """
     if not (source.timestamps and copy.timestamps) or any(index != OLDER for index in indices):
         return False
     return max(copy.timestamps) >= min(source.timestamps)
 
 
 def _begins_with(source: LogPart, cut: int, indices: Sequence[int]) -> bool:
-    """Return whether the copy certainly begins with the record at the cut: no later one is identical with it."""
+    """Return whether the copy certainly begins with the first record at or after the committed offset.
+
+    cut: the index of that record in ``source``. The result is False if a later record in ``source`` is identical.
+    """
     return bool(indices) and indices[0] == cut and source.prints[cut] not in source.prints[cut + 1 :]
 
 
@@ -134,9 +140,9 @@ def _counts(source: LogPart, cut: int, copy: CopyPart, indices: Sequence[int], t
 
 
 def _only_before(indices: Sequence[int], start: int, cut: int) -> set[int]:
-    """Return the records at or after the cut that the copy has only before its index ``start``.
+    """Return the source records from index ``cut`` on that have copies only before the index ``start`` of the copy.
 
-    They are indices in the source's records. indices: such an index for each record of the copy.
+    The result has indices in the source. indices: for each record of the copy, the index of its source record.
     """
     return {index for index in indices[:start] if index >= cut} - set(indices[start:])
 
@@ -152,7 +158,8 @@ def _other(source: LogPart, copy: CopyPart) -> str:
 def _bounded(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Place:
     """Return the place in a compacted topic, from the records that both logs have.
 
-    The place lies between two of these: the last one from before the cut, and the first one from after it.
+    The place lies between two of them: the last one before the committed offset, and the first one at or after it. cut:
+    the index in ``source`` of the first record at or after the committed offset.
     """
     index_of = {each: index for index, each in enumerate(source.prints)}
     if len(index_of) < len(source.prints):
@@ -169,8 +176,9 @@ def _bounded(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Pl
         return Place(status=Status.GONE, reason="the target's log starts later, or may do so")
     behind = indices[before + 1 :]
     known = [index for index in behind if index != OLDER]
-    # A mirror that begins again sends records from before the commit once more. If the source has compacted them away,
-    # they are not known here; that the known ones behind the place are in order then shows that it did not begin again.
+    # A mirror that begins again delivers records from before the committed offset once more. If the source has
+    # compacted them away, they can't be matched. But the mirror has not begun again if the matched records behind the
+    # place are in order, each once, and the last record is one of them.
     is_once = known == sorted({*known}) and behind[-1:] != [OLDER]
     unknown = after - before - 1 if is_once else behind.count(OLDER)
     offset = _offset(copy, before + 1)

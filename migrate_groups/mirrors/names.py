@@ -57,7 +57,7 @@ class TopicNames:
         A topic without a copy has no entry.
 
         topics: the names on the source cluster. there: the names of all topics on the target cluster. Raises
-        `InvalidInput` if several topics of the target may be copies of one topic, or one of several.
+        `InvalidInput` if a topic has several possible copies, or if two topics have the same copy.
         """
         found: dict[str, str] = {}
         for topic in sorted(topics):

@@ -1,4 +1,4 @@
-"""The place of a committed offset in a mirror's copy of a partition, how well it is known, and what it is found from.
+"""The place of a committed offset in a mirror's copy of a partition, and the records from which it is found.
 
 The place is the offset at which a group must continue in the copy, to skip no record and read none again
 (`migrate_groups.mirrors.find_place`).
@@ -30,7 +30,7 @@ class Status(StrEnum):
     DIFFERENT = "different"
     """The copy has other records than the source: the mirror filters or alters them, or others write to the copy."""
     UNDETERMINED = "undetermined"
-    """The place can't be determined."""
+    """The place can't be determined. `Place.reason` says why."""
 
 
 class Method(StrEnum):
@@ -48,8 +48,8 @@ class Method(StrEnum):
 class LogPart(Records):
     """The records of a source partition from some offset to the log end.
 
-    from_start: whether the log never had a record before the first one. aborted: the indices of the records of aborted
-    transactions.
+    from_start: whether this offset is 0, so that no earlier record ever existed. aborted: the indices of the records of
+    aborted transactions.
     """
 
     from_start: bool
@@ -58,7 +58,10 @@ class LogPart(Records):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyPart(Records):
-    """The records of the copy from the offset ``start`` to its end. is_cut_off: those before ``start`` were deleted."""
+    """The records of the copy from the offset ``start`` to its end.
+
+    is_cut_off: whether ``start`` is the log start offset of the copy, and records before it were deleted.
+    """
 
     start: int
     is_cut_off: bool
@@ -67,10 +70,10 @@ class CopyPart(Records):
 class Counts(NamedTuple):
     """Numbers of records in the copy of a partition.
 
-    again, skipped: how many records the group would read again, and how many it would skip, if it started at its
-    committed offset on the target instead of at the place; None: not known. copies: the number of copies besides the
-    first copy of each record. aborted: the number of records of aborted transactions at or after the place; the mirror
-    has delivered them as if they were committed.
+    again, skipped: the group already has a committed offset on the target. If it started there instead of at the place,
+    it would read ``again`` records again, and skip ``skipped`` records. None: it has no offset there, or the number is
+    not known. copies: the number of copies besides the first copy of each record. aborted: the number of records of
+    aborted transactions at or after the place; the mirror has delivered them as if they were committed.
     """
 
     again: int | None = None
@@ -86,12 +89,12 @@ _NO_COUNTS = Counts()
 class Place:
     """The place at which a group must continue in the copy of a partition.
 
-    offset: the place, or the lowest possible one; None if there is none. reread: the largest number of records that the
-    group reads again if it starts there; 0 for an exact place. reason: why the status is not `Status.EXACT`; otherwise
-    empty.
+    offset: the place; if several are possible, the lowest; None if none is known. reread: the largest number of records
+    that the group reads again if it starts at ``offset``; 0 for an exact place. reason: why the status is not
+    `Status.EXACT`; otherwise empty.
 
     before, after: the fingerprints of the source's last record before the committed offset, and of its first record at
-    or after it; None if there is no such record, or if it was not read.
+    or after the committed offset; None if there is no such record, or if it was not read.
     """
 
     status: Status

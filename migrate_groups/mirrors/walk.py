@@ -2,8 +2,8 @@
 
 A mirror that keeps the order of a partition writes its records one after the other. After a restart it may begin again
 at an earlier record (at-least-once delivery). So the next record of the copy is a copy of the next record of the log,
-or of an earlier one. If records are identical, the copy may have several explanations. `walk` finds the one with the
-fewest restarts.
+or of an earlier one. An explanation of the copy says for each of its records which record of the log it is a copy of.
+If records are identical, there may be several explanations. `walk` finds the one with the fewest restarts.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ class Walk(NamedTuple):
     how often the mirror began again at an earlier record. ends: the possible indices of the last record, in all
     explanations.
 
-    lowest, highest: bounds of the cut in the copy. The cut is the number of records up to the last one from before the
-    committed offset. If there are explanations without a restart, these are the lowest and the highest cut of these.
-    Otherwise they are those of all explanations, because more restarts are then no less likely than few.
+    lowest, highest: the bounds of the place, as indices in the copy. In an explanation, the place is the index behind
+    the last copy of a record from before the committed offset. If there are explanations without a restart, these are
+    the bounds in them. Otherwise they are the bounds in all explanations, because more restarts are then no less likely
+    than few.
     """
 
     indices: Sequence[int]
@@ -44,11 +45,11 @@ class Walk(NamedTuple):
 
 
 class _State(NamedTuple):
-    """All explanations of the records so far in which the last record is a copy of one certain record of the log.
+    """The explanations of a copy up to one of its records, in which this record copies one given record of the log.
 
-    restarts: the fewest restarts of any of them. lowest, highest: the lowest and the highest cut (see `Walk`) of those
-    with the fewest restarts. first, last: the lowest and the highest cut of all of them. previous: the index in the log
-    of the record before the last one, in one that has ``lowest``.
+    restarts: the fewest restarts of any explanation. lowest, highest: the lowest and the highest place (see `Walk`) in
+    the explanations with the fewest restarts. first, last: the lowest and the highest place in all explanations.
+    previous: the index in the log of the record before this record, in an explanation with the place ``lowest``.
     """
 
     restarts: int
@@ -104,16 +105,16 @@ def _at(here: int, restarts: int, previous: int) -> _State:
 
 
 def _step(states: Mapping[int, _State], candidates: Sequence[int], number: int, cut: int) -> dict[int, _State]:
-    """Return the states after a further record of the copy, by the index in the log of the record that it is a copy of.
+    """Return the states after one more record of the copy, by the index in the log of the record that it copies.
 
-    states: those after the record before it. candidates: the indices in the log of the records that are identical with
-    it. number: its index in the copy. cut: as in `walk`.
+    states: the states before this record. candidates: the indices of the records of the log that are identical with
+    this record. number: the index of this record in the copy. cut: as in `walk`.
     """
     again = _again(states, candidates)
     after = {}
     for index in candidates:
         found = [again[index]] if index in again else []
-        # After a copy of an older record comes a copy of another older one, or of the first one in the log.
+        # After a copy of an `OLDER` record comes a copy of another such record, or of the first record in the log.
         if (before := max(index - 1, OLDER)) in states:
             found.append(_through(states[before], before, 0))
         if found:
@@ -132,7 +133,7 @@ def _through(state: _State, index: int, restarts: int) -> _State:
 
 
 def _merged(states: Iterable[_State]) -> _State:
-    """Return one state for all explanations of several states."""
+    """Return one state that stands for the explanations of all these states."""
     states = list(states)
     if len(states) == 1:
         return states[0]
@@ -152,7 +153,7 @@ def _merged(states: Iterable[_State]) -> _State:
 def _again(states: Mapping[int, _State], candidates: Sequence[int]) -> Mapping[int, _State]:
     """Return, for each candidate, the explanations in which the mirror restarts at this record of the log.
 
-    Before the restart it had reached the same record or a later one.
+    Before the restart, the mirror had reached the same record or a later one.
     """
     found: dict[int, _State] = {}
     so_far: list[_State] = []

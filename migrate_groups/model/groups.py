@@ -21,8 +21,8 @@ STATES = (
 class GroupListing:
     """A group as ListGroups returns it. State and types are named as in Kafka, such as ``Stable`` and ``consumer``.
 
-    Brokers before 4.0 return no type: the group type is then ``classic``. Brokers before 2.6 return no state: the state
-    is then ``Unknown``.
+    Version 5 of ListGroups added the type (KIP-848); for older brokers, the group type is ``classic``. Version 4 added
+    the state (KIP-518); for brokers before 2.6, the state is ``Unknown``.
     """
 
     group: str
@@ -96,7 +96,7 @@ class GroupDescription:
 
     @property
     def kind(self) -> str:
-        """The group type, with the protocol type if that is another, such as ``share`` and ``classic connect``."""
+        """The group type, and the protocol type if that is another word, such as ``share`` or ``classic connect``."""
         other = "" if self.protocol_type == self.group_type else self.protocol_type
         return f"{self.group_type} {other}".rstrip()
 

@@ -59,8 +59,8 @@ def applications(members: Iterable[Member], topics: Collection[str]) -> tuple[Ap
 def subscription(member: Member, topics: Collection[str]) -> frozenset[str]:
     """Return the topics that a member subscribes to, by name or by regular expression.
 
-    topics: the topic names to match against the member's regular expression. Brokers match with RE2 since Kafka 4.0. If
-    RE2 can't parse the expression here, all of ``topics`` are returned as matches.
+    topics: the topic names to match against the member's regular expression. RE2 matches them, as in brokers since
+    Kafka 4.0. An expression that RE2 can't parse is taken to match all of ``topics``.
     """
     if not member.subscription_regex:
         return member.topics
@@ -99,8 +99,8 @@ def components(subscriptions: Iterable[Set[str]]) -> list[frozenset[str]]:
 def joining(application: Application) -> tuple[tuple[Member, ...], list[frozenset[str]]]:
     """Find the one subscription that connects otherwise separate topics of an application.
 
-    Return the members that have this subscription, and the components of topics that are left without it. An example is
-    a regular expression that matches every topic. If several subscriptions qualify, the one that leaves the most
+    Return the members that have this subscription, and the components of topics (`components`) without it. An example
+    is a regular expression that matches every topic. If several subscriptions qualify, the one that leaves the most
     components is chosen. Both results are empty if no single subscription connects separate topics.
     """
     by_topics: dict[frozenset[str], list[Member]] = defaultdict(list)
@@ -108,7 +108,7 @@ def joining(application: Application) -> tuple[tuple[Member, ...], list[frozense
         by_topics[subscription(member, application.topics)].append(member)
     most: tuple[tuple[Member, ...], list[frozenset[str]]] = ((), [])
     for topics in sorted(by_topics, key=len):
-        # Without a subscription to one topic nothing falls apart, because it connects nothing.
+        # A subscription to one topic connects nothing.
         without = components(other for other in by_topics if other != topics) if len(topics) > 1 else []
         if len(without) > max(1, len(most[1])):
             most = tuple(by_topics[topics]), without

@@ -44,9 +44,9 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
     ``change.before`` is the pre-image: the committed offset from before the run, which a rollback restores. attempts:
     how many times the change was sent. error: why the offset is not confirmed; empty if there was no error.
 
-    own: further offsets that this migration wrote, or may have written, besides ``change.after``. They are those of
-    interrupted earlier runs, and ``change.after`` itself if it was refused but may have been in place. None stands for
-    a deletion of the offset. As long as the group has one of these offsets, no other client has committed.
+    own: further offsets that this migration wrote, or may have written: the offsets of interrupted earlier runs, and
+    ``change.after`` if it was refused but may have been in place. None stands for a deletion of the offset. As long as
+    the group has ``change.after`` or one of these offsets, no other client has committed.
     """
 
     change: Change
@@ -95,7 +95,7 @@ class Source(NamedTuple):
 
     @property
     def order(self) -> Order:
-        """The source group, its topic and the partition number."""
+        """The source group, the topic and the partition number."""
         return self.group, *self.partition
 
 
@@ -106,7 +106,7 @@ class Execution:
     number: the position of the execution in the receipt, from 1. It orders the executions, because clocks may be set
     back. intent, content: the plan's two hashes, without and with offsets. topic_ids: topic ids (KIP-516) by topic; a
     topic whose id is not known is absent. A rollback refuses a topic that was created again. translation: the source
-    group on another cluster, and the places of its offsets here; None: the offsets are of this cluster.
+    group, if it is on another cluster, and the places of its offsets on this one; otherwise None.
 
     moved: messages about groups that must no longer consume these partitions, such as the source group after a
     hand-over. A message names the group's members or its commits since its offsets were read, or says that the group
@@ -175,8 +175,8 @@ class Execution:
     def sources(self) -> Mapping[Order, tuple[Source, ...]]:
         """Return, by target group, topic and partition, from which source groups the partition was handed over.
 
-        It is one, or none. A partition that was added during the run has all source groups of its topic. If the source
-        group is on another cluster, the partition has another name there.
+        A partition has one source group; none if its offset was set without one; all source groups of its topic if the
+        partition was added during the run. On another cluster, the partition of the source group may have another name.
         """
         changes = [entry.change for entry in self.entries]
         if (there := self.translation) is not None:

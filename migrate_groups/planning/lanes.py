@@ -37,7 +37,7 @@ class Lane:
         return step(self.state, verb)
 
     def takes(self, verb: Verb, *steps: Step) -> bool:
-        """Return whether ``steps`` contains the step of a verb, such as rollback, for the partition in its state."""
+        """Return whether a verb, such as rollback, does one of these steps with the partition in its state."""
         return step(self.state, verb) in steps
 
 
@@ -78,7 +78,7 @@ def _fold_hand_over(lanes: dict[Order, Lane], execution: Execution) -> None:
 
 def _fold_deletion(lanes: dict[Order, Lane], execution: Execution) -> None:
     for entry in execution.entries:
-        # A refused partition still has its offset, unless that may have been deleted for a moment.
+        # A refused partition still has its offset, unless the offset may have been deleted for a moment.
         if entry.outcome is Outcome.REFUSED and not entry.own:
             continue
         is_open = entry.outcome in (Outcome.UNKNOWN, Outcome.NOT_ATTEMPTED)
@@ -87,7 +87,8 @@ def _fold_deletion(lanes: dict[Order, Lane], execution: Execution) -> None:
 
 
 def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
-    # Those of a rollback are named as the target group's partitions, those of delete-offsets as the source group's.
+    # A change of a rollback names a partition of the target group. A change of delete-offsets names a partition of the
+    # source group.
     orders: dict[Order, list[Order]] = defaultdict(list)
     for order, lane in lanes.items():
         of_source = [source.order for source in lane.handed_over_by]
@@ -112,17 +113,20 @@ def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
 
 
 def _is_about(change: Change, verb: Verb, lane: Lane) -> bool:
-    """Return whether a change of `rollback` or `delete-offsets` concerns this partition of a target group.
+    """Return whether a change of `rollback` or `delete-offsets` sets the state of this partition of a target group.
 
-    A `rollback` may also restore a committed offset that has expired in the source group. Such a change does not
-    concern the target group: its ``group`` is the source group, and its ``source_group`` is the target group.
+    The result is False in two cases:
+
+    - The partition's state refuses or skips the verb.
+    - The change of a `rollback` restores an expired offset of the source group. Then ``group`` of the change is the
+      source group, and ``source_group`` is the target group.
     """
     is_written = verb is Verb.DELETE_OFFSETS or change.source_group is None
     return is_written and lane.takes(verb, Step.UNDO, Step.ALLOW, Step.RESUME)
 
 
 def _added_since(change: Change, execution: int) -> Lane:
-    """Return the record of a partition that was added to a handed-over topic after the hand-over.
+    """Return the lane of a partition that was added to a handed-over topic after the hand-over.
 
     change: the partition's change in a hand-back, from the target group to the source group.
     """

@@ -17,13 +17,13 @@ SecondClientMode = Literal["auto", "required", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """The options of a write. The value ``refuse`` of an option means that the write is refused in that case.
+    """The options of a write. Where an option is ``refuse``, the write is refused in the case that the option is about.
 
     uncommitted: what a target group gets if the source group has no committed offset for a partition: the log start
     offset (``earliest``), the log end offset that was read while a member last consumed the topic (``latest``), or no
     offset (``leave``).
-    on_existing: what happens if a target group already has another committed offset: it is replaced only by a higher
-    offset (``forward``), or always (``overwrite``).
+    on_existing: what happens if a target group already has another committed offset: this offset is replaced only by a
+    higher one (``forward``), or always (``overwrite``).
     out_of_range: ``earliest`` replaces an offset below the log start offset by the log start offset.
     vanished: ``restore`` hands over committed offsets of the snapshot that have expired in the source group since, or
     were deleted.

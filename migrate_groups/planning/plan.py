@@ -76,7 +76,7 @@ class Change(PartitionValue, frozen=True, kw_only=True):
     def inverse(self) -> Change:
         """The change that undoes this one: it sets the committed offset from ``after`` back to ``before``.
 
-        It has no source group. If ``before`` is None, it deletes the committed offset.
+        The inverse has no source group. If ``before`` is None, the inverse deletes the committed offset.
         """
         return structs.replace(self, source_group=None, source_committed=None, before=self.after, after=self.before)
 
@@ -146,8 +146,8 @@ class Plan:
     """What would be written: the changes, sorted by group, topic and partition, with the verdict of every check.
 
     topic_ids: topic ids (KIP-516) when the plan was made, by topic; a topic whose id is not known is absent.
-    translation: the source group on another cluster, and the places of its offsets in the mirror's copies; None: the
-    offsets are of this cluster.
+    translation: the source group, if it is on another cluster, and the places of its offsets in the mirror's copies;
+    otherwise None.
     """
 
     cluster_id: str
@@ -171,7 +171,7 @@ class Plan:
 
     @property
     def _from_elsewhere(self) -> tuple[object, ...]:
-        """The source cluster and group, and the names of the topics on both clusters; empty for one cluster."""
+        """The source cluster, the source group and the topics' names on both clusters; empty for one cluster."""
         there = self.translation
         return (there.cluster_id, there.group, there.topics) if there else ()
 
@@ -200,7 +200,7 @@ class Plan:
     def provisional(self, names: Collection[str]) -> Plan:
         """Return the plan with the verdict ``pending`` instead of ``refuse`` for the checks with these names.
 
-        It is used for a plan that is shown while groups still run, and that is made again once they have stopped.
+        This is for a plan that is shown while groups still run. The plan is made again once they have stopped.
         """
         checks = tuple(
             replace(check, verdict=Verdict.PENDING)

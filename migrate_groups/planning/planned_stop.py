@@ -10,8 +10,6 @@ from migrate_groups.planning.checks.source import holding, may_consume, shows_to
 
 # Measured: 0.6 s for 10,000 partitions, 3.6 s for 50,000 (docs/evidence/performance.md).
 _PARTITIONS_A_SECOND = 10_000
-# The default of group.initial.rebalance.delay.ms, for which the coordinator keeps the first member of a group waiting.
-_HOLD_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +19,7 @@ class PlannedStop:
     source: the source group with its members. moved: the topics that members must stop consuming; None if every member
     must leave the group. stay: the topics that stay with the source group. partitions: the number of partitions that
     are handed over. settle: seconds for which the stopped group must not commit before the write. wait: seconds within
-    which it must stop. hold: whether this tool keeps consumers out of the stopped group. resumed: whether an earlier
-    run has written offsets.
+    which it must stop. resumed: whether an earlier run has written offsets.
     """
 
     source: GroupDescription
@@ -31,7 +28,6 @@ class PlannedStop:
     partitions: int
     settle: float
     wait: float
-    hold: bool
     resumed: bool
 
     @property
@@ -70,12 +66,11 @@ class PlannedStop:
     def parts(self) -> dict[str, float]:
         """The expected duration in seconds of each step in which no group consumes, by the name of the step.
 
-        Steps that take no time are left out. The watch after the write is not included, because the target groups start
+        Steps that take no time are left out. The guard after the write is not included, because the target groups start
         before it.
         """
         steps = {
             "to settle": self.settle,
-            "to join for --hold": _HOLD_SECONDS if self.hold else 0.0,
             "to read, check, write and read back": float(max(1, math.ceil(self.partitions / _PARTITIONS_A_SECOND))),
         }
         return {step: seconds for step, seconds in steps.items() if seconds}

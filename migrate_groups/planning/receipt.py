@@ -44,9 +44,10 @@ class Receipt:
     def to_roll_back(self) -> tuple[Execution | None, Mapping[Order, Lane]]:
         """Return the execution that a rollback undoes, and its partitions that are not undone yet.
 
-        The execution is the last hand-over. In the record of `delete-offsets --group`, it is the last deletion that is
-        not undone yet, so that rollbacks undo deletions one after the other, the last one first. If all deletions are
-        undone, it is the last one, without partitions. It is None if the receipt contains no such execution.
+        - The execution is the last hand-over; None if there is no hand-over.
+        - In the record of `delete-offsets --group`, the execution is the last deletion that is not undone yet. So each
+          rollback undoes one deletion, the last one first. If all deletions are undone, the last one is returned,
+          without partitions.
         """
         left = {order: lane for order, lane in self.lanes.items() if not lane.takes(Verb.ROLLBACK, Step.NO_OP)}
         if not self.is_of_deletion:
@@ -69,10 +70,11 @@ class Receipt:
 
         It is the last such write of the receipt, with an entry for each of these partitions:
 
-        - those that a target group has now, or whose write is not finished, also from an earlier write of the receipt
-        - those that the last write refused
+        - each partition that this write or an earlier one has handed over, or has not finished, unless it was taken
+          back since
+        - each partition that the last write refused
 
-        None if no target group has a partition of this receipt now, and no write is unfinished.
+        None if there is no partition of the first kind.
         """
         executions = [execution for execution in self.executions if execution.verb is Verb.HAND_OVER]
         going_on = {order: lane for order, lane in self.lanes.items() if lane.takes(Verb.HAND_OVER, Step.RESUME)}
@@ -87,7 +89,7 @@ class Receipt:
 
     @property
     def elsewhere(self) -> Translation | None:
-        """The source group of the last hand-over, if it is on another cluster than the target groups."""
+        """The translation of the last hand-over; None if its source and target groups are on one cluster."""
         last = next((each for each in reversed(self.executions) if each.verb is Verb.HAND_OVER), None)
         return last.translation if last else None
 
@@ -95,7 +97,7 @@ class Receipt:
         """Return the hand-over that `reconcile` and `audit` judge.
 
         Raises `Undetermined` if a hand-over, rollback, hand-back or delete-offsets has not finished. Raises `Refused`
-        if nothing was handed over, or if any partition was rolled back, handed back, or only deleted.
+        if nothing was handed over, or if any partition was rolled back, handed back, or deleted without a hand-over.
         """
         states = _by_state(self.lanes)
         for state in (State.WRITING, State.UNDOING, State.HANDING_BACK, State.CLEANING, State.DELETING):
@@ -115,7 +117,7 @@ class Receipt:
     def source_offsets(self) -> Mapping[Order, int]:
         """The source groups' committed offsets that this run has handed over, by target group, topic and partition.
 
-        For a hand-over from another cluster, the key has the source group and the topic there.
+        For a hand-over from another cluster, the keys have the source group, and its topics' names on that cluster.
         """
         if self.hand_over is None:
             return {}

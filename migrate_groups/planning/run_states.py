@@ -14,9 +14,10 @@ from enum import StrEnum
 class Verb(StrEnum):
     """The kind of a write.
 
-    hand-over: write the source group's offsets to the target groups. rollback: undo it before the target groups run.
-    hand-back: move the source group forward to the target groups' offsets. delete-offsets: delete the offsets of the
-    moved topics from the source group, or, without a hand-over, of any topics from a group.
+    hand-over: write the source group's offsets to the target groups. rollback: undo a hand-over before the target
+    groups run, or undo a deletion. hand-back: move the source group forward to the target groups' offsets.
+    delete-offsets: delete the offsets of the moved topics from the source group, or, without a hand-over, of any topics
+    from a group.
     """
 
     HAND_OVER = "hand-over"
@@ -112,7 +113,7 @@ def step(state: State, verb: Verb) -> Step:
 def state_after(verb: Verb, *, settled: bool) -> State:
     """Return a partition's state after a write of this verb.
 
-    settled: the outcome is confirmed or unchanged. If it is not, the state is one in -ing, such as ``writing``.
+    settled: whether the outcome is confirmed or unchanged. If not, the state is one in -ing, such as ``writing``.
     """
     return (_DONE if settled else _OPEN)[verb]
 

@@ -14,7 +14,7 @@ from migrate_groups.model.topics import TopicDescription
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """Facts that do not change during a cut-over, so that they are read once, before any downtime.
+    """Facts that do not change during a cut-over. They are read once, before the source group stops.
 
     principal: the principal of the client. permissions: the operations that the principal may perform on each group and
     topic involved; None if the brokers don't return them. topic_names: all topics that the principal may describe.
@@ -36,8 +36,8 @@ class Survey:
     groups: source and target groups; a group that does not exist is ``Dead``. committed: the committed offsets of each
     group by partition; None means no committed offset. The mapping of a group that does not exist is empty. topics: the
     topics that exist. bounds: the log start and log end offsets of the partitions that exist and have a leader. cut:
-    the offsets to write that are beyond the point at which an unclean election has cut the log. Each has the offset at
-    which the log was cut; other records follow from there on.
+    offsets to write that lie above the point at which an unclean leader election has cut the log, each with the offset
+    of that point. From this offset on, the log has other records than the group has read.
     """
 
     cluster_id: str

@@ -13,10 +13,10 @@ from migrate_groups.model.partitions import TopicPartition
 class Translated:
     """An offset of a partition on the source cluster, and its place in the mirror's copy on the target cluster.
 
-    source: the partition on the source cluster. offset: where the group starts there. committed: the group's committed
-    offset there, which is another one only if an option says so; None: it has none. target: the copy; None: the
-    target cluster has none. place: where the group starts in the copy, with the status that says how well that is
-    known. mirrored_to: the end of the copy when it was read; None: it was not read.
+    source: the partition on the source cluster. committed: the source group's committed offset; None if it has none.
+    offset: the offset to translate: ``committed``, unless an option replaces it. target: the copy of the partition;
+    None if the target cluster has none. place: the place of ``offset`` in the copy, and how exactly it is known.
+    mirrored_to: the end of the copy when it was read; None if it was not read.
     """
 
     source: TopicPartition
@@ -28,14 +28,14 @@ class Translated:
 
     @property
     def stopped_at(self) -> int:
-        """The source group's committed offset or, if it has none, the offset where the group starts."""
+        """The source group's committed offset; if it has none, the offset that is translated."""
         return self.offset if self.committed is None else self.committed
 
     def start(self, most_reread: int) -> int | None:
-        """Return the offset in the copy that may be written: that of an exact place, or of one that was accepted.
+        """Return the offset in the copy that may be written for a target group; None if no offset may be written.
 
-        most_reread: how many records a group may read again from a place that is not exact. The result is None if
-        the place is not known, or if more records would be read again.
+        An exact place may be written. Another place may be written if a group that starts there reads at most
+        ``most_reread`` records again.
         """
         place = self.place
         if place.status is Status.EXACT or (place.offset is not None and 0 < place.reread <= most_reread):
@@ -56,7 +56,7 @@ class Translation:
 
     @property
     def topics(self) -> tuple[tuple[str, str], ...]:
-        """The name of each topic on the source cluster, and that of its copy on the target cluster; sorted."""
+        """The name of each topic on the source cluster, with the name of its copy on the target cluster; sorted."""
         return tuple(sorted({(each.source.topic, each.target.topic) for each in self.partitions if each.target}))
 
     @property

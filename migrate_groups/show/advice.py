@@ -24,7 +24,10 @@ _OF_APPLICATION = {"APPLICATION": "<", "MEMBERS": ">", "IDLE": ">", "LAG": ">", 
 
 
 class AdvisedTopic(Part, frozen=True, kw_only=True):
-    """A topic of a group. partitions: their number. lag: the sum of their known lags; null if none is known."""
+    """A topic of a group.
+
+    partitions: the number of its partitions. lag: the sum of their known lags; null if none is known.
+    """
 
     topic: str
     partitions: int

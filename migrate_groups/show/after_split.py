@@ -39,12 +39,12 @@ class PredictedSeconds(Part, frozen=True, kw_only=True):
 class AfterSplitApplication(Part, frozen=True, kw_only=True):
     """An application before and after the split. A value that is not known is null.
 
-    assignor: that of the shared group; "consumer" for KIP-848. groups: the new groups that got its topics.
+    assignor: the assignor of the shared group; "consumer" for KIP-848. groups: the new groups that got its topics.
     waited_before: an upper bound of the seconds for which it stood still in the shared group because of other
     applications. outage_before: the seconds in which its partitions had no owner because of its own members.
     restarts_before, restarts: how often all its members restarted together, before the split and since. predicted,
-    measured: the seconds since the split in which its partitions had no owner. holds: whether they differ by at most 20
-    % or 2 s. remarks: what is not known, and why.
+    measured: the seconds since the split in which its partitions had no owner. holds: whether the measured seconds
+    differ from the predicted ones by at most 20 % or 2 s. remarks: what is not known, and why.
     """
 
     application: str
@@ -67,7 +67,7 @@ class AfterSplitDocument(Document, frozen=True, kw_only=True, tag="migrate-group
 
 
 def document(found: Sequence[AfterSplit]) -> AfterSplitDocument:
-    """Return the JSON document."""
+    """Return the JSON document of these applications, in the same order."""
     return AfterSplitDocument(
         applications=[
             AfterSplitApplication(
@@ -132,7 +132,7 @@ def _cells(each: AfterSplit) -> tuple[str, ...]:
 
 
 def expected(value: Predicted | None) -> str:
-    """Return a prediction as text: the expected seconds and, if they are more, the seconds in the worst case."""
+    """Return a prediction as text: the expected seconds and, if they differ, the seconds in the worst case."""
     if value is None:
         return UNKNOWN
     seconds, at_most = f"{value.seconds:.1f} s", f"{value.at_most:.1f} s"

@@ -22,9 +22,10 @@ _MOST_ROWS = 50
 
 
 class LogPart(Part, frozen=True, kw_only=True):
-    """What an audit found in the log of one cluster.
+    """What an audit found in the log of ``__consumer_offsets`` on one cluster.
 
-    deletions, evidence, malformed: as those of the document, which are of the target groups' cluster.
+    deletions: committed offsets that were deleted or have expired. evidence: one row for each partition of the log that
+    was read. malformed: records that can't be decoded.
     """
 
     deletions: tuple[_Deletion, ...]  # type: ignore[valid-type]  # made from the job's row, as those that follow
@@ -41,8 +42,8 @@ class AuditDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/aud
     than the previous one. summary: one row for each group and topic. doubtful: the partitions that ``problems`` and
     ``undetermined`` count. late_commits: commits of the source group after the hand-over. deletions: committed offsets
     that were deleted or have expired. evidence: one row for each partition of ``__consumer_offsets`` that was read.
-    malformed: records that can't be decoded. source_log: null if all groups are on one cluster. Each list has at most
-    1,000 rows.
+    malformed: records that can't be decoded. source_log: deletions, evidence and malformed records on the source
+    group's cluster, if the target groups are on another cluster; otherwise null. Each list has at most 1,000 rows.
     """
 
     problems: int
@@ -104,10 +105,13 @@ def conclusion(found: Audit) -> str:
 def terminal(found: Audit) -> RenderableType:
     """Return the result of an audit as tables, each with at most 50 rows.
 
-    The first table has the verdicts by group and topic. Doubtful partitions have a problem or a rewind, or are
-    undetermined. Late commits are commits of the source group after the hand-over. The next table has committed offsets
-    that were deleted or have expired. The evidence counts the records of each partition of ``__consumer_offsets`` that
-    was read. Both tables come twice if there are two clusters.
+    - the verdicts by group and topic
+    - doubtful partitions: those with a problem or a rewind, and those that are undetermined
+    - late commits: the commits of the source group after the hand-over
+    - for each cluster, the committed offsets that were deleted or have expired
+    - for each cluster, the evidence: the number of records in each partition of ``__consumer_offsets`` that was read
+
+    A table without rows is left out, except the first and the last.
     """
     parts: list[RenderableType] = [_summary(found)]
     parts += _section("doubtful", _doubtful(found), found.doubtful)
@@ -121,7 +125,7 @@ def terminal(found: Audit) -> RenderableType:
 
 
 def _of_log(found: OfLog, where: str) -> list[RenderableType]:
-    """Return what was found in the log of one cluster. where: the end of the titles."""
+    """Return the tables of what was found in the log of one cluster. where: the end of each title."""
     parts = _section(f"deleted or expired{where}", _deletions(found), found.deletions)
     parts += [Text(f"evidence{where}", style="bold"), _evidence(found)]
     if found.malformed:

@@ -30,18 +30,18 @@ _STYLES = {Status.EXACT: "green", Status.UNDETERMINED: "yellow", Status.NOT_MIRR
 class ComparedPartition(Part, frozen=True, kw_only=True):
     """A partition of a group on both clusters.
 
-    committed_offset: the one on the source; null while a transactional commit is pending. target_topic: null if the
-    target has no such partition. place: the offset at which the group must continue on the target, or the lowest
-    possible one; null if there is none. reread_at_most: the largest number of records that the group reads again from
-    there. target_committed_offset: the group's committed offset on the target; null if it has none. read_again,
-    skipped: how many records the group would read again, and how many it would skip, from that offset instead of from
-    the place; null if not known. copies: the number of copies besides the first copy of each record. aborted: the
-    number of records of aborted transactions that the mirror has delivered at or after the place. reason: why the
-    status is not "exact"; otherwise empty. method: how the place was found: "walk", or "neighbours" in a compacted
-    topic; empty if no records were compared. mirrored_to: the last stable offset of the target's partition when it was
-    read; null if it was not read. fingerprint_before, fingerprint_after: those of the source's last record before the
-    committed offset and of its first record from there on; null if there is none. A fingerprint is 16 bytes as
-    hexadecimal digits.
+    committed_offset: the group's committed offset on the source; null while a transactional commit is pending.
+    target_topic: null if the target has no such partition. place: the offset at which the group must continue on the
+    target; if several are possible, the lowest; null if none is known. reread_at_most: the largest number of records
+    that the group reads again if it starts at ``place``. target_committed_offset: the group's committed offset on the
+    target; null if it has none. read_again, skipped: how many records the group would read again, and how many it would
+    skip, if it started at ``target_committed_offset``; null if not known. copies: the number of copies besides the
+    first copy of each record. aborted: the number of records of aborted transactions that the mirror has delivered at
+    or after the place. reason: why the status is not "exact"; otherwise empty. method: how the place was looked for:
+    "walk", or "neighbours" in a compacted topic; empty if no records were compared. mirrored_to: the last stable offset
+    of the target's partition when it was read; null if it was not read. fingerprint_before, fingerprint_after: the
+    fingerprints, as 32 hexadecimal digits, of the source's last record before the committed offset and of its first
+    record at or after the committed offset; null if there is no such record.
     """
 
     group: str
@@ -104,7 +104,10 @@ def document(found: Comparison) -> CompareDocument:
 
 
 def rows(found: Comparison) -> Sequence[Mapping[str, Any]]:
-    """Return the rows of the table that ``compare`` writes: for each partition the fields of the JSON document."""
+    """Return the rows of the table that ``compare`` writes: for each partition, the fields of `ComparedPartition`.
+
+    Each row also has the ids of the two clusters and the time of the comparison.
+    """
     shown = document(found)
     about = {
         "source_cluster": shown.source_cluster,
@@ -130,7 +133,7 @@ def _hex(print_: bytes | None) -> str | None:
 
 
 def terminal(found: Comparison) -> RenderableType:
-    """Return a table with a line for each partition, then their reasons and the totals.
+    """Return a table with a line for each partition, then the reasons of their statuses, then the totals.
 
     Partitions that need attention come first.
     """

@@ -23,7 +23,7 @@ MEANINGS = {
     Status.EXACT: "there is one place, and everything that was read fits it",
 }
 """The meaning of each status, the worst first."""
-# The classes of report.css, whose colours the statuses of a reconciliation have.
+# The class in report.css that gives each status its colour. The classes are named after statuses of a reconciliation.
 _COLOURS = {
     Status.DIFFERENT: "missing",
     Status.GONE: "below-log-start",
@@ -36,7 +36,10 @@ _COLOURS = {
 
 
 class _Topic(NamedTuple):
-    """The bars of a topic of a group. again, skipped: None if they are not known for any partition."""
+    """The bars of a group's topic: how many records the group would read again, and how many it would skip.
+
+    again, skipped: None if the number is not known for any partition.
+    """
 
     group: str
     topic: str

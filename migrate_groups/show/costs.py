@@ -51,7 +51,7 @@ class CostsDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/cos
 
 
 def document(found: Costs, groups: Sequence[GroupCost]) -> CostsDocument:
-    """Return the JSON document."""
+    """Return the JSON document of these groups, in the same order."""
     return CostsDocument(
         found=found.found,
         groups=tuple(

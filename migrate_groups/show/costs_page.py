@@ -37,7 +37,8 @@ class _Map(NamedTuple):
     """The picture of a group's client ids and topics, as a table.
 
     topics: the columns. members: a row for each client id: the client id, the number of its application (from 1), and
-    for each topic whether it subscribes to it. more: a text that says how many client ids and topics are left out.
+    for each column whether it subscribes to the topic. more: a text that says how many client ids and topics are left
+    out.
     """
 
     topics: Sequence[str]
@@ -49,8 +50,9 @@ class _Map(NamedTuple):
 class _Bar:
     """A generation in the picture of a group over time.
 
-    at, width: its place and its length, in percent of the whole time. colour: the number of the application whose
-    members ended it (from 1); 0: those of none or of several. text: an explanation.
+    at, width: the start and the length of the generation, in percent of the whole time. colour: the number (from 1) of
+    the application whose members ended the generation; 0 if there is no such application, or if there are several.
+    text: an explanation.
     """
 
     at: float

@@ -178,7 +178,7 @@ class Broker(Part, frozen=True, kw_only=True):
 class SandboxDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/sandbox"):
     """The Kafka cluster that ``sandbox`` runs. The command prints this document as soon as the cluster answers.
 
-    target_bootstrap_servers: of the second cluster with ``--mirror``; otherwise null.
+    target_bootstrap_servers: the address of the second cluster with ``--mirror``; otherwise null.
     """
 
     bootstrap_servers: str

@@ -129,8 +129,8 @@ class RewoundPartition(Part, frozen=True, kw_only=True):
 
     committed_offset: the committed offset in the file or of the group that the rewind starts from; null if there is
     none. offset: the offset at which the replay begins; null: auto.offset.reset of the new group decides. to_replay:
-    the number of offsets from there to the log end. note, detail: why the offset is not simply the requested one, as a
-    word and as a text; null and "" if it is the requested one.
+    the number of offsets from ``offset`` to the log end. note, detail: why ``offset`` is not simply the requested one,
+    as a word and as a text; null and "" if it is the requested one.
     """
 
     topic: str

@@ -134,7 +134,7 @@ def _member(member: Member) -> documents.DescribedMember:
 def _lines(group: GroupStatus) -> Iterator[tuple[Row | None, Member | None]]:
     """Yield each partition with each member that it is assigned to, then each member without a partition of ``group``.
 
-    The member is None if the partition is assigned to no member. The partition is None for a member without one.
+    The member is None if the partition is assigned to no member. For a member without a partition, the row is None.
     """
     members = _sorted(group.members or ())
     holders = _holders(members)

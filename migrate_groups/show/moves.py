@@ -9,7 +9,7 @@ from migrate_groups.show.tables import Table, cell, number, table
 from migrate_groups.text import counted, some
 
 _OF_EXIT_CODE = {2: "invalid", 3: "refused", 4: "incomplete", 5: "no answer"}
-# The most serious first: 4 has been written in part, 1 is a bug.
+# The exit codes, the most serious first: with 4, some offsets may be written; 1 is a bug.
 _SERIOUS = (4, 1, 5, 2, 3, 0)
 STARTED = "started"
 """The verdict of a group that an earlier run has moved, and that has started on the target cluster since."""
@@ -19,10 +19,10 @@ class GroupMove(Part, frozen=True, kw_only=True):
     """A group that moves to another cluster, or would move in a dry run.
 
     verdict: ``moved``, or ``started`` if an earlier run has moved it and it has started since; in a dry run the verdict
-    of its plan; ``invalid``, ``refused``, ``incomplete``, ``no answer`` or ``failed`` after an error. exit_code: with
-    which ``migrate`` would end for this group alone. offsets: the number of offsets that were handed over, or that a
-    dry run would write; null after an error. reason: the error; null if there is none. run_dir: the run directory of
-    the group.
+    of its plan; ``invalid``, ``refused``, ``incomplete``, ``no answer`` or ``failed`` after an error. exit_code: the
+    exit code of ``migrate`` for this group alone. offsets: the number of offsets that were handed over, or that a dry
+    run would write; null after an error. reason: the error; null if there is none. run_dir: the run directory of the
+    group.
     """
 
     group: str

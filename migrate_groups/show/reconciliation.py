@@ -23,10 +23,10 @@ class ReconciliationDocument(Document, frozen=True, kw_only=True, tag="migrate-g
     """The document that the command ``reconcile`` prints.
 
     problems: the number of partitions with a problem, which are those that are missing, behind, unexpected or below the
-    log start offset. clean: whether there are none. totals: the figures of all partitions together. topics: the number
-    of pairs of a group and a topic. summary: the figures of the 1,000 worst pairs. worst: the 20 worst partitions with
-    a problem. hints: sentences for people. timeline: lag over time, at most 2,000 rows; empty if the snapshots have two
-    moments or fewer. quarantined: the number of invalid rows, which the verdict leaves out.
+    log start offset. clean: whether no partition has a problem. totals: the figures of all partitions. topics: the
+    number of pairs of a group and a topic. summary: the figures of the 1,000 worst pairs. worst: the 20 worst
+    partitions with a problem. hints: sentences for people. timeline: lag over time, at most 2,000 rows; empty if the
+    snapshots have two moments or fewer. quarantined: the number of invalid rows, which the verdict leaves out.
     """
 
     clean: bool

@@ -20,8 +20,5 @@ def object_type(kind: Any) -> type[msgspec.Struct]:
 
 
 def objects(kind: type[msgspec.Struct], rows: Iterable[Any]) -> tuple[Any, ...]:
-    """Convert named tuples to objects of the class ``kind``.
-
-    `object_type` has made it from the class of the named tuples.
-    """
+    """Convert named tuples to objects of the class ``kind``, which `object_type` made from their class."""
     return tuple(kind(*row) for row in rows)

@@ -18,12 +18,12 @@ def name_groups(snapshot: SnapshotTable, to_groups: Sequence[str], *, fan_out: b
     to_groups: all rows are returned once for each of these target groups; if empty, the rows keep their groups. With
     ``to_groups``, a row that has a source group keeps it. For any other row, its previous group becomes the source
     group; if it had no group, the source group stays None. fan_out: allow several target groups, each of which then
-    processes every record. restore: allow rows that ``snapshot`` took from a group, so that they are written back.
+    processes every record. restore: allow rows whose target group is the group that they were taken from.
 
     Raises `UsageError` if rows have no group and ``to_groups`` is empty; if a name in ``to_groups`` is empty or not
-    UTF-8; if it has several names without ``fan_out``; if it names the group from which ``snapshot`` took the rows; or
-    if ``to_groups`` and ``restore`` are both given. Raises `InvalidInput` if the rows were taken at several times, or
-    if ``snapshot`` took them from a group and neither ``to_groups`` nor ``restore`` is given.
+    UTF-8; if ``to_groups`` has several names without ``fan_out``, or the name of the group that the rows were taken
+    from; or if ``to_groups`` and ``restore`` are both given. Raises `InvalidInput` if the rows were taken at several
+    times, or if they still have the group that they were taken from and ``restore`` is not set.
     """
     snapshot.at_one_moment()
     check_target_groups(to_groups, fan_out=fan_out)
@@ -70,7 +70,7 @@ def _as_named(snapshot: SnapshotTable, *, restore: bool) -> SnapshotTable:
 
 
 def _rows_as_taken(table: pa.Table) -> pa.Table:
-    """Return the rows that ``snapshot`` took from a group, and whose group no other command has replaced since."""
+    """Return the rows that still have the group from which the command `snapshot` has taken them."""
     # Only a file of the command `snapshot` has the state of its group; the results of `rewind` and
     # files for kafka-consumer-groups --from-file don't.
     return table.filter(pc.and_(pc.is_null(table["source_group"]), pc.is_valid(table["group_state"])))

@@ -1,4 +1,4 @@
-"""Decide the offset at which a replay begins in each partition, from the target of the rewind and the log.
+"""Decide the offset at which a replay begins in each partition, from the requested time or offset and the log.
 
 Nothing here reads from the cluster: the caller passes the log start and log end offsets, and the records found by time.
 The resulting rows have no group and no source group. So the group that the snapshot was taken from is neither checked

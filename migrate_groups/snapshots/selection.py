@@ -77,7 +77,7 @@ class TopicPattern:
 
         names = pa.array(topics, pa.string())
         try:
-            pc.match_substring_regex(names, self.pattern)  # first without the added parentheses: "a)|(b" is refused
+            pc.match_substring_regex(names, self.pattern)  # without the added parentheses, so that "a)|(b" is refused
             found = pc.match_substring_regex(names, rf"\A(?:{self.pattern})\z")
         except pa.ArrowInvalid as error:
             reason = str(error).removeprefix("Invalid regular expression: ")

@@ -181,7 +181,7 @@ class SnapshotTable:
         return SnapshotTable.of(table)
 
     def given_to(self, group: str, source_group: str | None) -> SnapshotTable:
-        """Return the rows with their group and source group replaced by these. source_group: None: no source group.
+        """Return all rows with this group and this source group; None means no source group.
 
         The caller must make sure that all rows are of one group and of one snapshot, because they are neither sorted
         nor checked for duplicates again.

@@ -1,7 +1,7 @@
 """Parse and format times and durations. A moment is a number of milliseconds since 1970, like a record's timestamp.
 
-Times are RFC 3339. A local time needs a time zone. Durations are ``1h30m``, or ISO 8601 without years and months,
-because these have no fixed length.
+Times are RFC 3339. A local time needs a time zone. A duration is a text such as ``1h30m``, or ISO 8601 without years
+and months, because these have no fixed length.
 """
 
 from __future__ import annotations

@@ -32,6 +32,12 @@ def cli(bootstrap_servers: str, tmp_path: Path) -> Cli:
     return Cli(tmp_path, bootstrap_servers)
 
 
+@pytest.fixture
+def steps(request: pytest.FixtureRequest) -> range:
+    """The steps at which a command is killed: every third, or each one with ``--long``. No command has as many."""
+    return range(1, 41, 1 if request.config.getoption("--long") else 3)
+
+
 @pytest.fixture(scope="session")
 def target_servers(java: Java, kafka_jars: KafkaJars) -> Iterator[str]:
     """A second cluster, to which mirrors copy. Its log cleaner looks for work every 200 ms."""

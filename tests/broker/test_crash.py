@@ -9,7 +9,6 @@ import pytest
 
 from migrate_groups.model.partitions import TopicPartition
 
-MORE_STEPS_THAN_THERE_ARE = 40
 APPLY = ("--settle", "0s", "--guard", "0s", "--yes", "--receipt", "receipt.json")
 
 
@@ -23,7 +22,7 @@ def entries(path, verb: str = "hand-over") -> list[tuple[Any, ...]]:
     ]
 
 
-def test_rerun_after_a_kill_at_any_step(cli, world):
+def test_rerun_after_a_kill_at_any_step(cli, world, steps):
     """After a kill at any step, a re-run gives the offsets and receipt of an uninterrupted run, and rollback works."""
     topic = world.create_topic(2)
     partitions = [TopicPartition(topic, number) for number in (0, 1)]
@@ -32,7 +31,7 @@ def test_rerun_after_a_kill_at_any_step(cli, world):
         world.produce(topic, partition.partition, 9)
         world.commit(source, partition, 5)
     expected = [("confirmed", topic, 0, 1, 5), ("confirmed", topic, 1, None, 5)]
-    for step in range(1, MORE_STEPS_THAN_THERE_ARE):
+    for step in steps:
         target, folder = f"{source}-new-{step}", cli.folder / str(step)
         world.commit(target, partitions[0], 1)
         folder.mkdir()
@@ -51,7 +50,7 @@ def test_rerun_after_a_kill_at_any_step(cli, world):
         assert world.committed(target) == {partitions[0]: 1}
         if not was_killed:
             break
-    assert 8 < step < MORE_STEPS_THAN_THERE_ARE - 1
+    assert 8 < step < steps[-1]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ def test_rerun_after_a_kill_at_any_step(cli, world):
     ],
 )
 def test_rerun_of_hand_back_or_delete_offsets_after_a_kill_at_any_step(
-    cli, world, command, target_offset, source_offset, written
+    cli, world, steps, command, target_offset, source_offset, written
 ):
     """After a kill at any step, a re-run gives the source offsets and receipt of an uninterrupted run."""
     topic = world.create_topic(2)
@@ -76,7 +75,7 @@ def test_rerun_of_hand_back_or_delete_offsets_after_a_kill_at_any_step(
     world.commit(target, first, target_offset)
     receipt = cli.folder / "receipt.json"
     handed_over = receipt.read_bytes()
-    for step in range(1, MORE_STEPS_THAN_THERE_ARE):
+    for step in steps:
         was_killed = cli.killed_at(step, command, "receipt.json", "--yes")
         cli(command, "receipt.json", "--yes")
         assert world.committed(source) == ({first: source_offset, second: 5} if source_offset else {})
@@ -90,7 +89,7 @@ def test_rerun_of_hand_back_or_delete_offsets_after_a_kill_at_any_step(
         receipt.write_bytes(handed_over)
         for partition in (first, second):
             world.commit(source, partition, 5)
-    assert 6 < step < MORE_STEPS_THAN_THERE_ARE - 1
+    assert 6 < step < steps[-1]
 
 
 def test_rollback_of_a_killed_run(cli, world):

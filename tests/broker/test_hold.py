@@ -27,7 +27,8 @@ from kafka.admin import (
 
 from migrate_groups.errors import ClusterUnavailable, NotAuthorized, Refused
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.hold import _Member, hold
+from migrate_groups.kafka.hold import hold
+from migrate_groups.kafka.lone_member import LoneMember
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.model.answers import Answer
@@ -120,6 +121,43 @@ def test_commit_without_membership_is_refused_until_the_hold_ends(config, world,
     assert world.committed(group) == {partition: 7}
 
 
+@pytest.fixture
+def unanswered(monkeypatch) -> Iterator[threading.Event]:
+    """An event for whose setting the end of a join waits, as for group.initial.rebalance.delay.ms."""
+    answered, sync = threading.Event(), LoneMember._sync
+
+    async def later(*arguments):
+        answered.wait(30)
+        return await sync(*arguments)
+
+    monkeypatch.setattr(LoneMember, "_sync", later)
+    yield answered
+    answered.set()
+
+
+def test_a_hold_begins_before_the_join_is_answered(config, world, cluster, unanswered):
+    """Commits are refused as soon as the coordinator lists the member, and the hold does not wait for its answer."""
+    group, partition = stopped_group(world)
+    with hold(config, group) as held:
+        assert cluster.describe_group(group).state != "Stable"
+        answer = cluster.alter_offsets(group, {partition: CommittedOffset(offset=8)})[partition]
+        assert (answer.answer, answer.error) == (Answer.REFUSED, "UNKNOWN_MEMBER_ID")
+        unanswered.set()
+        until(lambda: cluster.describe_group(group).state == "Stable")
+    assert held.lost is None
+    assert world.committed(group) == {partition: COMMITTED.offset}
+
+
+def test_a_member_removed_before_the_join_is_answered_has_lost_the_hold(config, world, unanswered):
+    """The block ends without an error, and ``lost`` says why: another client may have joined or committed meanwhile."""
+    group, _ = stopped_group(world)
+    with hold(config, group) as held, closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
+        admin.remove_group_members(group, [MemberToRemove(member_id=held.member_id)])
+        unanswered.set()
+        until(lambda: held.lost)
+    assert held.lost == f"group {group!r} is no longer held: its coordinator answered UNKNOWN_MEMBER_ID"
+
+
 @NEEDS_TRANSACTIONS
 def test_transactional_commit_is_accepted_during_a_hold(config, world):
     """A hold does not refuse a transactional commit without membership, so the offsets must be read again."""
@@ -160,8 +198,8 @@ def test_other_clients_describe_and_read_a_held_group(config, world, cluster):
     """A held group is Stable with the holder as its only member, and both clients read its committed offsets."""
     group, partition = stopped_group(world)
     with hold(config, group) as held, closing(SecondClient(config)) as second_client:
-        description = cluster.describe_group(group)
-        assert (description.state, description.protocol_type) == ("Stable", HOLD_PROTOCOL_TYPE)
+        description = until(lambda: (found := cluster.describe_group(group)).state == "Stable" and found)
+        assert description.protocol_type == HOLD_PROTOCOL_TYPE
         assert [member.member_id for member in description.members] == [held.member_id]
         assert cluster.committed(group, [partition]) == {partition: COMMITTED}
         from_second_client = second_client.committed(group, [partition])[partition]
@@ -187,7 +225,8 @@ def test_released_group_is_empty_and_keeps_its_offsets(config, world, cluster, p
 HOLDER = """
 import sys
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.hold import _Member, hold
+from migrate_groups.kafka.hold import hold
+from migrate_groups.kafka.lone_member import LoneMember
 with hold(ClientConfig(bootstrap_servers=sys.argv[1]), sys.argv[2], session_timeout=2.0) as held:
     print(held.member_id, flush=True)
     sys.stdin.read()
@@ -229,14 +268,14 @@ def test_lost_hold_is_noticed_by_the_next_heartbeat(config, world):
 def test_lost_hold_is_noticed_by_the_last_heartbeat(config, world, monkeypatch):
     """At the end of the block a last heartbeat decides whether the hold was lost."""
     group, _ = stopped_group(world)
-    answered, heartbeat = threading.Event(), _Member.heartbeat
+    answered, heartbeat = threading.Event(), LoneMember.heartbeat
 
     async def answer_seen(*arguments):
         answer = await heartbeat(*arguments)
         answered.set()
         return answer
 
-    monkeypatch.setattr(_Member, "heartbeat", answer_seen)
+    monkeypatch.setattr(LoneMember, "heartbeat", answer_seen)
     with closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
         with hold(config, group, session_timeout=300.0) as held:
             assert answered.wait(30)
@@ -253,7 +292,7 @@ def test_hold_is_uncertain_while_the_coordinator_does_not_answer(guarded):
     """
     config, pid = guarded
     with hold(config, "silent", session_timeout=1.9) as held:
-        until(lambda: held.lost is None)
+        assert held._joined.wait(30)
         os.kill(pid, signal.SIGSTOP)
         try:
             assert "it is not known" in until(lambda: held.lost)
@@ -267,7 +306,7 @@ def test_hold_is_uncertain_while_the_coordinator_does_not_answer(guarded):
 def test_session_timeouts_that_no_broker_allows_are_the_reason(guarded, monkeypatch):
     """If the brokers allow none of the session timeouts, the error names their settings, and no members."""
     config, _ = guarded
-    monkeypatch.setattr("migrate_groups.kafka.hold._OTHER_SESSION_TIMEOUTS", (30.0,))
+    monkeypatch.setattr("migrate_groups.kafka.lone_member._OTHER_SESSION_TIMEOUTS", (30.0,))
     with pytest.raises(Refused) as refusal, hold(config, "timeless", session_timeout=1.5):
         pytest.fail("held a group with a session timeout that the brokers do not allow")
     assert str(refusal.value) == (

@@ -18,7 +18,6 @@ from tests.support.clock import FakeClock
 from tests.support.versions import CONSUMER
 
 POLL_SECONDS = stop._POLL_SECONDS
-POLLS = 1000
 
 
 def open_files() -> int:
@@ -31,8 +30,9 @@ def kilobytes() -> int:
 
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
-def test_long_wait_leaks_no_memory_and_no_sockets(world, bootstrap_servers, capsys, protocol):
+def test_long_wait_leaks_no_memory_and_no_sockets(world, bootstrap_servers, capsys, request, protocol):
     """Waiting for a live group opens no more files, and its memory grows by less than 4 MB."""
+    all_polls = 1000 if request.config.getoption("--long") else 200
     topic, group = world.create_topic(4), world.name("live")
     world.join(group, topic, **{"group.protocol": protocol})
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
@@ -44,14 +44,14 @@ def test_long_wait_leaks_no_memory_and_no_sockets(world, bootstrap_servers, caps
         def on_poll(reasons, polls_until_now, seconds):
             nonlocal polls
             polls += 1
-            if polls in (POLLS // 10, POLLS):
+            if polls in (all_polls // 10, all_polls):
                 gc.collect()
                 seen.append((open_files(), kilobytes()))
 
-        wait = Wait(wait=POLLS * POLL_SECONDS, settle=0.0, progress=on_poll)
+        wait = Wait(wait=all_polls * POLL_SECONDS, settle=0.0, progress=on_poll)
         with pytest.raises(Refused, match="not stopped"):
             prove_stopped(reader, [group], FakeClock(), wait)
-    assert polls >= POLLS
+    assert polls >= all_polls
     (files_before, memory_before), (files, memory) = seen
     with capsys.disabled():
         print(f"\n{protocol}: open files {files_before} → {files}, {memory_before:,} → {memory:,} kB")  # noqa: T201

@@ -149,7 +149,7 @@ def test_waiting_for_the_sandbox_raises_if_kafka_ends(java: Java, kafka_jars: Ka
     assert list(temporary.iterdir()) == []
 
 
-@pytest.mark.parametrize("parent", ["", "fork"], indirect=True)
+@pytest.mark.parametrize("parent", [pytest.param("", marks=pytest.mark.long), "fork"], indirect=True)
 def test_sandbox_ends_with_its_parent(parent, temporary: Path):
     """After kill -9 of the parent, Kafka and its keeper end and the folder is deleted, even if a fork still runs."""
     process, address, java, keeper = parent
@@ -181,7 +181,7 @@ def test_sandbox_ends_with_its_keeper(java: Java, kafka_jars: KafkaJars, tempora
     assert list(temporary.iterdir()) == []
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])
 def test_command_prints_the_address_and_ends_on_a_signal(
     kafka_jars: KafkaJars, tmp_path: Path, temporary: Path, how: int
 ):

@@ -7,10 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+import pytest
 from playwright.sync_api import Browser, Page
 
 PHONE, DESK = 360, 1280
-VIEWS = [(width, scheme) for width in (PHONE, DESK) for scheme in ("light", "dark")]
+VIEWS = [
+    *((PHONE, "light"), (DESK, "dark")),
+    *(pytest.param(*view, marks=pytest.mark.long) for view in ((PHONE, "dark"), (DESK, "light"))),
+]
 
 # The relative luminance of text and of its background by WCAG 2, from the colours that the browser computed.
 CONTRASTS = """() => {

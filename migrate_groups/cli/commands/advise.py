@@ -73,9 +73,9 @@ def advise(
 ) -> None:
     """Say which groups several applications share, and what that costs.
 
-    An application is a set of members that subscribe to the same topics. Without GROUP it looks at all groups. One look
-    measures no cost and needs no Java; with --log it also says how long applications stood still for others, and needs
-    Java 17 or later.
+    An application is a set of members that subscribe to the same topics. Without GROUP it looks at all groups. Without
+    --log it measures no cost, and needs no Java. With --log it also says how long applications stood still for others,
+    and needs Java 17 or later.
 
     Example: migrate-groups advise --spec-for big-group -o split.toml
     """

@@ -48,10 +48,11 @@ def audit(
     new groups have committed: before that it proves nothing (exit code 7). It needs Java 17 or later. If the new groups
     are on another cluster, pass it with --to-bootstrap-server or --to-command-config: both logs are copied.
 
-    Fine: the old group has stopped; a partition of a new group starts-at-snapshot (the group continued at the offset
-    that was handed over), has no-commit-yet, or is not-in-snapshot (it was not handed over). A problem is exit code 6:
-    late-commit (the old group has committed since), earlier or later (the new group's first commit is below or above
-    the offset handed over), missing (that offset is not in place), or a rewind (a commit below the previous one).
+    Each partition has a verdict on the old group and one on the new group. No problem: stopped (the old group), and
+    starts-at-snapshot (the new group continued at the offset that was handed over), no-commit-yet or not-in-snapshot
+    (not handed over). A problem, with exit code 6: late-commit (the old group has committed since), earlier or later
+    (the new group's first commit is below or above the offset handed over), missing (that offset is not in place), or a
+    rewind (a commit below the previous one).
 
     Example: migrate-groups audit split.toml.run
     """

@@ -117,9 +117,9 @@ def _scene(
 
 
 def _empty_folder(folder: Path) -> None:
-    """Make a new folder. If an earlier demo made it, it is replaced.
+    """Make an empty folder. The folder of an earlier demo is replaced.
 
-    Raises `UsageError` if another folder has this name, or if the folder can't be made.
+    Raises `UsageError` if any other folder has this name, or if the folder can't be made.
     """
     marker = folder / "made-by-migrate-groups-demo"
     if folder.exists() and not marker.exists():

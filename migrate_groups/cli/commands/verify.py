@@ -31,7 +31,7 @@ def verify(
 ) -> None:
     """Verify that groups have stopped: no members, and no commits.
 
-    With --topic: no member is assigned or subscribed to these topics, and no offset of theirs is committed.
+    With --topic: no member is assigned or subscribed to these topics, and no offset is committed for them.
 
     Example: migrate-groups verify big-group --wait 5m --bootstrap-server localhost:9092
     """

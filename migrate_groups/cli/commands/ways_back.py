@@ -49,10 +49,10 @@ def rollback(
 ) -> None:
     """Undo a hand-over before the new groups have committed.
 
-    It restores the committed offsets that the new groups had before, and deletes those that they did not have. Offsets
-    that the old group has lost since are written to it again. Once a new group has committed, use hand-back. With the
-    receipt of delete-offsets --group, it restores the offsets of the last deletion, unless the group has committed
-    since; run it again for the deletion before that.
+    It restores the committed offsets that the new groups had before, and deletes an offset where a group had none.
+    Offsets that the old group has lost since are written to it again. Once a new group has committed, use hand-back.
+    With the receipt of delete-offsets --group, it restores the offsets of the last deletion, unless the group has
+    committed since; run it again for the deletion before that.
 
     Example: migrate-groups rollback split.toml.run --dry-run
     """

@@ -11,8 +11,8 @@ from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.plan import Action, Change
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
-# The lookahead refuses a line feed at the end, because Python's "$" also matches before one. "\\Z" would not, but JSON
-# Schema has ECMAScript's regular expressions, which lack it.
+# The lookahead refuses a line feed at the end, because Python's "$" also matches before a line feed. "\\Z" would not,
+# but JSON Schema has ECMAScript's regular expressions, which have no "\\Z".
 Topic = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{1,249}$(?!\n)")]
 Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]

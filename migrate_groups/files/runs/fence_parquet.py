@@ -1,8 +1,8 @@
 """Load and save ``fence.parquet``, the offsets from which `audit` reads ``__consumer_offsets``.
 
 A fence is the log end offset of each partition of ``__consumer_offsets``. A run of `migrate` reads it just before the
-final committed offsets of the source group. For each run, the file has one row for each partition. The latest run is
-last.
+final committed offsets of the source group, on each of its clusters. The file has a row for each partition of each
+fence. The fences of the latest run are last.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SCHEMA = pa.schema(
 
 
 def load(path: Path) -> list[Fence]:
-    """Return the fences in a file, one for each run, the earliest first; an empty list if the file does not exist.
+    """Return the fences in a file, one for each run and cluster, the earliest first; none if there is no such file.
 
     Raises `InvalidInput` if the file is damaged or has other columns.
     """

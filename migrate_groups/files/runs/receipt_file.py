@@ -60,7 +60,7 @@ class ReceiptFile:
                 raise
             self._unsaved = f"the receipt could not be saved: {error}"
         else:
-            self._unsaved = ""  # each call writes the whole receipt, so an earlier failure is made good
+            self._unsaved = ""  # each call writes the whole receipt, so an earlier failure no longer matters
         self.receipt, self._recorded = receipt, execution
 
     def note_unsaved_file(self, error: InvalidInput) -> None:

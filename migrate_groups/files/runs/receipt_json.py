@@ -63,7 +63,10 @@ class EntryJson(ChangeJson, frozen=True):
 
 
 class TranslationJson(TranslatedJson, frozen=True):
-    """An offset on the source cluster, and its place in the mirror's copy, of the execution with this number."""
+    """An offset on the source cluster, and its place in the mirror's copy.
+
+    execution: the number of the execution that wrote the place.
+    """
 
     execution: Int32
 

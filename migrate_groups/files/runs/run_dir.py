@@ -50,11 +50,11 @@ class RunDir:
         return RunDir(spec.with_name(f"{spec.name}.run"))
 
     def of_group(self, group: str) -> RunDir:
-        """Return the run directory of one of several groups, below this folder. Its name is `file_name`."""
+        """Return the run directory of one of several groups: the folder `file_name` of the group, in this folder."""
         return RunDir(self.folder / file_name(group))
 
     def refuse_several(self) -> None:
-        """Raise `InvalidInput` if the folder has the run directories of several groups, and is none itself."""
+        """Raise `InvalidInput` if the folder is no run directory, but has the run directories of several groups."""
         runs = sorted(each.parent for each in self.folder.glob("*/receipt.json"))
         if runs and not self.receipt.exists():
             raise InvalidInput(
@@ -112,7 +112,7 @@ class RunDir:
 
     @contextmanager
     def made(self) -> Iterator[None]:
-        """Make the folder if it does not exist. After the block, remove a folder that was made here and is still empty.
+        """Make the folder if it does not exist. After the block, remove it if this call made it and it is empty.
 
         Raises the errors of `make`.
         """
@@ -180,10 +180,10 @@ class RunDir:
     def keep_fences(self, fences: Sequence[Fence], *, resumed: bool) -> None:
         """Save the fences of this run, the log end offsets of ``__consumer_offsets``, as ``fence.parquet``.
 
-        fences: one for each cluster of the run; empty if these log end offsets are not known. The file is then written
-        without any fence, because `audit` can't prove the hand-over without the fences of this run. resumed: whether
-        this run resumes earlier runs, whose fences are kept in the file before these. Raises `InvalidInput` if the file
-        is damaged or can't be written.
+        fences: one for each cluster of the run. If these log end offsets are not known, it is empty, and the file is
+        written without any fence, because `audit` can't prove the hand-over without the fences of this run. resumed:
+        whether this run resumes earlier runs, whose fences are kept in the file before these. Raises `InvalidInput` if
+        the file is damaged or can't be written.
         """
         earlier = fence_parquet.load(self.fence) if resumed else []
         fence_parquet.save([*earlier, *fences] if fences else [], self.fence)
@@ -226,7 +226,7 @@ def receipt_in(path: Path) -> Path:
 
 
 def file_name(group: str) -> str:
-    """Return the name of a group as the name of a file. Two groups never get the same.
+    """Return a file name for a group. Two groups never get the same file name.
 
     Characters other than letters and digits of ASCII, ``_``, ``-``, ``.`` and ``~`` become ``%`` and their bytes in
     UTF-8, and so does a dot at the start. A long name is cut, and ends with ``=`` and a hash, because file systems

@@ -17,7 +17,7 @@ Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$(?!\n)")]
 
 
 class SourceJson(Strict, frozen=True):
-    """The source group on another cluster; null in its place: the source group is on the same cluster."""
+    """The source group, if it is on another cluster. Otherwise the file has null in place of this object."""
 
     cluster_id: str
     group: Name
@@ -26,14 +26,16 @@ class SourceJson(Strict, frozen=True):
 class TranslatedJson(Strict, frozen=True):
     """An offset on the source cluster, and its place in the mirror's copy of the partition.
 
-    topic, source_offset: where the group starts on the source cluster. committed_offset: its committed offset there;
-    null: it has none. target_topic: the copy on the target cluster; null: there is none.
-    place: where the group starts in the copy, or the lowest of several places; null: there is none. reread_at_most: how
-    many records the group reads again at most from there. method: how the place was looked for. fingerprint_before,
-    fingerprint_after: those of the source's last record before the offset and of its first one at or after it, as 32
-    hexadecimal digits; null: there is none, or it was not read. mirrored_to: the end of the copy when it was read;
-    null: it was not read. copies: records that the mirror has written more than once. aborted: records of aborted
-    transactions that it has delivered as committed ones. reason: why the status is not ``exact``; otherwise empty.
+    topic, partition: the partition on the source cluster. source_offset: the offset that was translated.
+    committed_offset: the source group's committed offset; null if it has none. target_topic: the topic of the copy on
+    the target cluster; null if there is no copy. place: the offset at which the group must continue in the copy; if
+    several are possible, the lowest; null if none is known. reread_at_most: the largest number of records that the
+    group reads again if it starts at ``place``. method: how the place was looked for. fingerprint_before,
+    fingerprint_after: the fingerprints, as 32 hexadecimal digits, of the source's last record before the offset and of
+    its first record at or after the offset; null if there is no such record, or if it was not read. mirrored_to: the
+    end of the copy when it was read; null if it was not read. copies: the number of copies besides the first copy of
+    each record. aborted: the number of records of aborted transactions that the mirror has delivered as committed ones.
+    reason: why the status is not ``exact``; otherwise empty.
     """
 
     topic: Topic
@@ -54,7 +56,7 @@ class TranslatedJson(Strict, frozen=True):
 
 
 def source(translation: Translation | None) -> SourceJson | None:
-    """Return the source group of a translation."""
+    """Return the source group of a translation; None if there is no translation."""
     return None if translation is None else SourceJson(translation.cluster_id, translation.group)
 
 

@@ -26,8 +26,8 @@ def read(data: bytes, name: str, header: list[str]) -> SnapshotTable:
     """Parse the bytes of a CSV file, and return them as a snapshot.
 
     data: the whole file, with its first line. name: the file's name, for errors. header: the column names in that first
-    line, which the caller has read. Raises
-    `InvalidInput` if a cell is invalid or the columns are wrong. The message names line, column and expected value.
+    line, which the caller has read. Raises `InvalidInput` if a cell is invalid or the columns are wrong. The message
+    names line, column and expected value.
     """
     snapshot_columns.check_names(header, REQUIRED, f"{name}, line 1")
     table = csv_text.read_columns(data, name, snapshot_columns.RULES, present=header, has_header=True)

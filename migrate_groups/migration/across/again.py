@@ -1,4 +1,4 @@
-"""Look whether a mirror has delivered records again after places were found: the target groups read them twice."""
+"""Find copies to which a mirror has delivered records again after places were found. Groups would read them twice."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from migrate_groups.text import counted, some
 def delivered_again(mirror: Mirror, translation: Translation) -> str:
     """Return a remark that names the copies to which the mirror has delivered records again; empty if there are none.
 
-    Such a copy has the last record from before the committed offset once more, behind the end at which the copy was
-    read. A mirror delivers records again after a restart, and after a failure of a broker to which it wrote. A copy to
-    which more than `Mirror.most_records` offsets were written since is left out.
+    In such a copy, the last record from before the committed offset was delivered once more after the copy was read. A
+    mirror delivers records again after a restart, and after a failure of a broker to which it wrote. A copy that has
+    since grown by more than `Mirror.most_records` offsets is left out.
     """
     target = mirror.target
     seen = {

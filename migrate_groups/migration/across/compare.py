@@ -46,7 +46,7 @@ class Compared(NamedTuple):
 
     @property
     def is_off(self) -> bool:
-        """Whether the place is known exactly, and the group would start elsewhere on the target."""
+        """Whether the place is known exactly, and the group would not start at it on the target."""
         return self.is_told and (self.at.there is None or bool(self.place.counts.again or self.place.counts.skipped))
 
 
@@ -65,7 +65,7 @@ class Comparison:
 
     @property
     def off(self) -> int:
-        """The number of partitions with an exact place, where the group would start elsewhere on the target."""
+        """The number of partitions with an exact place at which the group would not start on the target."""
         return sum(each.is_off for each in self.partitions)
 
     @property
@@ -103,10 +103,10 @@ class Comparison:
 
 
 def compare(mirror: Mirror, groups: Sequence[str], clock: Clock) -> Comparison:
-    """Find the place at which each group must continue on the target, in each partition that it has committed.
+    """Find the place at which each group must continue on the target, for each partition with a committed offset.
 
     Raises `GroupNotFound` if a group does not exist on the source; `Refused` if it has no committed offset there;
-    `InvalidInput` if both clusters are the same, or if a topic has several possible names on the target;
+    `InvalidInput` if both clusters are the same, or if it is not clear which topic on the target is the copy;
     `NotAuthorized` and `ClusterUnavailable`.
     """
     mirror.check()

@@ -14,9 +14,9 @@ from migrate_groups.model.records import Records
 class Window(NamedTuple):
     """The records of a source partition from some offset before a committed offset to the log end.
 
-    is_anchored: whether the records before ``part`` can have no effect on the place. It is true if the record before
-    ``part`` has another timestamp than the first one in it: then, if the timestamps are in order, no older record is
-    identical with one of ``part``. If it is false, more records before the committed offset may be needed.
+    is_anchored: whether ``part`` begins at offset 0, or has another timestamp in its first record than in the record
+    before it. Then, if the timestamps are in order, no earlier record is identical with a record in ``part``. If False,
+    more records before the committed offset may be needed to find the place.
     """
 
     part: LogPart
@@ -35,7 +35,7 @@ class Logs:
         self.copy_ends = target.groups.last_stable_offsets(copies)
         self.copy_ranges = target.groups.log_ranges(copies)
         self.ranges = source.groups.log_ranges(partitions)
-        # Copies that `copies` could not look into, because they have no leader now.
+        # Copies that `copies` could not read, because they have no leader now.
         self.unanswered: Set[TopicPartition] = frozenset()
         self._compacted = (
             source.groups.compacted_topics({each.topic for each in partitions}),
@@ -51,8 +51,8 @@ class Logs:
     ) -> Mapping[TopicPartition, Window]:
         """Return the records of source partitions, from ``window`` offsets before a committed offset to the log end.
 
-        committed: the lowest committed offset of each partition. most: a partition is left out if more offsets than
-        these would be read.
+        committed: the lowest committed offset of each partition. most: a partition is left out if more than ``most``
+        offsets would be read.
         """
         spans = {
             partition: range(max(self.ranges[partition].start, offset - window), self.ranges[partition].end)
@@ -71,13 +71,14 @@ class Logs:
     def copies(
         self, parts: Iterable[tuple[TopicPartition, LogPart]], offsets: Iterable[tuple[TopicPartition, int]], most: int
     ) -> Mapping[TopicPartition, CopyPart]:
-        """Return the records of copies, from the first one that may be a copy of a source record to the end.
+        """Return the records of copies to their end, each from the first possible copy of a source record.
 
-        It is found by time: no copy of a record stands before the target's first record with the same or a later
-        timestamp, also if the timestamps are out of order.
+        The first possible copy is found by timestamp: it is the first record that is not older than the oldest source
+        record. No copy of a source record lies before it, even if the timestamps are out of order.
 
-        parts: the source's records, by their copy. offsets: a copy is also read from this offset, if it is lower. most:
-        a copy is left out if more offsets than these would be read, or if it is in ``unanswered`` after this call.
+        parts: the source's records, by copy. offsets: a copy is read from this offset if it is lower than that of the
+        first possible copy. most: a copy is left out if more than ``most`` offsets would be read. A copy without a
+        leader is left out too, and is then in ``unanswered``.
         """
         parts = [*parts]
         starts = {copy: [self.copy_ends[copy]] for copy, _ in parts}
@@ -115,8 +116,8 @@ class Logs:
 def _window(records: Records, live: Records | None, span: range, committed: int) -> Window:
     """Return the records of a source partition as a `Window`.
 
-    It begins with the first record whose timestamp differs from that of the record before it, if there is one. live:
-    the records without those of aborted transactions; None: no record was aborted.
+    The window begins with the first record whose timestamp differs from that of the record before it, if there is one.
+    live: the records without those of aborted transactions; None: no record was aborted.
     """
     first = _first_of_a_timestamp(records, committed) if span.start else 0
     offsets = records.offsets[first or 0 :]

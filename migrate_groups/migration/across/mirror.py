@@ -1,4 +1,4 @@
-"""The two clusters between which a mirror copies topics, with what is needed to find places in its copies."""
+"""The two clusters between which a mirror copies topics, and the settings to find places in its copies."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MOST_RECORDS = 200_000
 
 
 class Mirror(NamedTuple):
-    """The cluster of the source group, and the one to which a mirror copies its topics.
+    """The cluster of the source group, and the cluster to which a mirror copies its topics.
 
-    names: the names of the copies. most_records: the largest number of offsets of a partition that are read on each
-    cluster.
+    names: finds the names of the copies. most_records: the largest number of offsets of a partition that are read on
+    each cluster.
     """
 
     source: Side
@@ -25,6 +25,6 @@ class Mirror(NamedTuple):
     most_records: int = MOST_RECORDS
 
     def check(self) -> None:
-        """Raise `InvalidInput` if both are the same cluster."""
+        """Raise `InvalidInput` if source and target are the same cluster."""
         if self.source.groups.cluster_id() == self.target.groups.cluster_id():
             raise InvalidInput("both clusters are the same: check --to-bootstrap-server and --to-command-config")

@@ -27,9 +27,9 @@ _GROWTH = 16
 class MirroredPartition(NamedTuple):
     """A partition with a committed offset on the source, and its copy on the target.
 
-    committed: the offset for which a place is wanted; None: a transactional commit is pending. copy: None: the target
-    has no copy. there: an offset in the copy; the records that a group would read again or skip from it are counted.
-    None: there is none.
+    committed: the offset whose place is wanted; None if a transactional commit is pending. copy: None if the target has
+    no copy. there: the group's committed offset in the copy, which is compared with the place (`Counts`); None if it
+    has none, or if it is not to be compared.
     """
 
     source: TopicPartition
@@ -54,8 +54,8 @@ def copies(
 ) -> Mapping[TopicPartition, TopicPartition]:
     """Return the copy of each partition that has one on the target.
 
-    topics: the topics of the target. names: finds their names. Raises `InvalidInput` if a topic has several possible
-    names on the target.
+    topics: the topics of the target. names: finds the names of the copies among them. Raises `InvalidInput` if a topic
+    has several possible copies, or if two topics have the same copy.
     """
     on_target = names.of({each.topic for each in partitions}, topics)
     return {
@@ -93,7 +93,7 @@ class _Wanted(NamedTuple):
 class _Finder:
     """Finds places in rounds.
 
-    A partition whose place is not certain gets more records of the source in the next round.
+    If the place in a partition is not certain, the next round reads more records of the source partition.
     """
 
     def __init__(self, source: Side, target: Side, wanted: Collection[MirroredPartition], most_records: int) -> None:
@@ -147,17 +147,14 @@ class _Finder:
     def _end_of_copy(self, copy: TopicPartition, there: int | None) -> Place:
         """Return the place of a partition that the source's retention has emptied: the end of the copy.
 
-        The end was read before the source was seen to be empty, so no record that the group has not read is below it.
+        The end was read before the source was seen to be empty, so the group has read all records below the end.
         """
         end = self._logs.copy_ends[copy]
         counts = Counts() if there is None else Counts(again=max(0, end - there), skipped=0)
         return Place(status=Status.EXACT, offset=end, counts=counts)
 
     def _parts(self, left: Sequence[_Wanted], window: int) -> Iterator[Sequence[_Wanted]]:
-        """Yield the partitions in parts. The records of one part are read at once.
-
-        So the memory does not grow with the number of partitions.
-        """
+        """Yield the partitions in parts whose records are read at once, so that memory stays bounded."""
         part: list[_Wanted] = []
         offsets = 0
         for each in left:
@@ -170,7 +167,7 @@ class _Finder:
             yield part
 
     def _round(self, left: Sequence[_Wanted], window: int) -> dict[_Wanted, tuple[Place, bool]]:
-        """Return the place of each partition, and whether more records of the source could not change it."""
+        """Return the place of each partition, and whether it is final: more source records would not change it."""
         lowest: dict[TopicPartition, int] = {}
         for each in left:
             lowest[each.source] = min(each.committed, lowest.get(each.source, each.committed))

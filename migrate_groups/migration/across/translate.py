@@ -11,12 +11,12 @@ from migrate_groups.planning.translation import Translated, Translation
 
 
 def translate(mirror: Mirror, group: str, starts: Mapping[TopicPartition, tuple[int, int | None]]) -> Translation:
-    """Return the place of each offset in the copy of its partition, and how well it is known.
+    """Return the place of each offset in the copy of its partition, and how exactly it is known.
 
-    group: the source group. starts: where it starts on the source cluster, and its committed offset there (None: it has
-    none), by partition.
+    group: the source group. starts: by partition of the source cluster, the offset to translate, and the source group's
+    committed offset (None if it has none).
 
-    Raises `InvalidInput` if a topic has several possible names on the target cluster; and the errors of `find_places`.
+    Raises the errors of `copies` and `find_places`.
     """
     copy_of = copies(starts.keys(), mirror.target.groups.describe_topics(None), mirror.names)
     wanted = {

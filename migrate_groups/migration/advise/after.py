@@ -25,9 +25,9 @@ seconds."""
 class AfterSplit:
     """An application before and after the split. A value that is not known is None.
 
-    before: what the application's part in the source group cost it. groups: the target groups that got its topics.
-    restarts: how often all its members restarted together since the split. predicted, measured: the seconds since the
-    split in which its partitions had no owner. remarks: what is not known, and why.
+    before: the cost of the application in the source group. groups: the target groups that got its topics. restarts:
+    how often all its members restarted together since the split. predicted, measured: the seconds since the split in
+    which its partitions had no owner. remarks: what is not known, and why.
     """
 
     before: SharedCost

@@ -158,7 +158,7 @@ def _advice(found: GroupCost, now: datetime) -> str:
 
 
 def _load(rows: tuple[SharedCost, ...]) -> list[str]:
-    """Return what a split does not change: applications that do not keep up, or whose members are loaded unevenly."""
+    """Return texts about what a split does not cure: applications that do not keep up, and members loaded unevenly."""
     behind = [
         f"{row.application} ({row.keeps_up:.0%})" for row in rows if row.best_third is not None and row.best_third < 1
     ]

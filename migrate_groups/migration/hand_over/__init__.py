@@ -1,1 +1,1 @@
-"""The two hand-overs: `migrate`, which also waits for the source group to stop, and `apply`, which writes offsets."""
+"""The two ways to hand over: `migrate` waits for the source group to stop; `apply` writes offsets that it is given."""

@@ -70,9 +70,9 @@ def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, eve
         Refused: the receipt forbids the write; a partition has changed since the approved plan was made; or a target
             group has started and lost a committed offset.
         UsageError: the receipt is of another migration.
-        PartlyApplied: a target group has started, and the source group has committed since.
+        PartlyApplied: a target group has started, and the source group still consumes the topics.
 
-    Raises the errors of `GroupReader`, too.
+    Also raises the errors of `GroupReader`.
     """
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     if same_hand_over(file.receipt, wanted.rows.rows()) and is_over(reader, file, events):

@@ -1,4 +1,4 @@
-"""Where a hand-over goes: to groups of the same cluster, or of another one. Both make the same kind of plan."""
+"""The clusters of a hand-over: `OneCluster` for all groups, or `TwoClusters`. Both make the same kind of plan."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from migrate_groups.planning.wanted import Wanted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A plan, with the partitions that target groups are to get, as they are named on the target cluster.
+    """A plan, with the partitions on the target cluster that target groups are to get.
 
-    written: the partitions with their offsets there. bounds: their log ranges. facts: what was read and does not change
-    during the cut-over; None: the next plan reads it again.
+    written: these partitions, each with the offset to start at. bounds: the log ranges of these partitions. facts:
+    facts that do not change during the cut-over; None if the next plan has to read them again.
     """
 
     plan: Plan
@@ -33,7 +33,7 @@ class Planned:
 
 
 class Clusters(Protocol):
-    """The cluster of the source group, and that of the target groups."""
+    """The cluster of the source group and the cluster of the target groups, which may be the same."""
 
     @property
     def source(self) -> GroupReader:
@@ -55,15 +55,15 @@ class Clusters(Protocol):
         ...
 
     def plan(self, wanted: AllWanted, earlier: Planned | None = None) -> Planned:
-        """Return the plan that gives the target groups what they are to get. Reads only.
+        """Return the plan that writes to the target groups the offsets that they are to get. Reads only.
 
-        earlier: the plan that was made before the stop; facts in it that do not change are not read again. Raises the
-        errors of `GroupReader`.
+        wanted: the partitions and the source group's offsets. earlier: the plan that was made before the stop; facts in
+        it that do not change are not read again. Raises the errors of `GroupReader`.
         """
         ...
 
     def delivered_again(self, execution: Execution) -> str:
-        """Return a remark if a mirror has delivered records from before the places again since; otherwise empty."""
+        """Return a remark if a mirror has delivered records again since the places were found; otherwise empty."""
         ...
 
 

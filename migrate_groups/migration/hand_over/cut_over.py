@@ -31,7 +31,7 @@ _MIRROR_POLL_SECONDS = 0.5
 class CutOver:
     """Wait until the source group has stopped (`wait_for_stop`), then make the final plan (`read`). Both only read.
 
-    A source group that keeps topics may keep running on those. A source group that hands over all its topics must be
+    A source group that keeps topics may keep consuming them. A source group that hands over all its topics must be
     Empty.
 
     shown: the provisional plan that the user agreed to. wait: seconds until giving up. events: ``still_running`` is
@@ -159,7 +159,10 @@ class CutOver:
 
 
 def _late(plan: Plan) -> list[Translated]:
-    """Return the partitions that the mirror has not delivered up to the offset; none if a check refuses anyway."""
+    """Return the partitions that the mirror has not yet copied up to the offset to translate.
+
+    None are returned if a check refuses the plan anyway.
+    """
     if plan.translation is None or plan.refusals(at_the_write=False):
         return []
     return [*plan.translation.with_status(Status.NOT_MIRRORED)]

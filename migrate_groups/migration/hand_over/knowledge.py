@@ -21,7 +21,7 @@ from migrate_groups.snapshots.split import SplitSpec, cover
 
 @dataclass(frozen=True, kw_only=True)
 class Knowledge:
-    """Facts from before the source group stopped. They are used for partitions in which it has no committed offset now.
+    """Facts from before the source group stopped, for partitions in which it has no committed offset any more.
 
     - spec: the split: which target group gets which topics.
     - options: the options of the write.
@@ -128,7 +128,7 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllWanted:
-    """What the target groups are to get, and what it follows from.
+    """The partitions and offsets that the target groups are to get, and the facts from which these follow.
 
     knowledge: the split, the options, the receipt, and facts from before the stop. reading: the source group's
     description, committed offsets and log ranges. partitions: each partition with its offset, sorted by group, topic
@@ -143,8 +143,8 @@ class AllWanted:
 def ends_of_live(reading: Reading) -> Mapping[TopicPartition, int]:
     """Return the log end offset of each partition if the group is running; an empty mapping if it is Empty or Dead.
 
-    They are only for the plan that is shown before the source group has stopped. The final plan uses the log end
-    offsets that `EndsWhileConsumed` proves.
+    These offsets are only for the plan that is shown before the source group has stopped. The final plan uses the log
+    end offsets that `EndsWhileConsumed` proves.
     """
     if reading.observed.description.state in ("Empty", "Dead"):
         return {}

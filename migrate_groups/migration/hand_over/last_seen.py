@@ -21,8 +21,8 @@ from migrate_groups.text import counted
 class LastCommitted:
     """The last known committed offsets of the source group.
 
-    If some or all of them expire before the hand-over, and the option ``vanished`` is "restore", the offsets here are
-    handed over. stopped: whether the group had stopped when they were read.
+    If some or all of them expire before the hand-over, and the option ``vanished`` is "restore", these last known
+    offsets are handed over. stopped: whether the group had stopped when they were read.
     """
 
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
@@ -89,8 +89,8 @@ class EndsWhileConsumed:
     used, if both of these conditions hold:
 
     - A later observation still finds the group Stable, with a member on the topic. Otherwise the last member may have
-      left before the log end offset was read, without having received the records before it. In another state, a
-      KIP-848 member that is subscribed to the topic may not have it.
+      left before the log end offset was read, without having received the records before it. If the group is not
+      Stable, a KIP-848 member that is subscribed to the topic may have none of its partitions.
     - The last stable offset has reached the log end offset. Otherwise a transaction was open there, and a
       ``read_committed`` member had not received its records.
 

@@ -40,10 +40,6 @@ from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import some
 
-# Consumers that the hold kept out try again within seconds, and would process records that were handed over
-# (docs/kafka-behaviour.md#holding-a-group).
-_WATCHED_AFTER_HOLD = 10.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrateRequest:
@@ -148,8 +144,9 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
 def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
     """Return the cluster or the two clusters of a cut-over.
 
-    Raises `InvalidInput` if a target group is the source group, on one cluster; `UsageError` for ``hold`` on two,
-    because nothing is written to the source group's cluster; and `InvalidInput` if both are the same.
+    With one cluster, raises `InvalidInput` if a target group is the source group. With two, raises `UsageError` if
+    ``hold`` is set, because nothing is written to the source group's cluster, and `InvalidInput` if both clusters are
+    the same.
     """
     if wanted.mirror is None:
         wanted.file.spec.check_other_groups()
@@ -178,7 +175,7 @@ def _prepared(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clo
 
 
 def _lacks_places(plan: Plan) -> bool:
-    """Return whether a plan is refused because it lacks partitions whose place in the copy is not known."""
+    """Return whether the check of places refuses a plan. Partitions without a known place are missing in this plan."""
     return any(check.name == PLACES and check.verdict is Verdict.REFUSE for check in plan.checks)
 
 
@@ -192,7 +189,6 @@ def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
         partitions=len(plan.changes),
         settle=plan.options.settle,
         wait=wanted.wait,
-        hold=wanted.hold,
         resumed=prepared.receipt.hand_over is not None,
     )
 
@@ -220,7 +216,7 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
 def _fences(clusters: Clusters, clock: Clock, events: Events) -> list[Fence]:
     """Return the log end offsets of ``__consumer_offsets`` on each cluster, from which `audit` later reads the topic.
 
-    If those of a cluster can't be read, tell the user and return an empty list.
+    If they can't be read on one of the clusters, tell the user and return an empty list.
     """
     readers = [clusters.source] if clusters.elsewhere is None else [clusters.source, clusters.target]
     fences = [fence for reader in readers if (fence := take_fence(reader, clock)) is not None]
@@ -258,7 +254,7 @@ def keep(
         bounds = clusters.source.log_ranges(reading.observed.committed, starts=reading.starts)
         reading = replace(reading, bounds=bounds)
         reader = for_one_phase(clusters.target)
-        # One request, so that the snapshot needs no other.
+        # Request all topics at once, so that the snapshot requests none.
         reader.describe_topics({change.topic for change in final.plan.changes})
         known = {} if clusters.elsewhere else bounds
         after = take_snapshot(reader, groups, clock, known) if execution.is_whole else None
@@ -274,13 +270,14 @@ def keep(
 def _watched_after_hold(
     reader: GroupReader, held: HeldGroup, source: str, execution: Execution, clock: Clock, events: Events
 ) -> Execution:
-    """Watch the source group for some seconds after the hold has ended, and return the execution.
+    """Watch the source group again after the hold has ended, as long as after the write, and return the execution.
 
-    During the hold this tool was a member of the group and kept all consumers out, so the watch after the write found
-    nothing. ``moved`` of the execution says what the group has done since the hold, or why the hold was lost.
+    During the hold consumers were kept out and commits refused, so the watch after the write found nothing. Those
+    consumers try again, and process records that were handed over (docs/evidence/reliability.md#settle-and-hold).
+    ``moved`` of the execution says what the group has done since the hold, or why the hold was lost.
     """
     execution = execution.with_moved([held.lost] if held.lost else [])
-    seconds = min(execution.options.guard, _WATCHED_AFTER_HOLD)
+    seconds = execution.options.guard
     if not (seconds and execution.is_whole):
         return execution
     events.said(f"{source} is no longer held: watching it for {seconds:g} s")

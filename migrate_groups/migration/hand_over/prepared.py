@@ -1,4 +1,4 @@
-"""The provisional plan of a hand-over, with what it was made from. The source group may still run."""
+"""The provisional plan of a hand-over, and the facts from which it was made. The source group may still run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from migrate_groups.snapshots.split import SplitSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A plan with what it was made from."""
+    """A plan, and the facts from which it was made."""
 
     wanted: AllWanted
     planned: Planned
@@ -130,6 +130,6 @@ def prepare(
     if spec.stay and not clusters.elsewhere:
         checks = (*checks, way_back(spec.source, wanted.partitions, reading.observed.topics, options))
     plan = replace(planned.plan, checks=checks)
-    # While places are looked for, a running group commits, or stops; the final plan reads it anew.
+    # A running group may commit while places are looked for. The final plan reads the group again.
     planned = replace(planned, plan=plan.provisional(("not moved", "vanished")) if clusters.elsewhere else plan)
     return Prepared(wanted=wanted, planned=planned)

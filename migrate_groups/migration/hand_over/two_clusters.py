@@ -96,10 +96,11 @@ class TwoClusters:
         translation: Translation,
         options: WriteOptions,
     ) -> list[Wanted]:
-        """Return what target groups get: the places of ``starts``, the offsets at which the source group would start.
+        """Return the partitions that the target groups get, with the places of the source group's offsets.
 
-        Places that may not be written are left out. While the mirror has not delivered the records up to an offset, the
-        log end offset of the copy stands for its place. It is shown in the plan, and never written.
+        starts: these offsets, by partition of the source cluster. A place that may not be written is left out. If the
+        mirror has not yet delivered the records up to an offset, the log end offset of the copy stands for its place.
+        That end is shown in the plan, and never written.
         """
         late = {each.target for each in translation.with_status(Status.NOT_MIRRORED) if each.target}
         ends = self.target.log_ranges(late)
@@ -132,7 +133,10 @@ class TwoClusters:
         return placed + self._without_start([each for each in wanted if each.topic_partition not in starts])
 
     def _without_start(self, wanted: Sequence[Wanted]) -> list[Wanted]:
-        """Return the copies of partitions for which no offset is written, so that existing offsets there are judged."""
+        """Return the copies of partitions for which no offset is written.
+
+        A check needs them to find committed offsets that the target groups already have for these copies.
+        """
         copy_of = copies(
             {each.topic_partition for each in wanted}, self.target.describe_topics(None), self.mirror.names
         )

@@ -96,10 +96,7 @@ def with_time_lags(reader: GroupReader, groups: Sequence[GroupStatus]) -> tuple[
 
 
 def partitions_of(topics: Mapping[str, TopicDescription], names: frozenset[str]) -> list[TopicPartition]:
-    """Return all partitions of those of the topics ``names`` that exist.
-
-    topics: the topics that exist, by name.
-    """
+    """Return all partitions of the topics in ``names`` that exist. topics: the topics that exist, by name."""
     return [TopicPartition(name, number) for name in names & topics.keys() for number in topics[name].partitions]
 
 
@@ -157,5 +154,5 @@ def _status(principal: str, facts: GroupFacts, reading: Reading, topics: frozens
 
 
 def has_readable_members(group: GroupDescription) -> bool:
-    """Return whether the description of a group shows its members. Only descriptions of consumer groups do."""
+    """Return whether the members of a group are known: the group is classic or KIP-848, or it is Empty."""
     return group.group_type in ("classic", "consumer") or group.state == "Empty"

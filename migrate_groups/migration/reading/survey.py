@@ -40,7 +40,7 @@ def permissions_unless_hidden(
 
 
 def refuse_unreadable(reader: GroupReader, topics: Collection[str]) -> None:
-    """Raise `NotAuthorized` if the client's principal lacks Read on topics. The message names all of them."""
+    """Raise `NotAuthorized` if the client's principal lacks Read on any of these topics. The message names each."""
     wanted = of_hand_over((), (), topics)
     if lacking := missing(wanted, reader.permissions([*wanted])):
         raise NotAuthorized(f"not authorized: {lacks(reader.principal, lacking)}")
@@ -111,7 +111,7 @@ def _cut(reader: GroupReader, wanted: Sequence[Wanted]) -> Mapping[tuple[TopicPa
     there is no record in between, and the offset is left out (docs/kafka-behaviour.md#logs).
     """
     ends = reader.epoch_ends({epoch for _, _, epoch in _with_epochs(wanted)})
-    if not ends:  # as in almost every cut-over: this runs while the consumers are stopped
+    if not ends:  # true in almost every cut-over, and quick, because the consumers are stopped
         return {}
     cut = {
         (partition, committed): ends[epoch]

@@ -74,7 +74,7 @@ class Reading:
     def rows(self) -> Iterator[Row]:
         """Yield a snapshot row for each partition, with the group's committed offset and the log range.
 
-        What is not known is None: the committed offset, the log range, or the topic id.
+        A value that is not known is None: the committed offset, the log range, or the topic id.
         """
         group, topics = self.observed.description, self.observed.topics
         for partition, offset in self.observed.committed.items():
@@ -139,9 +139,9 @@ def read_group(
 
     The group's own topics are those for which it has a commit, an assignment or a subscription.
 
-    ends: log end offsets that were read before. One is used again if the committed offset does not exceed it, because
-    under one leader a log end only moves forward. The log end is read again if the committed offset exceeds it, if
-    nothing is committed, or if the leader has changed.
+    ends: log end offsets that were read before. Such an offset is used again if the committed offset does not exceed
+    it, because under one leader a log end only moves forward. The log end is read again if the committed offset exceeds
+    it, if nothing is committed, or if the leader has changed.
 
     Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; `PendingCommits` if a
     transactional commit is still pending at the time-out; and the errors of `GroupReader`. With ``may_be_gone``, a
@@ -173,7 +173,7 @@ def observe(
 
     choice: called with the group's own topics, for which it has a commit, an assignment or a subscription. stay:
     patterns of topics that stay with the group (see `TopicsToRead`). Raises the errors of `GroupReader`, and
-    `PendingCommits` if a transactional commit on another topic is still pending at the time-out.
+    `PendingCommits` if a transactional commit on a topic that does not stay is still pending at the time-out.
     """
     everywhere = reader.all_committed(description.group)
     chosen = frozenset(choice(own_topics_of(everywhere, description)))

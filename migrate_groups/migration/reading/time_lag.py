@@ -126,7 +126,7 @@ def _searches(reader: GroupReader, spans: Mapping[TopicPartition, range], now: i
     for partition, start in reader.offsets_at(dict.fromkeys(spans, 0)).items():
         offset = spans[partition].start
         if start is not None:
-            # Retention may have deleted the record at the committed offset; then the first record of the log is next.
+            # If retention has deleted the record at the committed offset, the oldest unread record is the log's first.
             searches[partition] = (
                 _Search(offset=offset, low=start.timestamp, next=max(now, start.timestamp + 1))
                 if start.offset < offset

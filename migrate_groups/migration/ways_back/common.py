@@ -70,9 +70,10 @@ def same_cluster(reader: GroupReader, execution: Execution) -> Check:
 
 
 def both_clusters(source: GroupReader, target: GroupReader, execution: Execution) -> Check:
-    """Check that the readers are connected to the source group's and the target groups' cluster; otherwise refuse.
+    """Check that the readers are connected to the clusters of a hand-over; otherwise the check refuses.
 
-    execution: a hand-over. Both readers may be the same.
+    source: reads the source group's cluster. target: reads the target groups' cluster, which may be the same.
+    execution: the hand-over.
     """
     if execution.translation is None:
         return same_cluster(target, execution)
@@ -118,9 +119,9 @@ def permitted(reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation
 
 
 def nobody_holds(described: Mapping[str, GroupDescription], topics: Mapping[str, set[str]]) -> Check:
-    """Check that no member of a group is assigned or subscribed to its topics; otherwise the check refuses.
+    """Check that each group has stopped consuming its topics in ``topics``; otherwise the check refuses.
 
-    topics: the topics of each group that must have stopped.
+    topics: by group. A member still consumes a topic if it is assigned or subscribed to it.
     """
     live = [
         f"{group} {reason}"

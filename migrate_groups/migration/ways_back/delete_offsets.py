@@ -31,10 +31,10 @@ from migrate_groups.text import named
 def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader | None = None) -> Plan:
     """Return the plan that deletes the moved partitions' committed offsets from the source group.
 
-    reader: reads the source group. elsewhere: reads the target groups; None: they are on the same cluster.
+    With these offsets, the source group would show a growing lag on topics that it no longer consumes. reader: reads
+    the source group. elsewhere: reads the target groups; None if they are on the same cluster.
 
-    If they were kept, the source group would show a growing lag on topics that it no longer consumes. The checks of the
-    plan refuse in these cases:
+    The checks of the plan refuse in these cases:
 
     - A target group has no committed offset, or a lower one than the hand-over wrote.
     - The source group has committed since the hand-over.
@@ -42,9 +42,9 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
 
     A check warns if a target group has no member and still has the offsets that the hand-over wrote.
 
-    Raises `Refused` if the receipt forbids the deletion or contains nothing to delete; `UsageError` if the target
-    groups are on another cluster and ``elsewhere`` is None, or the other way round; `NotAuthorized`; and the errors of
-    `GroupReader`.
+    Raises `Refused` if the receipt forbids the deletion or contains nothing to delete; `UsageError` if ``elsewhere`` is
+    None and the target groups are on another cluster, or if it is given and they are not; `NotAuthorized`; and the
+    errors of `GroupReader`.
     """
     refuse_by_record(receipt, Verb.DELETE_OFFSETS)
     lanes = [lane for lane in receipt.lanes.values() if lane.takes(Verb.DELETE_OFFSETS, *WORKS)]
@@ -55,7 +55,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
     check_clusters_named(execution, is_target_named=elsewhere is not None)
     cluster = both_clusters(reader, elsewhere or reader, execution)
     if cluster.verdict is Verdict.REFUSE:
-        # What these groups have on another cluster would mislead.
+        # Groups of the same names on another cluster would mislead.
         return Plan(cluster_id=reader.cluster_id(), options=execution.options, changes=(), checks=(cluster,))
     sources = {source.order: source for _, source in moved}
     deletions = [_deletion(source) for source in sources.values()]
@@ -102,8 +102,8 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
 def _taken_over(reader: GroupReader, handed_over: Collection[Change]) -> Check:
     """Check that no target group is behind the hand-over; warn about groups that show no sign of a start.
 
-    It refuses if a target group has no committed offset, or a lower one than was handed over. It warns about target
-    groups without a member in which every committed offset is the one that this tool wrote.
+    The check refuses if a target group has no committed offset, or a lower one than was handed over. It warns about
+    target groups without a member in which every committed offset is the one that this tool wrote.
 
     reader: reads the target groups.
     """

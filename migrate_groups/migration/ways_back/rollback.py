@@ -87,9 +87,9 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
 
 
 def _earlier_deletions(receipt: Receipt, undone: set[Order]) -> list[Check]:
-    """Return a warning if offsets stay deleted that an earlier execution of the receipt has deleted; otherwise nothing.
+    """Return a warning if the rollback leaves offsets deleted that earlier executions have deleted; otherwise nothing.
 
-    undone: the partitions that this rollback sets again.
+    undone: the partitions whose offsets this rollback sets again.
     """
     left = [change for change in receipt.deleted if change.order not in undone]
     if not left:
@@ -102,8 +102,8 @@ def _earlier_deletions(receipt: Receipt, undone: set[Order]) -> list[Check]:
 def _restored(reader: GroupReader, origins: Iterable[tuple[Lane, str]]) -> list[Change]:
     """Return the changes that set again the committed offsets that source groups have lost since the hand-over.
 
-    Each gets its value at the hand-over. If the source group had no committed offset then, for instance for a new
-    partition, it gets the offset that was written to the target group.
+    Each offset is set as it was at the hand-over. If the source group had no committed offset then, for instance for a
+    new partition, it gets the offset that was written to the target group.
     """
     known = {
         (source, lane.entry.change.topic, lane.entry.change.partition): lane.entry.change for lane, source in origins
@@ -126,7 +126,7 @@ def _restored(reader: GroupReader, origins: Iterable[tuple[Lane, str]]) -> list[
 def _can_be_restored(reader: GroupReader, restored: Sequence[Change]) -> Check:
     """Check that lost offsets can be set again: brokers accept offsets only for consumer groups without members.
 
-    The check warns if there are such offsets, and refuses if they can't be set.
+    The check warns if there are lost offsets, and refuses if they can't be set.
     """
     lost: dict[str, list[str]] = defaultdict(list)
     for change in restored:

@@ -21,7 +21,8 @@ def places(translation: Translation, options: WriteOptions) -> Check:
     """Check that every offset has an exact place in the mirror's copy.
 
     The verdict is ``pending`` if the mirror has not delivered the records up to an offset yet, because it may do so
-    before the write. Any other place that is not exact is refused, unless it costs at most ``accept_reread`` records.
+    before the write. Any other place that is not exact is refused, unless the group then reads at most
+    ``accept_reread`` records of the partition again.
     """
     counts = Counter(each.place.status for each in translation.partitions)
     tally = ", ".join(f"{counts[status]:,} {status}" for status in Status if counts[status]) or "none"
@@ -58,10 +59,10 @@ def delivered(translation: Translation) -> Check:
 
 
 def synchronised(decisions: Sequence[Decision]) -> Check:
-    """Warn if target groups have offsets already, because a mirror that writes them may go on with it.
+    """Warn if target groups have committed offsets already: the mirror may write them, and may overwrite ours.
 
-    MirrorMaker 2 does so with ``sync.group.offsets.enabled``, for groups without members. The check refuses if a target
-    group would keep an offset above the place (`Decision.stays`), because it would skip the records in between.
+    MirrorMaker 2 writes them with ``sync.group.offsets.enabled``, for groups without members. The check refuses if a
+    target group would keep an offset above the place (`Decision.stays`), because it would skip the records in between.
     """
     name = "group sync"
     ahead = [
@@ -89,7 +90,7 @@ def synchronised(decisions: Sequence[Decision]) -> Check:
 def partitions(
     translation: Translation, here: Mapping[str, TopicDescription], there: Mapping[str, TopicDescription]
 ) -> Check:
-    """Check that a copy has no more partitions than its topic; what is written there is not of the mirror's order.
+    """Check that no copy has more partitions than its topic: target groups get no offset for additional partitions.
 
     here, there: the topics of the source cluster and of the target cluster. A partition without a copy is refused by
     `places`.

@@ -25,10 +25,10 @@ def in_range(decisions: Sequence[Decision], offsets: Iterable[Offset], survey: S
     - The offset is below the log start offset, because the records from it to the log start were deleted. With the
       option ``out_of_range`` "earliest", the log start offset is written instead, and the check only warns.
     - The offset is beyond the log end offset.
-    - An election of a leader has replaced records below the offset that the group has read (`Survey.cut`).
+    - An unclean leader election has replaced records that the group has read (`Survey.cut`).
     - The partition does not exist or has no leader.
 
-    decisions: they name the offsets that were raised to the log start offset. offsets: the offsets to write.
+    decisions: used to name the offsets that were raised to the log start offset. offsets: the offsets to write.
     """
     below, beyond, unknown, cut = [], [], [], []
     # A topic that does not exist is refused by the check `topics`.
@@ -93,7 +93,8 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
     left_out = _left_out(decisions, survey)
     if not (missing or left_out):
         return Check.passed(name, "every partition of the moved topics has an offset")
-    partitions = {each.topic_partition for each in missing}  # a set: several target groups may get the same one
+    # A set, because several target groups may get the same partition.
+    partitions = {each.topic_partition for each in missing}
     is_only_warned = options.uncommitted == "refuse" and all(each.source_group is None for each in missing)
     if not missing or options.uncommitted == "leave" or is_only_warned:
         without = partitions | left_out

@@ -14,10 +14,10 @@ from migrate_groups.text import some
 Permissions = Mapping[Resource, frozenset[Operation] | None]
 OFFSETS = Resource(ResourceType.TOPIC, OFFSETS_TOPIC)
 """The topic ``__consumer_offsets``. A principal that may describe it can most likely describe every topic, because no
-application needs a permission on this one."""
+application needs a permission on this topic."""
 ANY_GROUP = Resource(ResourceType.GROUP, OFFSETS_TOPIC)
-"""A group that no application has. A principal that may describe it can most likely describe every group, because only
-a permission on all groups includes this one."""
+"""A group name that no application uses. A principal that may describe this group can most likely describe every group,
+because only a permission on all groups includes it."""
 _LOOK = frozenset({Operation.DESCRIBE})
 _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 

@@ -33,8 +33,8 @@ def run_checks(
 ) -> tuple[Check, ...]:
     """Return all checks of these decisions with their verdicts, in the order in which they are shown.
 
-    receipt: the record of the run so far, because offsets that this run wrote are not another client's. advice: what
-    the reasons tell the user to do.
+    receipt: the record of the run so far, which says which offsets this run wrote. advice: what the reasons tell the
+    user to do.
     """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
     changes = changes_of(decisions)

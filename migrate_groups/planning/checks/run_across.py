@@ -27,8 +27,8 @@ def checks_of_source(
 ) -> tuple[Check, ...]:
     """Return the checks of the source group, on its own cluster.
 
-    decisions: where the group itself would start on its cluster. survey: the facts of that cluster, with committed
-    offsets that were read after the places were found. receipt: the record of the run so far.
+    decisions: the offsets to translate, as if they were written on the source cluster. survey: the facts of that
+    cluster, with committed offsets that were read after the places were found. receipt: the record of the run so far.
     """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
     starts = [(each.wanted.topic_partition, each.after) for each in decisions if each.after is not None]
@@ -47,7 +47,10 @@ def checks_of_source(
 
 
 def checks_of_mirror(translation: Translation, here: Survey, there: Survey, options: WriteOptions) -> tuple[Check, ...]:
-    """Return the checks of the places in the mirror's copies. here, there: the facts of both clusters."""
+    """Return the checks of the places in the mirror's copies.
+
+    here, there: the facts of the source cluster and of the target cluster.
+    """
     return (
         Check.passed("cluster", f"from cluster {here.cluster_id} to cluster {there.cluster_id}"),
         mirror.places(translation, options),
@@ -59,9 +62,10 @@ def checks_of_mirror(translation: Translation, here: Survey, there: Survey, opti
 def checks_of_target(
     decisions: Sequence[Decision], survey: Survey, options: WriteOptions, receipt: Receipt
 ) -> tuple[Check, ...]:
-    """Return the checks of the target groups, on their cluster. The names of those that the source has, too, differ.
+    """Return the checks of the target groups, on the target cluster.
 
-    decisions: where the target groups start. receipt: the record of the run so far.
+    A check that is run for the source group too has the prefix ``target`` here. decisions: the offsets that the target
+    groups get. receipt: the record of the run so far.
     """
     wanted, changes = [each.wanted for each in decisions], changes_of(decisions)
     return (

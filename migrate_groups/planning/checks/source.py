@@ -125,8 +125,8 @@ def holding(group: GroupDescription, topics: Set[str] | None) -> tuple[Member, .
 def may_consume(member: Member, topics: Set[str]) -> bool:
     """Return whether a member is assigned one of these topics, or subscribed to one by name or regular expression.
 
-    Brokers match the expression again when topics are added, and assign what it matches. If RE2 can't parse the
-    expression here, the result is True, because it may match any topic.
+    Brokers match the expression again when topics are added, and assign the topics that it matches. For an expression
+    that RE2 can't parse the result is True, because it may match any topic.
     """
     if member.topics & topics:
         return True

@@ -1,0 +1,41 @@
+"""The watch of the source group after a hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrate_groups.files.runs.run_dir import RunDir
+from migrate_groups.files.split_toml import SplitFile
+from migrate_groups.migration.events import Silent
+from migrate_groups.migration.hand_over.migrate import MigrateRequest, migrate
+from migrate_groups.migration.ports import Clients
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.split import SplitSpec, SplitTarget
+from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
+
+
+@pytest.mark.parametrize(("commits_after", "seen"), [(58, True), (61, False)])
+def test_the_group_is_watched_after_the_hold_for_as_long_as_after_the_write(tmp_path: Path, commits_after, seen):
+    """A commit late in the watch after the hold is reported: its consumer could not commit during the hold."""
+    cluster, partition = InMemoryCluster(), TopicPartition("t", 0)
+    cluster.create_topic("t", 1)
+    cluster.produce("t", 0, 10)
+    cluster.commit("old", partition, 5)
+
+    def commits() -> None:
+        if clock.slept >= commits_after:
+            cluster.commit("old", partition, 7)
+
+    clock = FakeClock(commits)
+    spec = SplitSpec(source="old", targets=(SplitTarget(group="new", topics=(TopicPattern("t"),)),))
+    options = WriteOptions(settle=0, guard=30)
+    file = SplitFile(content=b"", spec=spec, options=options)
+    wanted = MigrateRequest(file=file, options=options, run=RunDir(tmp_path / "run"), hold=True)
+    done = migrate(Clients(cluster, cluster), wanted, clock, Silent())
+    assert done is not None
+    assert ("t-0 5 → 7" in "".join(done.execution.moved)) == seen
