@@ -44,6 +44,11 @@ def main() -> None:
         code = _after_output(_run())
     except KeyboardInterrupt:
         code = _INTERRUPTED
+    except RuntimeError as error:
+        # Before 3.12, Python raises this for an interrupt in __set_name__, while a class is made during the imports.
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        code = _INTERRUPTED
     if code == _INTERRUPTED:
         _ignore_stops()
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C ends the process at once

@@ -77,7 +77,8 @@ def shown_looks(look: Look) -> Iterator[None]:
             over.set()
             _displays.remove(display)
             display.clear()
-        thread.join(_JOIN_SECONDS)
+        if thread.is_alive():  # otherwise an interrupt has come before it started, and it can't be joined
+            thread.join(_JOIN_SECONDS)
 
 
 class _Display(Protocol):

@@ -15,6 +15,7 @@ import inspect
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
@@ -113,7 +114,8 @@ class Client:
             self._admin = KafkaAdminClient(kafka_client=net_client, **properties)
         except BaseException:
             for client in opened:
-                client.close()
+                with suppress(RuntimeError):  # an interrupt may come before kafka-python's thread has started
+                    client.close()
             raise
         self._manager = self._admin._manager
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP at any moment: exit 130, and one line about what was written."""
+"""Ctrl-C, SIGTERM and SIGHUP at any moment: exit 130, and one line that says what was written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def interrupt(*_, **__):
 
 
 def last_line(cli: Connected, *command: str) -> str:
-    """Run a command that gets interrupted, and return the last line of its stderr."""
+    """Run a command that is interrupted, and return the last line of its stderr."""
     return cli(*command, code=130).stderr.splitlines(keepends=True)[-1]
 
 
@@ -50,14 +50,14 @@ def cli(tmp_path, monkeypatch) -> Connected:
     ],
 )
 def test_the_message_depends_on_whether_the_write_had_begun(cli, monkeypatch, module, name, said, offset):
-    """Before the write the line says that nothing was written; during the guard and at the end it names the receipt."""
+    """Before the write, nothing was written; during the guard, and while the result is shown, the receipt is named."""
     monkeypatch.setattr(module, name, interrupt)
     assert last_line(cli, *APPLY) == said
     assert cli.offset("new") == offset
 
 
 def test_an_interrupted_wait_says_what_the_old_applications_may_do(cli, monkeypatch):
-    """After Ctrl-C during the wait, the line says that nothing was written, and that the old group may go on."""
+    """Ctrl-C while the old group is to stop says that nothing was written, and that its applications may go on."""
     monkeypatch.setattr(cut_over.CutOver, "wait_for_stop", interrupt)
     assert last_line(cli, *MIGRATE) == (
         "interrupted; nothing was written to the cluster; the old applications may go on, or start again\n"
@@ -66,7 +66,7 @@ def test_an_interrupted_wait_says_what_the_old_applications_may_do(cli, monkeypa
 
 @pytest.mark.parametrize("command", [APPLY, MIGRATE])
 def test_interrupt_while_clients_are_closed(cli, command):
-    """While clients are closed the write is over: the line names the receipt, and the same command resumes."""
+    """While the clients are closed the write is over: the line names the receipt, and the same command resumes."""
     cli.at_the_close = interrupt
     said = last_line(cli, *command)
     assert said.endswith("receipt.json lists what was written: run the same command again to resume\n")
@@ -76,14 +76,14 @@ def test_interrupt_while_clients_are_closed(cli, command):
 
 
 def test_a_second_interrupt(cli, monkeypatch):
-    """A second Ctrl-C, while clients are closed because of the first, ends with the same line."""
+    """A second Ctrl-C, while the first one has the clients closed, ends with the same line."""
     monkeypatch.setattr(carry_out, "guard", interrupt)
     cli.at_the_close = interrupt
     assert last_line(cli, *APPLY) == WRITTEN
 
 
 def test_interrupt_while_a_hold_is_released(cli, monkeypatch):
-    """While a hold is released the write is over, so that the line names the receipt."""
+    """While a hold is released the write is over, so the line names the receipt."""
     held = cli.cluster.held
 
     @contextmanager
@@ -107,7 +107,7 @@ def test_an_interrupted_rollback_names_the_receipt(cli, monkeypatch):
 
 
 def test_the_message_ignores_an_earlier_command_in_the_same_process(cli, monkeypatch):
-    """The line is about the interrupted command, not about an earlier command in the same process."""
+    """The line tells of the interrupted command, not of an earlier one in the same process."""
     cli(*APPLY)
     monkeypatch.setattr(apply, "plan_at_the_write", interrupt)
     assert last_line(cli, *APPLY) == NOTHING
@@ -124,7 +124,7 @@ def test_the_message_ignores_an_earlier_command_in_the_same_process(cli, monkeyp
     ],
 )
 def test_interrupt_at_a_question(cli, monkeypatch, command):
-    """Ctrl-C and Ctrl-D at a question count as an interrupt: one line below the question, and exit 130."""
+    """Ctrl-C and Ctrl-D at a question are an interrupt: one line below the question, and exit 130."""
 
     def abort(*_, **__):
         raise typer.Abort
@@ -138,20 +138,30 @@ def test_interrupt_at_a_question(cli, monkeypatch, command):
 
 
 def test_interrupt_while_a_group_is_deleted(cli, monkeypatch):
-    """A deletion has no receipt: the line says that the group may be deleted, and names the command to find out."""
+    """A deletion has no receipt: the line says that the group may be deleted, and which command shows it."""
     monkeypatch.setattr(cli.cluster, "delete_group", interrupt)
     assert last_line(cli, "delete-group", "old", "--yes") == (
         "interrupted; group old may be deleted: migrate-groups describe old tells\n"
     )
 
 
-def test_interrupt_while_the_commands_are_imported(cli, monkeypatch):
+class _Field:
+    def __set_name__(self, *_):
+        interrupt()
+
+
+def interrupt_while_a_class_is_made():
+    type("Made", (), {"field": _Field()})
+
+
+@pytest.mark.parametrize("moment", [interrupt, interrupt_while_a_class_is_made])
+def test_interrupt_while_the_commands_are_imported(cli, monkeypatch, moment):
     """An interrupt during the imports also ends with one line and no traceback."""
 
     class Interrupting:
         def find_spec(self, name, *_):
             if name == "migrate_groups.cli.registry":
-                interrupt()
+                moment()
 
     monkeypatch.delitem(sys.modules, "migrate_groups.cli.registry", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
@@ -185,7 +195,7 @@ def test_a_signal_ends_a_command_while_a_broker_is_silent(tmp_path, silent_liste
 
 
 def test_a_second_signal_does_not_interrupt_the_closing(cli, monkeypatch):
-    """A second signal, as `timeout` sends it, does not interrupt the closing of clients after the first signal."""
+    """A second signal, as `timeout` sends, does not interrupt the closing that the first one started."""
     released = []
 
     def stopped_again():
@@ -219,7 +229,7 @@ def test_a_sighup_that_nohup_ignores_stays_ignored(cli, monkeypatch):
 
 
 def test_an_interrupt_is_deferred_while_a_jvm_starts():
-    """An interrupt during the protected block is raised after it; a signal that is ignored stays ignored."""
+    """An interrupt is raised after the protected block; a signal that is ignored stays ignored."""
     done, before = [], signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def start():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import kafka.errors as kafka_errors
 import pytest
 
@@ -73,3 +75,14 @@ def test_an_answer_of_a_broker_is_no_silence(error, message):
     """An error from a broker is shown with Kafka's name; "did not answer" is only for a cluster that did not answer."""
     with pytest.raises(ClusterUnavailable, match=f"^{message}"):
         Scripted(error, timeout=0.1).run(request, doing="asking")
+
+
+def test_an_interrupt_while_kafka_pythons_thread_starts_is_an_interrupt(monkeypatch):
+    """The thread can't be joined then, but Ctrl-C must not become another error."""
+
+    def interrupted(_: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Client(bootstrap_servers=["localhost:9092"], request_timeout_ms=1000)

@@ -216,3 +216,14 @@ def test_quick_commands_show_nothing(tmp_path, monkeypatch):
         shown = terminal.close()
     assert "written and read back" in shown
     assert not re.search("━|reading|writing|\x1b\\[2K", shown)
+
+
+def test_an_interrupt_while_the_thread_starts_is_an_interrupt(monkeypatch):
+    """The thread can't be joined then, but Ctrl-C must not become another error."""
+
+    def interrupted(_: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt), shown_work("reading", lambda: None):
+        pass

@@ -1,0 +1,213 @@
+"""Write the examples of docs/reference/json.md from one real run: scripts/test makes .venv, then .venv/bin/python this.
+
+The applications billing and shop share a group on a sandbox. Then each gets a group of its own, and one of these groups
+moves to a second cluster, to which MirrorMaker 2 copies. An example is what a command printed, byte by byte; the words
+of the page stay. It takes some ten minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaAdminClient
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # because what judges documents is in the test suite
+
+from migrate_groups.cli.kafka_here import find_kafka, find_mirror_maker
+from migrate_groups.demo.cast import Application, Stage
+from migrate_groups.sandbox.broker import start_sandbox
+from migrate_groups.sandbox.mirror_maker import mirror_maker
+from migrate_groups.sandbox.versions import DEFAULT_VERSION
+from tests.support.broker_world import until
+from tests.support.documents import name_of, parsed
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reference" / "json.md"
+GROUP, RUN = "big", "split.toml.run"
+APPLICATIONS = {
+    name: Application(name=name, client="confluent-kafka", topics=(topic,), pattern=topic)
+    for name, topic in (("billing", "invoices"), ("shop", "orders"))
+}
+TOPICS = [topic for each in APPLICATIONS.values() for topic in each.topics]
+RESTARTS = 3
+BRIEFLY = ("--settle", "2s", "--guard", "2s")
+_SECONDS = 300
+
+
+class Examples:
+    """The documents that commands printed, by the names of their schemas. folder: the commands run there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.printed: dict[str, str] = {}
+        self._folder = folder
+        self._environment = os.environ | {"PYTHONPATH": str(ROOT)}
+
+    def connect(self, bootstrap_servers: str) -> None:
+        """Run the further commands on this cluster."""
+        self._environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = bootstrap_servers
+
+    def take(self, *command: str, codes: Collection[int] = (0,)) -> None:
+        """Run a command, and keep what it printed as the example of its document.
+
+        codes: the exit codes that it may have.
+        """
+        with self._started(*command) as process:
+            printed, _ = process.communicate()
+        if process.returncode not in codes:
+            raise SystemExit(f"migrate-groups {command[0]} ended with {process.returncode}: {printed}")
+        self.printed[name_of(parsed(printed))] = printed
+
+    def take_sandbox(self) -> None:
+        """Run ``sandbox --mirror`` until it has printed its document."""
+        with self._started("sandbox", "--mirror") as process:
+            assert process.stdout is not None  # noqa: S101  for mypy: it is a pipe
+            printed = "".join(iter(process.stdout.readline, "}\n")) + "}\n"
+            process.send_signal(signal.SIGTERM)
+        self.printed[name_of(parsed(printed))] = printed
+
+    def seen(self, *command: str) -> dict[str, Any]:
+        """Run a command, and return the document that it printed."""
+        with self._started(*command) as process:
+            return parsed(process.communicate()[0])
+
+    @contextmanager
+    def _started(self, *command: str) -> Iterator[subprocess.Popen[str]]:
+        arguments = [sys.executable, "-m", "migrate_groups", *command, "--format", "json"]
+        given = {"cwd": self._folder, "env": self._environment, "stdout": subprocess.PIPE, "text": True}
+        with subprocess.Popen(arguments, **given) as process:  # type: ignore[call-overload]
+            yield process
+
+
+class Scene:
+    """The two applications, which restart, and the commands about them."""
+
+    def __init__(self, examples: Examples, stage: Stage, folder: Path) -> None:
+        self._take, self._seen, self._stage, self._folder = examples.take, examples.seen, stage, folder
+
+    def share(self) -> None:
+        """Look at the group that both share, and measure what restarts of one cost."""
+        take = self._take
+        self._start(shop=GROUP)
+        self._start(billing=GROUP)
+        self._stage.start_producer(TOPICS)
+        self._await_records(billing=GROUP, shop=GROUP)
+        take("list")
+        take("describe", GROUP, "--time-lag")
+        take("advise", GROUP)
+        take("describe", "nobody", codes=[3])
+        take("snapshot", GROUP, "-o", "before.csv")
+        take("filter", "before.csv", "--topic", "invoices", "-o", "invoices.csv")
+        take("split", "before.csv", "--to", f"{GROUP}-billing=invoices", "--stay", "ord*", "-o", "split.csv")
+        take("export", "split.csv", "-o", "offsets.csv")
+        take("rewind", "--group", GROUP, "--topic", "invoices", "--by-duration", "5s", "-o", "replay.csv")
+        self._restart(billing=GROUP, shop=GROUP)
+        take("advise", GROUP, "--log", "log", "-o", "costs")
+
+    def compare(self, target: str) -> None:
+        """Look at the copy of the group on the target cluster, once the mirror has copied the committed offsets."""
+        command = ("compare", GROUP, "--to-bootstrap-server", target)
+        until(lambda: {each["status"] for each in self._seen(*command)["partitions"]} == {"exact"}, seconds=_SECONDS)
+        self._take(*command, codes=[0, 6])  # 6: the committed offsets that the mirror synchronises lag
+
+    def split(self) -> None:
+        """Give each application a group of its own, and prove it."""
+        own = {name: f"{GROUP}-{name}" for name in APPLICATIONS}
+        topics = {own[name]: list(each.topics) for name, each in APPLICATIONS.items()}
+        tables = "".join(
+            f"\n[[target]]\ngroup = {json.dumps(group)}\ntopics = {json.dumps(of)}\n" for group, of in topics.items()
+        )
+        (self._folder / "split.toml").write_text(f"source = {json.dumps(GROUP)}\n{tables}")
+        self._stage.stop(f"{GROUP}.")
+        self._take("verify", GROUP, "--settle", "1s")
+        self._take("migrate", "split.toml", *BRIEFLY, "--dry-run")
+        self._take("migrate", "split.toml", *BRIEFLY, "--yes")
+        self._take("reconcile", RUN)
+        self._start(**own)
+        self._take("watch", own["billing"])
+        self._restart(**own)
+        self._take("audit", RUN, "--log", "audit-log")
+        self._take("history", GROUP, "--log", "log", "-o", "history")
+        self._take("advise", "--after", RUN, "--log", "log", "-o", "after")
+        self._stage.stop("")
+
+    def move(self, target: str) -> None:
+        """Move one of the new groups to the other cluster, and delete both."""
+        (self._folder / "groups.toml").write_text(f'groups = ["{GROUP}-shop"]\n')
+        there = ("--to-bootstrap-server", target, "--on-existing", "forward", "--yes")
+        self._take("migrate", "groups.toml", *BRIEFLY, *there)
+        self._take("delete-group", f"{GROUP}-billing", f"{GROUP}-shop", "--yes")
+
+    def _start(self, **groups: str) -> None:
+        for name, group in groups.items():
+            self._stage.start_application(APPLICATIONS[name], group, client_id=f"{name}-1")
+
+    def _restart(self, **groups: str) -> None:
+        for _ in range(RESTARTS):
+            self._await_records(**groups)
+            self._stage.stop(f"{groups['billing']}.billing")
+            self._start(billing=groups["billing"])
+        self._await_records(**groups)
+
+    def _await_records(self, **groups: str) -> None:
+        """Wait until each application has processed some more records in its group."""
+        ledgers = [self._folder / f"{group}.{name}.txt" for name, group in groups.items()]
+        before = [_lines(path) for path in ledgers]
+        until(lambda: all(_lines(path) > at + 200 for path, at in zip(ledgers, before, strict=True)), seconds=_SECONDS)
+
+
+def _lines(path: Path) -> int:
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+def written(page: str, examples: dict[str, str]) -> str:
+    """Return the page with these examples, each below the link to the schema of its document."""
+    for name, printed in examples.items():
+        below = re.compile(rf"(\(\.\./schemas/{name}\.json\).*?^```json\n).*?(^```$)", re.MULTILINE | re.DOTALL)
+        page, number = below.subn(lambda found, new=printed: found[1] + new + found[2], page)  # type: ignore[misc]
+        if number != 1:
+            raise SystemExit(f"{PAGE} has {number} examples of {name}.json")
+    return page
+
+
+def main() -> None:
+    """Run the commands, and write the page."""
+    argparse.ArgumentParser(description="Write the examples of docs/reference/json.md from one real run.").parse_args()
+    with ExitStack() as running:
+        folder = Path(running.enter_context(tempfile.TemporaryDirectory()))
+        examples = Examples(folder)
+        examples.take_sandbox()
+        examples.take("demo", "-o", "demo")
+        jars, java = find_kafka(version=DEFAULT_VERSION, home=None, maven_mirror=None)
+        maker = find_mirror_maker(jars, java, home=None, maven_mirror=None)
+        # Kafka's default; without it members that restart would cost a group of their own nothing.
+        settings = {"group.initial.rebalance.delay.ms": "3000"}
+        source, target = (
+            running.enter_context(start_sandbox(jars, java=java, settings=settings)).bootstrap_servers for _ in range(2)
+        )
+        given = {"source->target.sync.group.offsets.enabled": "true"}
+        running.enter_context(mirror_maker(maker, source, target, java=java, settings=given))
+        with KafkaAdminClient(bootstrap_servers=source) as admin:
+            admin.create_topics({topic: {"num_partitions": 1, "replication_factor": 1} for topic in TOPICS})
+            admin.wait_for_topics(TOPICS)
+        examples.connect(source)
+        scene = Scene(examples, running.enter_context(Stage(source, folder)), folder)
+        scene.share()
+        scene.compare(target)
+        scene.split()
+        scene.move(target)
+    PAGE.write_text(written(PAGE.read_text(), examples.printed))
+
+
+if __name__ == "__main__":
+    main()
