@@ -10,6 +10,9 @@ import gc
 import resource
 import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 from migrate_groups.cli import documents, environment, streams, written
@@ -21,6 +24,7 @@ from migrate_groups.text import brief
 _COLLECTED = (1_000_000, 20, 100)
 _INTERRUPTED = 130  # Typer also exits with this code on Ctrl-C, without a message
 _STOPS = (signal.SIGTERM, signal.SIGHUP)
+_UNTIL_PYTHON_CAN_RAISE = 0.05  # seconds
 
 
 def main() -> None:
@@ -41,7 +45,8 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         written.so_far.set("")
         documents.awaited.set(False)
-        code = _after_output(_run())
+        with _no_interrupt_lost():
+            code = _after_output(_run())
     except KeyboardInterrupt:
         code = _INTERRUPTED
     except RuntimeError as error:
@@ -90,6 +95,31 @@ def _after_output(code: int) -> int:
     if not isinstance(lost, BrokenPipeError):
         sys.stderr.write(f"{'error' if fails else 'warning'}: stdout could not be written: {lost.strerror}\n")
     return MigrateGroupsError.exit_code if fails else code
+
+
+@contextmanager
+def _no_interrupt_lost() -> Iterator[None]:
+    """Interrupt the block again if Python drops a `KeyboardInterrupt`.
+
+    Python drops it in a destructor and in a callback of a weak reference, which can raise nothing.
+    """
+    before = sys.unraisablehook
+
+    def interrupt_again(dropped: sys.UnraisableHookArgs) -> None:
+        if not issubclass(dropped.exc_type, KeyboardInterrupt):
+            before(dropped)
+            return
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored, and SIGTERM have come
+        main = threading.main_thread().ident
+        again = threading.Timer(_UNTIL_PYTHON_CAN_RAISE, signal.pthread_kill, (main, signal.SIGINT))
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = interrupt_again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -54,6 +55,22 @@ def test_the_message_depends_on_whether_the_write_had_begun(cli, monkeypatch, mo
     monkeypatch.setattr(module, name, interrupt)
     assert last_line(cli, *APPLY) == said
     assert cli.offset("new") == offset
+
+
+class _Deaf:
+    def __del__(self):
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_that_python_drops_comes_again(cli, monkeypatch):
+    """An interrupt in a destructor, which Python prints and ignores, ends the command too."""
+
+    def drop_an_interrupt(*_, **__):
+        _Deaf()
+        threading.Event().wait(60)
+
+    monkeypatch.setattr(apply, "plan_at_the_write", drop_an_interrupt)
+    assert last_line(cli, *APPLY) == NOTHING
 
 
 def test_an_interrupted_wait_says_what_the_old_applications_may_do(cli, monkeypatch):
