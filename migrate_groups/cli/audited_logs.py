@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 class LogSide(NamedTuple):
     """The log of ``__consumer_offsets`` on one cluster, and the groups whose commits are judged from this log.
 
-    named_by: how a message names the cluster, such as ``--bootstrap-server``. belongs: how a message says what is on
-    it. partitions: the number of partitions of the log at the hand-over. groups: each group, its partition of the log,
-    and the offset in this partition from which its records are judged.
+    named_by, belongs: words for the error about a wrong cluster, "``named_by`` is cluster X; ``belongs`` cluster Y",
+    such as ``--bootstrap-server`` and "the old group is on". partitions: the number of partitions of the log at the
+    hand-over. groups: each group, its partition of the log, and the offset in this partition from which its records are
+    judged.
     """
 
     connection: Connection

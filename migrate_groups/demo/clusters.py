@@ -29,7 +29,9 @@ _SPEC = f'source = "{_GROUP}"\n\n[[target]]\ngroup = "{_GROUP}"\ntopics = [{_APP
 
 
 class Clusters(Scene):
-    """The story ``clusters``: compares a move with this tool with the offsets that MirrorMaker 2 itself translates.
+    """The story ``clusters``: a group moves by this tool, and once more by the offsets that MirrorMaker 2 translates.
+
+    For each way it counts the records that are skipped or processed twice.
 
     both: the two clusters, and the MirrorMaker 2 between them.
     """

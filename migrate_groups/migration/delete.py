@@ -41,7 +41,8 @@ class Deletion:
     def check(self) -> None:
         """Raise an error if a deletion failed; do nothing if all groups were deleted.
 
-        The error is `Refused` if the coordinators refused to delete every group, and otherwise `PartlyApplied`.
+        The error is `Refused` if all deletions were refused, so that every group still exists. Otherwise it is
+        `PartlyApplied`: some groups were deleted, or it is not known whether they were.
         """
         if not self.failures:
             return

@@ -50,10 +50,10 @@ def _key(kafka: KafkaJars, java: Java) -> str:
 
 
 def _make(archive: Path, kafka: KafkaJars, java: Java) -> None:
-    """Start and stop Kafka with a JVM option, with which the JVM writes the archive when it exits.
+    """Make the class-data archive, with which Kafka starts faster: the JVM writes it when Kafka is stopped.
 
-    If the JVM writes no archive, an empty file is made in its place. Raises `ClusterUnavailable` if Kafka does not
-    start.
+    If the JVM writes no archive, an empty file in its place marks the failed attempt. Raises `ClusterUnavailable` if
+    Kafka does not start.
     """
     new = archive.with_suffix(".partial")
     new.unlink(missing_ok=True)

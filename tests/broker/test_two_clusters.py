@@ -211,7 +211,7 @@ def test_rollback_takes_the_offsets_on_the_target_back(move):
 
 
 def test_a_run_that_is_over_is_told(move):
-    """If the new group has committed, the same command says that the run is over, and writes nothing."""
+    """A repeated ``migrate`` after the new group has committed says that the run is over, and writes nothing."""
     move.commit(10, 20, 30)
     move.mirror()
     move.migrate()

@@ -174,7 +174,7 @@ def test_an_application_stands_still_from_its_last_commit_to_the_next_generation
     ],
 )
 def test_what_never_happened_took_no_time(found, group, expected):
-    """An application that began all rebalances stood still 0 s for others. In a log with gaps the time is null."""
+    """An application that began all rebalances stood still 0 s for others; in a log with gaps this 0 is null."""
     assert {row.application: (row.stood_still, row.outage) for row in found[group]["advice"]} == expected
 
 

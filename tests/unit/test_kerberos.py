@@ -134,7 +134,7 @@ def test_a_ticket_that_expires_during_a_login_is_one_line(gssapi):
 
 
 def test_the_second_client_is_not_asked():
-    """The second client says why it can't read back, and starts no process."""
+    """With a Kerberos login the second client (confluent-kafka) fails, says why, and starts no process."""
     security = replace(understand({}).security, login=Kerberos(service="kafka"))
     second = SecondClient(ClientConfig(bootstrap_servers="h:1", security=security))
     answer = second.committed_by_group({"g": [TopicPartition("t", 0)]})["g"]

@@ -175,10 +175,10 @@ def _check_time_options(target: RewindTo, *, timezone: str | None, past_end: str
 
 
 def _check_source(file: Path | None, group: str | None, selection: Selection, target: RewindTo) -> None:
-    """Raise `UsageError` unless FILE, ``--group`` or, without both, ``--topic`` says which partitions to rewind.
+    """Raise `UsageError` if both FILE and ``--group`` are given, or if neither is and ``--topic`` is not given either.
 
-    With ``--topic`` alone, also raises `UsageError` for ``--shift-by`` and ``--to-current``, because these targets need
-    committed offsets.
+    Also raises it if the name of the group is not allowed, and, with ``--topic`` alone, for ``--shift-by`` and
+    ``--to-current``, because these targets need committed offsets.
     """
     if file is not None and group is not None:
         raise UsageError("FILE and --group both say which partitions; give one of them")

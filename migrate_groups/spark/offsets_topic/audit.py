@@ -101,9 +101,10 @@ IS_RECREATED = "the topic was deleted and created again: commits for the new top
 
 
 def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:
-    """Return the records of the groups to judge from each group's fence on, and all records that can't be decoded.
+    """Return, for each group to judge, its records at or after its fence, and all records that can't be decoded.
 
-    log: a decoded log. groups: columns of `GROUPS`. A record that can't be decoded counts only for `evidence`.
+    A record that can't be decoded gives no verdict; it only makes the `evidence` incomplete. log: a decoded log.
+    groups: columns of `GROUPS`.
     """
     fenced = log.join(F.broadcast(groups), ["group", "log_partition"], "left")
     return fenced.where((F.col("log_offset") >= F.col("fence")) | F.col("problem").isNotNull())

@@ -70,7 +70,10 @@ def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 
 def _with_neighbours(rows: DataFrame) -> DataFrame:
-    """Return each record with the columns of the hand-over, and with fields of the record before it in the chain."""
+    """Return each record with the columns of `HANDED_OVER`, and with what the record before it says.
+
+    The record before it is the previous one of the same group for the same partition, in the order of the log.
+    """
     order = Window.partitionBy(*_PLACE).orderBy("log_offset")
     whole = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     rows = rows.withColumns(

@@ -154,7 +154,11 @@ def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, com
 
 
 def _stem() -> Column:
-    """Return the common beginning of ``_low`` and ``_high``, without digits and separators at its end."""
+    """Return the common beginning of an application's client ids, without digits and separators at its end.
+
+    The columns ``_low`` and ``_high`` are the first and the last of these client ids in alphabetical order, so all the
+    others begin as both do.
+    """
     low, high = F.col("_low"), F.col("_high")
     size = F.aggregate(
         F.sequence(F.lit(1), F.greatest(F.least(F.length(low), F.length(high)), F.lit(1))),

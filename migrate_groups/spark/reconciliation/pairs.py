@@ -56,9 +56,10 @@ def latest_rows(before: DataFrame, after: DataFrame) -> DataFrame:
 
 
 def single_rows(before: DataFrame, after: DataFrame) -> DataFrame:
-    """Return the only row of BEFORE and of AFTER for each partition.
+    """Return one row for each partition, with its row of BEFORE and its row of AFTER side by side.
 
-    If there are more, the job fails with `NOT_SINGLE`.
+    A job that computes ``contradiction`` or ``source_group`` fails with `NOT_SINGLE` if a partition has two rows in
+    BEFORE or in AFTER, or a group two source groups.
     """
     of_groups = before.select("cluster_id", "group", "source_group").distinct()
     # The source groups are joined at the end, because a hash table can't hold texts. Spark leaves this join out of

@@ -75,9 +75,10 @@ def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def examined(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Return the rows of `read_snapshots` and the invalid rows, with the column `cells.PROBLEM`.
+    """Return the rows that `read_snapshots` returns, and also the invalid rows, at which it fails.
 
-    Raises the errors of `read_snapshots`.
+    The column `cells.PROBLEM` says why a row is invalid; it is null for a valid row. Raises the errors of
+    `read_snapshots` that concern a whole file.
     """
     with readable_failures():
         return reduce(with_rows, [_read(spark, path) for path in paths])
