@@ -6,23 +6,19 @@ import itertools
 import queue
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.ports import GroupReader, GroupWriter, OffsetsReader
+from migrate_groups.migration.write_requests import by_group, rounds
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
 from migrate_groups.planning.execution import Entry, Execution, Outcome
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import named
-
-# A request must fit into one batch of __consumer_offsets, which holds 1 MB: 14,000 partitions passed, 15,000 failed
-# (docs/kafka-behaviour.md#altering-offsets). Half of that leaves a margin.
-_MOST_BYTES = 500_000
-_BYTES_A_PARTITION = 44
 
 _MAY_BE_THERE = (Outcome.UNKNOWN, Outcome.CONFIRMED, Outcome.UNCHANGED)
 
@@ -98,51 +94,16 @@ def _sent(writer: GroupWriter, todo: Sequence[Entry], attempt: int, execution: E
     return execution
 
 
-def rounds(entries: Sequence[Entry], most_bytes: int = _MOST_BYTES) -> Iterator[list[Entry]]:
-    """Yield the entries to send in each round: offsets to set in any number of groups, or to delete in one group.
-
-    The requests of a round are sent at once, with at most one for each group. most_bytes: the largest size of a
-    request, counted as the broker stores the offsets.
-    """
-    to_set: dict[str, list[list[Entry]]] = defaultdict(list)
-    to_delete: list[list[Entry]] = []
-    for group, of_group in _by_group(entries).items():
-        for deletes, of_kind in itertools.groupby(of_group, lambda entry: entry.change.after is None):
-            (to_delete if deletes else to_set[group]).extend(_requests(of_kind, most_bytes))
-    for requests in itertools.zip_longest(*to_set.values(), fillvalue=()):
-        yield [*itertools.chain.from_iterable(requests)]
-    yield from to_delete
-
-
-def _requests(entries: Iterable[Entry], most_bytes: int) -> Iterator[list[Entry]]:
-    """Yield the entries of each request. entries: all of one group."""
-    request: list[Entry] = []
-    size = of_group = 0
-    for entry in entries:
-        change = entry.change
-        of_group = of_group or len(change.group.encode()) + _BYTES_A_PARTITION
-        more = of_group + len(change.topic)
-        if change.after and change.after.metadata:
-            more += len(change.after.metadata.encode())
-        if request and size + more > most_bytes:
-            yield request
-            request, size = [], 0
-        request.append(entry)
-        size += more
-    if request:
-        yield request
-
-
 def _send(writer: GroupWriter, entries: Sequence[Entry]) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
     wanted = {
         group: {entry.change.topic_partition: entry.change.after for entry in of_group if entry.change.after}
-        for group, of_group in _by_group(entries).items()
+        for group, of_group in by_group(entries).items()
     }
     if all(wanted.values()):
         return writer.alter_offsets_by_group(wanted)
     return {
         group: writer.delete_offsets(group, [entry.change.topic_partition for entry in of_group])
-        for group, of_group in _by_group(entries).items()
+        for group, of_group in by_group(entries).items()
     }
 
 
@@ -176,7 +137,7 @@ def _found(
 
     None means no committed offset.
     """
-    groups = _by_group(entries)
+    groups = by_group(entries)
     found = reader.committed_by_group(
         {group: [entry.change.topic_partition for entry in of_group] for group, of_group in groups.items()}
     )
@@ -242,7 +203,7 @@ class _SecondReading:
             return
         groups = {
             group: [entry.change.topic_partition for entry in of_group]
-            for group, of_group in _by_group([e for e in execution.entries if e.outcome in _MAY_BE_THERE]).items()
+            for group, of_group in by_group([e for e in execution.entries if e.outcome in _MAY_BE_THERE]).items()
         }
         threading.Thread(target=self._ask, args=(second, groups), daemon=True).start()
 
@@ -263,7 +224,7 @@ def _seen_by_second(seen: Seen | None, execution: Execution) -> Execution:
         return execution
     entries: list[Entry] = []
     unseen: dict[str, list[Entry]] = defaultdict(list)
-    for group, of_group in _by_group([entry for entry in execution.entries if entry.settled]).items():
+    for group, of_group in by_group([entry for entry in execution.entries if entry.settled]).items():
         found = seen.get(group, {})
         if isinstance(found, Exception):
             unseen[str(found)] += of_group
@@ -284,13 +245,6 @@ def _seen_by_second(seen: Seen | None, execution: Execution) -> Execution:
         if execution.options.second_client == "required":
             entries += [replace(entry, outcome=Outcome.UNKNOWN, error=remark) for entry in of_groups]
     return execution.updated(entries)
-
-
-def _by_group(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    groups: dict[str, list[Entry]] = defaultdict(list)
-    for entry in entries:
-        groups[entry.change.group].append(entry)
-    return groups
 
 
 def _agree(one: CommittedOffset | None, other: CommittedOffset | None) -> bool:

@@ -13,7 +13,8 @@ from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.guard import guard, look_at_watched
 from migrate_groups.migration.prepare import make_plan, plan_at_the_write
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.write import rounds, write
+from migrate_groups.migration.write import write
+from migrate_groups.migration.write_requests import rounds
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition

@@ -110,7 +110,7 @@ def _cut(reader: GroupReader, wanted: Sequence[Wanted]) -> Mapping[tuple[TopicPa
     there is no record in between, and the offset is left out (docs/kafka-behaviour.md#logs).
     """
     ends = reader.epoch_ends([epoch for _, _, epoch in _with_epochs(wanted)])
-    if not ends:  # true in almost every cut-over, and quick, because the consumers are stopped
+    if not ends:  # true in almost every cut-over; the consumers are stopped meanwhile, so nothing more is done
         return {}
     cut = {
         (partition, committed): ends[epoch]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from migrate_groups.sandbox.node import Node
 from tests.support.campaign.fault import Run, before_or_during
+from tests.support.halted import Halted
 from tests.support.offsets_topic import move_coordinator, need_in_sync, replicate_again
 
 
@@ -15,10 +19,17 @@ def _coordinator(run: Run) -> Node:
     return run.brokers.coordinator(_group(run))
 
 
-def coordinator_killed(run: Run) -> None:
+@contextmanager
+def _at_the_coordinator(run: Run) -> Iterator[tuple[Halted, Node]]:
+    """Halt the command at its step, and yield it and the coordinator of one of its groups, which is to fail."""
     with run.halted() as halted:
         victim = _coordinator(run)
         before_or_during(run, halted)
+        yield halted, victim
+
+
+def coordinator_killed(run: Run) -> None:
+    with _at_the_coordinator(run) as (halted, victim):
         victim.kill()
         halted.release()
         if run.chance.random() < 0.5:
@@ -27,9 +38,7 @@ def coordinator_killed(run: Run) -> None:
 
 
 def coordinator_hangs(run: Run) -> None:
-    with run.halted() as halted:
-        victim = _coordinator(run)
-        before_or_during(run, halted)
+    with _at_the_coordinator(run) as (halted, victim):
         run.brokers.hang(victim)
         halted.release()
         run.pause(6)
@@ -37,9 +46,7 @@ def coordinator_hangs(run: Run) -> None:
 
 
 def coordinator_restarted(run: Run) -> None:
-    with run.halted() as halted:
-        victim = _coordinator(run)
-        before_or_during(run, halted)
+    with _at_the_coordinator(run) as (halted, victim):
         victim.stop()
         halted.release()
         victim.start()

@@ -62,7 +62,7 @@ def is_settled(outcome: Outcome) -> bool:
 def completion_problems(receipt: Path, before: Before, now: Offsets, expected: Offsets) -> Iterator[str]:
     """Yield what is wrong after the last command of a run, which has succeeded.
 
-    now: what the brokers have for all groups, also those that the command does not write.
+    now: what the brokers have for all groups, including those that the command does not write.
     """
     if now != expected:
         yield f"{now} is committed, not {expected}"
