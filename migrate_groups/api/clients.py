@@ -1,20 +1,21 @@
-"""Open and close the Kafka clients that the API and the command line use."""
+"""Open and close the Kafka clients that the API and the command line use.
+
+Each function imports the clients that it opens, because kafka-python takes a tenth of a second to import.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
 
-from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
-from migrate_groups.kafka.reader import KafkaPythonReader
-from migrate_groups.kafka.records import KafkaRecords
-from migrate_groups.kafka.second_client import SecondClient
-from migrate_groups.kafka.writer import KafkaPythonWriter
-from migrate_groups.migration.log_ports import OffsetsTopicReader
 from migrate_groups.migration.ports import Clients, GroupReader, Side
 from migrate_groups.migration.reading.similar import similar_groups_named
+
+if TYPE_CHECKING:
+    from migrate_groups.kafka.client_config import ClientConfig
+    from migrate_groups.migration.log_ports import OffsetsTopicReader
 
 
 @contextmanager
@@ -23,6 +24,8 @@ def open_reader(config: ClientConfig) -> Iterator[GroupReader]:
 
     A `GroupNotFound` that is raised in the block is raised again with the names of similar groups.
     """
+    from migrate_groups.kafka.reader import KafkaPythonReader
+
     _quiet_clients()
     with closing(KafkaPythonReader(config)) as reader, similar_groups_named(reader):
         yield reader
@@ -35,14 +38,15 @@ def open_writer(config: ClientConfig) -> Iterator[Clients]:
     kafka-python reads and writes. confluent-kafka reads back what kafka-python wrote. A `GroupNotFound` that is raised
     in the block is raised again with the names of similar groups.
     """
+    from migrate_groups.kafka.second_client import SecondClient
+
     _quiet_clients()
-    with (
-        closing(SecondClient(config)) as second,
-        closing(KafkaPythonWriter(config)) as writer,
-        similar_groups_named(writer),
-    ):
-        second.start()
-        yield Clients(writer, second)
+    with closing(SecondClient(config)) as second:
+        second.start()  # before the import below, so that its process starts at the same time
+        from migrate_groups.kafka.writer import KafkaPythonWriter
+
+        with closing(KafkaPythonWriter(config)) as writer, similar_groups_named(writer):
+            yield Clients(writer, second)
 
 
 @contextmanager
@@ -51,6 +55,9 @@ def open_side(config: ClientConfig) -> Iterator[Side]:
 
     Both are closed after the block.
     """
+    from migrate_groups.kafka.reader import KafkaPythonReader
+    from migrate_groups.kafka.records import KafkaRecords
+
     _quiet_clients()
     with closing(KafkaRecords(config)) as records, closing(KafkaPythonReader(config)) as reader:
         records.start()
@@ -63,6 +70,9 @@ def open_offsets_topic(config: ClientConfig) -> Iterator[tuple[GroupReader, Offs
 
     Both are closed after the block.
     """
+    from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
+    from migrate_groups.kafka.reader import KafkaPythonReader
+
     _quiet_clients()
     with closing(KafkaPythonReader(config)) as reader, closing(KafkaOffsetsTopic(config)) as topic:
         yield reader, topic

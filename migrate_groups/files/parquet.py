@@ -1,4 +1,7 @@
-"""Write Parquet files with a checksum for each page, and read them whole."""
+"""Write Parquet files with a checksum for each page, and read them whole.
+
+``pyarrow.parquet`` is imported only to do so, because few commands need it, and it imports pyarrow's file systems.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import io
 from typing import BinaryIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from migrate_groups.errors import InvalidInput
 
 
 def write_table(table: pa.Table, file: BinaryIO) -> None:
     """Write a table with page checksums, so that `read_table` detects a page that is damaged later."""
+    import pyarrow.parquet as pq
+
     pq.write_table(table, file, write_page_checksum=True)
 
 
@@ -24,6 +28,8 @@ def read_table(data: bytes, name: str) -> pa.Table:
     Arrow's threads are not used. With them the process sometimes aborts when it ends, and its exit code is then wrong
     (docs/kafka-behaviour.md#other-libraries).
     """
+    import pyarrow.parquet as pq
+
     try:
         file = pq.ParquetFile(io.BytesIO(data), pre_buffer=False, page_checksum_verification=True)
         table = file.read(use_threads=False)

@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.kafka.credentials.given import PROTOCOLS, Given, told
-from migrate_groups.kafka.credentials.login_properties import login
 from migrate_groups.kafka.credentials.security import Security
-from migrate_groups.kafka.credentials.tls_properties import tls
 
 
 class ClientProperties(NamedTuple):
@@ -37,8 +35,22 @@ def understand(properties: Mapping[str, str], bootstrap_servers: str | None = No
     if protocol not in PROTOCOLS:
         raise InvalidInput(f"security.protocol is {told(protocol)}; expected one of {', '.join(PROTOCOLS)}")
     servers = given.take("bootstrap.servers")
-    security = Security(
-        tls=tls(given) if protocol.endswith("SSL") else None,
-        login=login(given, bootstrap_servers or servers) if protocol.startswith("SASL") else None,
-    )
+    security = _security(protocol, given, bootstrap_servers or servers)
     return ClientProperties(servers, security, given.not_used())
+
+
+def _security(protocol: str, given: Given, bootstrap_servers: str) -> Security:
+    """Return the settings for TLS and SASL that the value ``protocol`` of ``security.protocol`` demands.
+
+    The modules that read them are imported only if they are needed, because their imports take time.
+    """
+    tls, login = None, None
+    if protocol.endswith("SSL"):
+        from migrate_groups.kafka.credentials import tls_properties
+
+        tls = tls_properties.tls(given)
+    if protocol.startswith("SASL"):
+        from migrate_groups.kafka.credentials import login_properties
+
+        login = login_properties.login(given, bootstrap_servers)
+    return Security(tls=tls, login=login)

@@ -12,7 +12,6 @@ from typing import Any
 from migrate_groups.errors import INSTALL_KERBEROS, ClusterUnavailable, MissingDependency
 from migrate_groups.kafka.credentials.given import Given
 
-NO_SECOND_CLIENT = "confluent-kafka's wheel has no GSSAPI (Kerberos)"
 _WITHOUT_EFFECT = (
     *("clearPass", "debug", "doNotPrompt", "isInitiator", "refreshKrb5Config", "renewTGT", "storeKey", "storePass"),
     *("tryFirstPass", "useFirstPass"),
@@ -29,6 +28,7 @@ class Kerberos:
     """
 
     mechanism = "GSSAPI"
+    second_client_lacks = "confluent-kafka's wheel has no GSSAPI (Kerberos)"
     service: str
     client: str | None = None
     keytab: str | None = None
@@ -51,7 +51,7 @@ class Kerberos:
 
     def confluent(self) -> dict[str, Any]:
         """Raise `ClusterUnavailable`, because confluent-kafka can't log in with Kerberos."""
-        raise ClusterUnavailable(f"the second client can't log in: {NO_SECOND_CLIENT}")
+        raise ClusterUnavailable(f"the second client can't log in: {self.second_client_lacks}")
 
     def begin(self, host: str) -> tuple[str, Any, bytes]:
         """Begin a login: return the name of the service on a broker's host, the security context, and its first token.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from migrate_groups.errors import InvalidInput
 from migrate_groups.kafka.credentials.given import Given, told
 from migrate_groups.kafka.credentials.jaas import parse_jaas
-from migrate_groups.kafka.credentials.kerberos import Kerberos, kerberos
-from migrate_groups.kafka.credentials.msk import MskIam, Role, check_installed, region_of
-from migrate_groups.kafka.credentials.oauth import OAuth
-from migrate_groups.kafka.credentials.oauth_properties import oauth
 from migrate_groups.kafka.credentials.security import Password
+
+if TYPE_CHECKING:
+    from migrate_groups.kafka.credentials.kerberos import Kerberos
+    from migrate_groups.kafka.credentials.oauth import OAuth
 
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -38,10 +40,17 @@ def login(given: Given, bootstrap_servers: str) -> Password | OAuth | Kerberos:
     is_msk = mechanism == "AWS_MSK_IAM" or given.value("sasl.login.callback.handler.class") == _MSK_HANDLER
     login: Password | OAuth | Kerberos
     if is_msk:
-        login = OAuth(source=_msk(given, options, bootstrap_servers))
+        from migrate_groups.kafka.credentials.msk import msk_iam
+        from migrate_groups.kafka.credentials.oauth import OAuth
+
+        login = OAuth(source=msk_iam(given, options, bootstrap_servers))
     elif mechanism == "OAUTHBEARER":
+        from migrate_groups.kafka.credentials.oauth_properties import oauth
+
         login = oauth(given, options)
     elif mechanism == "GSSAPI":
+        from migrate_groups.kafka.credentials.kerberos import kerberos
+
         login = kerberos(given, options)
     else:
         login = _password(mechanism, given, options)
@@ -70,23 +79,3 @@ def _password(mechanism: str, given: Given, options: Given) -> Password:
             "or set sasl.username and sasl.password"
         )
     return Password(mechanism=mechanism, username=username, password=password)
-
-
-def _msk(given: Given, options: Given, bootstrap_servers: str) -> MskIam:
-    """Return the source of AWS MSK IAM tokens, from the JAAS options of Java's aws-msk-iam-auth."""
-    check_installed()
-    for key in ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class"):
-        given.take(key)
-    for option in ("awsDebugCreds", "awsMaxRetries", "awsMaxBackOffTimeMs"):
-        options.take(option)
-    region = options.take("awsRegion") or region_of(bootstrap_servers)
-    role = Role(
-        arn=options.take("awsRoleArn"),
-        session_name=options.take("awsRoleSessionName") or "migrate-groups",
-        external_id=options.take("awsRoleExternalId"),
-        sts_region=options.take("awsStsRegion"),
-        access_key=options.take("awsRoleAccessKeyId"),
-        secret_key=options.take("awsRoleSecretAccessKey"),
-        session_token=options.take("awsRoleSessionToken"),
-    )
-    return MskIam(region=region, profile=options.take("awsProfileName") or None, role=role if role.arn else None)

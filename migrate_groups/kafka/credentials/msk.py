@@ -12,15 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from migrate_groups.errors import INSTALL_MSK, MissingDependency
+from migrate_groups.kafka.credentials.given import Given
 from migrate_groups.kafka.credentials.oauth import NoToken, Token, now
 
 _BROKER = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?:\d+$")
-
-
-def check_installed() -> None:
-    """Raise `MissingDependency` if the extra ``msk`` is not installed."""
-    if importlib.util.find_spec("aws_msk_iam_sasl_signer") is None:
-        raise MissingDependency(f"AWS MSK IAM needs a package that is not installed: {INSTALL_MSK}")
 
 
 def region_of(bootstrap_servers: str) -> str:
@@ -101,3 +96,28 @@ class MskIam:
             RoleArn=role.arn, RoleSessionName=role.session_name, **external
         )["Credentials"]
         return Credentials(answer["AccessKeyId"], answer["SecretAccessKey"], answer["SessionToken"])
+
+
+def msk_iam(given: Given, options: Given, bootstrap_servers: str) -> MskIam:
+    """Return the source of tokens that the JAAS options of Java's aws-msk-iam-auth describe.
+
+    given: the client properties. options: the JAAS options. bootstrap_servers: the addresses of the brokers, whose
+    names contain the region. Raises `MissingDependency` if the extra ``msk`` is not installed.
+    """
+    if importlib.util.find_spec("aws_msk_iam_sasl_signer") is None:
+        raise MissingDependency(f"AWS MSK IAM needs a package that is not installed: {INSTALL_MSK}")
+    for key in ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class"):
+        given.take(key)
+    for option in ("awsDebugCreds", "awsMaxRetries", "awsMaxBackOffTimeMs"):
+        options.take(option)
+    region = options.take("awsRegion") or region_of(bootstrap_servers)
+    role = Role(
+        arn=options.take("awsRoleArn"),
+        session_name=options.take("awsRoleSessionName") or "migrate-groups",
+        external_id=options.take("awsRoleExternalId"),
+        sts_region=options.take("awsStsRegion"),
+        access_key=options.take("awsRoleAccessKeyId"),
+        secret_key=options.take("awsRoleSecretAccessKey"),
+        session_token=options.take("awsRoleSessionToken"),
+    )
+    return MskIam(region=region, profile=options.take("awsProfileName") or None, role=role if role.arn else None)

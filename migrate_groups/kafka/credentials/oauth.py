@@ -61,6 +61,7 @@ class OAuth:
     """
 
     mechanism = "OAUTHBEARER"
+    second_client_lacks = ""
     source: TokenSource
     extensions: Mapping[str, str] = field(default_factory=dict)
     _held: list[_Held] = field(default_factory=list, init=False, repr=False, compare=False)

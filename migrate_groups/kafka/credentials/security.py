@@ -8,11 +8,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.kafka.credentials.kerberos import NO_SECOND_CLIENT, Kerberos
-from migrate_groups.kafka.credentials.oauth import OAuth
+
+if TYPE_CHECKING:
+    from migrate_groups.kafka.credentials.kerberos import Kerberos
+    from migrate_groups.kafka.credentials.oauth import OAuth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,7 @@ class Tls:
 class Password:
     """SASL with a user name and a password: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512."""
 
+    second_client_lacks = ""
     mechanism: str
     username: str
     password: str = field(repr=False)
@@ -123,7 +126,7 @@ class Security:
     @property
     def second_client_lacks(self) -> str:
         """The reason why confluent-kafka can't log in with these settings; empty if it can."""
-        return NO_SECOND_CLIENT if isinstance(self.login, Kerberos) else ""
+        return self.login.second_client_lacks if self.login else ""
 
     def kafka_python(self) -> dict[str, Any]:
         """Return these settings as configuration for kafka-python.

@@ -5,20 +5,19 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import InvalidInput, MigrateGroupsError, Refused, UsageError
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
-from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.carry_out import agree, is_over, refuse_other_run, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard
 from migrate_groups.migration.hand_over.clusters import Clusters, OneCluster
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared, prepare
-from migrate_groups.migration.hand_over.two_clusters import TwoClusters
 from migrate_groups.migration.ports import Clients, GroupReader, HeldGroup
 from migrate_groups.migration.progress import not_known
 from migrate_groups.migration.reading.fence import take_fence
@@ -39,6 +38,9 @@ from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import some
+
+if TYPE_CHECKING:
+    from migrate_groups.migration.across.mirror import Mirror
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +155,8 @@ def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
         return OneCluster(target)
     if wanted.hold:
         raise UsageError("--hold joins the old group, but nothing is written to its cluster: drop --hold")
+    from migrate_groups.migration.hand_over.two_clusters import TwoClusters
+
     wanted.mirror.check()
     return TwoClusters(target, wanted.mirror)
 
