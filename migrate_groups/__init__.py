@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from migrate_groups.snapshots.rewind_to import ToLatest as ToLatest
     from migrate_groups.snapshots.rewind_to import ToOffset as ToOffset
     from migrate_groups.snapshots.rewind_to import ToTime as ToTime
-    from migrate_groups.snapshots.snapshot import Row as Row
+    from migrate_groups.snapshots.row import Row as Row
 
 __version__ = "0.1.0"
 
@@ -63,7 +63,7 @@ _HOMES = {
     "WriteOptions": "planning.options",
     "Plan": "planning.plan",
     **dict.fromkeys(("ShiftBy", "ToCurrent", "ToEarliest", "ToLatest", "ToOffset", "ToTime"), "snapshots.rewind_to"),
-    "Row": "snapshots.snapshot",
+    "Row": "snapshots.row",
 }
 __all__ = [*sorted(_HOMES), "__version__"]
 

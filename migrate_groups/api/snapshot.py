@@ -17,8 +17,9 @@ from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo
+from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.selection import Selection, TopicPattern, select
-from migrate_groups.snapshots.snapshot import Row, SnapshotTable
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget, split
 
 

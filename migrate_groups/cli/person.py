@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from migrate_groups.planning.planned_stop import PlannedStop
     from migrate_groups.planning.receipt import Receipt
     from migrate_groups.planning.run_states import Verb
-    from migrate_groups.snapshots.snapshot import Row, SnapshotTable
+    from migrate_groups.snapshots.row import Row
+    from migrate_groups.snapshots.snapshot import SnapshotTable
 
 _SAY_AGAIN = 15.0
 

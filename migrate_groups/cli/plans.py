@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from migrate_groups.planning.options import WriteOptions
     from migrate_groups.planning.plan import Plan
     from migrate_groups.planning.planned_stop import PlannedStop
-    from migrate_groups.snapshots.snapshot import Row
+    from migrate_groups.snapshots.row import Row
 
 PlanFormat = Literal["table", "markdown", "json"]
 FormatOption = Annotated[

@@ -17,7 +17,7 @@ from migrate_groups.planning.execution import Execution, Outcome
 from migrate_groups.planning.intent import resumed_differently
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.snapshots.row import Row
 from migrate_groups.text import counted, named, some
 
 

@@ -14,7 +14,8 @@ from migrate_groups.migration.reading.take import ObservedGroup
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.snapshots.snapshot import Row, SnapshotTable
+from migrate_groups.snapshots.row import Row
+from migrate_groups.snapshots.snapshot import SnapshotTable
 
 
 class Events(Protocol):

@@ -14,8 +14,9 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.snapshots.rewind import RewindDecision, decide_all, rewound
 from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo, ToTime
+from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.selection import TopicPattern, matching_topics
-from migrate_groups.snapshots.snapshot import Row, SnapshotTable
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import counted, named, some
 
 

@@ -12,7 +12,7 @@ from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.snapshots.row import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from migrate_groups.model.partitions import CommittedOffset, PartitionValue, TopicPartition
 from migrate_groups.planning.survey import Survey
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.snapshots.row import Row
 
 
 class Origin(StrEnum):

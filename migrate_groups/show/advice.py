@@ -12,7 +12,7 @@ from migrate_groups.migration.advise.look import Finding, GroupAdvice, idle
 from migrate_groups.planning.applications import Application
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.tables import UNKNOWN, Table, cell, number
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.snapshots.row import Row
 from migrate_groups.text import counted, one_line, some
 
 _COLUMNS = {

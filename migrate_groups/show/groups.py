@@ -13,7 +13,7 @@ from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.show import group_documents as documents
 from migrate_groups.show.tables import UNKNOWN, Table, cell, number
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted, one_line
 

@@ -14,7 +14,7 @@ from migrate_groups.show import changes as in_words
 from migrate_groups.show import planned_stop
 from migrate_groups.show.tables import Table, cell
 from migrate_groups.show.tables import table as new_table
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.split import Coverage
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted, one_line

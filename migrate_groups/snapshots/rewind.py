@@ -27,7 +27,7 @@ from migrate_groups.snapshots.rewind_to import (
     ToOffset,
     ToTime,
 )
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.times import rfc_3339, span_in_words
 from migrate_groups.text import counted, some
 

@@ -6,10 +6,13 @@ import fnmatch
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from migrate_groups.errors import InvalidInput, UsageError
-from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import did_you_mean, named, some
+
+if TYPE_CHECKING:
+    from migrate_groups.snapshots.snapshot import SnapshotTable
 
 _MOST_PARTITIONS = 2**31 - 1
 

@@ -18,8 +18,9 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.snapshots.regroup import name_groups
+from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.selection import Selection, TopicPattern, select
-from migrate_groups.snapshots.snapshot import Row, SnapshotTable
+from migrate_groups.snapshots.snapshot import SnapshotTable
 
 CLOCK = SystemClock()
 

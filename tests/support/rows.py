@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.snapshots.row import Row
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

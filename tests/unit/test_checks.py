@@ -18,7 +18,7 @@ from migrate_groups.planning.decide import changes_of, decide
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Verdict
 from migrate_groups.planning.wanted import wanted_rows
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.snapshots.row import Row
 from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import row
 

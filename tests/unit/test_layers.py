@@ -172,18 +172,36 @@ def test_no_function_has_too_many_parameters():
     assert crowded == {}
 
 
-def loaded_by(code: str) -> set[str]:
-    """Return the modules that a new Python process has loaded after this code."""
-    program = f"import sys\nsys.argv = ['migrate-groups', '--help']\n{code}\nprint(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT, capture_output=True, text=True)
+def loaded_by(*arguments: str) -> set[str]:
+    """Return the modules that a new Python process has loaded after a command of migrate-groups."""
+    program = (
+        "import sys\nfrom migrate_groups.cli.app import main\n"
+        "try: main()\nexcept SystemExit: print(*sys.modules, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, check=True, cwd=ROOT, capture_output=True, text=True)
     return set(done.stderr.split())
 
 
 def test_help_loads_nothing_slow():
     """``--help`` imports no Kafka client, no pyarrow and no pyspark."""
-    loaded = loaded_by("from migrate_groups.cli.app import main\ntry: main()\nexcept SystemExit: pass")
+    loaded = loaded_by("--help")
     assert "migrate_groups.cli.registry" in loaded
     assert {"pyarrow", "pyspark", "kafka", "confluent_kafka", "tenacity", "numpy"} & loaded == set()
+
+
+def test_describe_loads_only_the_clients_that_it_uses():
+    """``describe`` without TLS and SASL loads kafka-python, and nothing of logins, of writes or of tables."""
+    loaded = loaded_by("describe", "orders", "--bootstrap-server", "127.0.0.1:1")
+    assert {"kafka", "migrate_groups.kafka.reader", "migrate_groups.migration.reading.status"} <= loaded
+    clients = ("writer", "second_client", "records", "offsets_topic")
+    logins = ("login_properties", "tls_properties", "oauth", "kerberos")
+    unused = {
+        *("pyarrow", "urllib.request"),
+        *(f"migrate_groups.kafka.{name}" for name in clients),
+        *(f"migrate_groups.kafka.credentials.{name}" for name in logins),
+    }
+    assert unused & loaded == set()
 
 
 def test_only_the_command_line_prints_exits_or_reads_the_environment():

@@ -23,7 +23,8 @@ from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_ch
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.planning.translation import Translated, Translation
-from migrate_groups.snapshots.snapshot import Row, SnapshotTable
+from migrate_groups.snapshots.row import Row
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.rows import NOON, row
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

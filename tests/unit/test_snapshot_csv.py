@@ -18,7 +18,8 @@ from migrate_groups.files import split_toml
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.files.snapshots import parquet as snapshot_parquet
 from migrate_groups.files.snapshots import reset_csv
-from migrate_groups.snapshots.snapshot import COLUMNS, Row, SnapshotTable, concatenate
+from migrate_groups.snapshots.row import Row
+from migrate_groups.snapshots.snapshot import COLUMNS, SnapshotTable, concatenate
 from tests.support.rows import NOON, row
 from tests.support.snapshot_corpus import BAD, GOOD
 

@@ -15,7 +15,7 @@ from migrate_groups.files.runs import plan_json, receipt_json
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.planning.plan import Change
 from migrate_groups.planning.receipt import NOTHING_WRITTEN
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.snapshots.row import Row
 
 # Lower bounds of the bytes of a row (measured: 13 in Parquet, 116 in CSV), so that `Compared.rows` is rather too high.
 _ROW_BYTES = {".parquet": 10, ".csv": 50}

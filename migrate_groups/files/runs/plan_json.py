@@ -18,7 +18,8 @@ from migrate_groups.files.runs.change_json import ChangeJson, Int32, Int64, Name
 from migrate_groups.files.runs.translation_json import SourceJson, TranslatedJson
 from migrate_groups.planning.plan import Check, Plan, Verdict
 from migrate_groups.schema import SNAPSHOT, Kind
-from migrate_groups.snapshots.snapshot import COLUMNS, Row, SnapshotTable
+from migrate_groups.snapshots.row import Row
+from migrate_groups.snapshots.snapshot import COLUMNS, SnapshotTable
 
 SCHEMA = "migrate-groups/plan"
 SCHEMA_VERSION = 3

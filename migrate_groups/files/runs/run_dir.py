@@ -17,7 +17,8 @@ from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.files.snapshots import reset_csv
 from migrate_groups.model.fence import Fence
 from migrate_groups.planning.plan import Plan
-from migrate_groups.snapshots.snapshot import Row, SnapshotTable
+from migrate_groups.snapshots.row import Row
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import counted, some
 
 _LONGEST = 200

@@ -19,7 +19,8 @@ from migrate_groups.migration.reading.similar import similar_groups_named
 from migrate_groups.migration.reading.take import existing
 from migrate_groups.mirrors.place import Place, Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.snapshots.snapshot import Row, SnapshotTable
+from migrate_groups.snapshots.row import Row
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import named
 
 

@@ -21,7 +21,7 @@ from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.mirrors.place import Status
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.translation import Translated
-from migrate_groups.snapshots.snapshot import Row
+from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted, named, some
 

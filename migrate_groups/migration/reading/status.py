@@ -10,11 +10,10 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.take import ObservedGroup, Reading
-from migrate_groups.migration.reading.time_lag import with_time_lag
 from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
 from migrate_groups.model.topics import TopicDescription
-from migrate_groups.snapshots.snapshot import Row, SnapshotTable
+from migrate_groups.snapshots.row import Row
 from migrate_groups.text import counted, some
 
 
@@ -88,6 +87,9 @@ def with_time_lags(reader: GroupReader, groups: Sequence[GroupStatus]) -> tuple[
     The remark says why some timestamps may be those of transaction markers; it is empty if they are not. Raises the
     errors of `GroupReader`.
     """
+    from migrate_groups.migration.reading.time_lag import with_time_lag
+    from migrate_groups.snapshots.snapshot import SnapshotTable
+
     found = with_time_lag(reader, SnapshotTable.of_rows(row for group in groups for row in group.partitions))
     rows: dict[str | None, list[Row]] = defaultdict(list)
     for row in found.snapshot.rows():

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, Refused, UsageError, raise_first
@@ -14,9 +15,12 @@ from migrate_groups.migration.progress import Working, in_silence
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogRange, TopicPartition
 from migrate_groups.model.topics import TopicDescription
+from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.selection import TopicPattern
-from migrate_groups.snapshots.snapshot import Row, SnapshotTable
 from migrate_groups.text import counted
+
+if TYPE_CHECKING:
+    from migrate_groups.snapshots.snapshot import SnapshotTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +117,8 @@ def take_snapshot(
     Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; `PendingCommits` if a
     transactional commit is still pending at the time-out; and the errors of `GroupReader`.
     """
+    from migrate_groups.snapshots.snapshot import SnapshotTable
+
     names = [*dict.fromkeys(map(not_empty, groups))]
     starts, ends = ({each: getattr(log, side) for each, log in known.items()} for side in ("start", "end"))
     readings: list[Reading] = []
