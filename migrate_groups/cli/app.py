@@ -6,6 +6,7 @@ the user may press Ctrl-C while the commands are still being imported.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import resource
 import signal
@@ -38,6 +39,8 @@ def main() -> None:
             if signal.getsignal(number) is signal.SIG_DFL:  # SIGHUP must stay ignored if nohup ignores it
                 signal.signal(number, _stop)
         gc.set_threshold(*_COLLECTED)
+        # Otherwise Python searches all objects for garbage once more when it exits.
+        atexit.register(gc.freeze)
         streams.open_streams()
         environment.take_properties()
         # A core file would have secrets in it. The hard limit stays, so that the program of --on-start may raise its
