@@ -19,7 +19,7 @@ class PlannedStop:
     source: the source group with its members. moved: the topics that members must stop consuming; None if every member
     must leave the group. stay: the topics that stay with the source group. partitions: the number of partitions that
     are handed over. settle: seconds for which the stopped group must not commit before the write. wait: seconds within
-    which it must stop. resumed: whether an earlier run has written offsets.
+    which the group must stop. resumed: whether an earlier run has written offsets.
     """
 
     source: GroupDescription

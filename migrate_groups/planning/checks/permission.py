@@ -69,7 +69,7 @@ def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
 
     Brokers leave such topics out of their answers without an error
     (docs/kafka-behaviour.md#what-a-principal-may-not-see). So the check can't find them. It warns if the principal may
-    not describe `OFFSETS`, a sign that it may not describe every topic.
+    not describe ``__consumer_offsets``, because then there may be other topics that the principal may not describe.
     """
     name = "hidden topics"
     sources = {row.source_group for row in rows if row.source_group is not None}

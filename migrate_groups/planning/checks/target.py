@@ -58,7 +58,7 @@ def is_trimmed(group: str) -> bool:
 
 
 def second_client(survey: Survey, options: WriteOptions) -> tuple[Check, ...]:
-    """Return a check if the second client (confluent-kafka), which reads offsets back, can't log in; otherwise nothing.
+    """Return a check if the second client (confluent-kafka) can't log in to read offsets back; otherwise ``()``.
 
     With the option ``second_client`` "required" the check refuses, and with "auto" it warns. With "none" there is no
     check.
