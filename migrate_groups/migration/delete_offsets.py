@@ -177,7 +177,7 @@ def _with_pending(
 ) -> Mapping[TopicPartition, CommittedOffset | None]:
     """Return the committed offsets of all partitions of the topics; None means no committed offset.
 
-    ``committed`` lacks an offset whose first commit is still pending. So each partition without a committed offset is
+    ``committed`` lacks a partition whose first commit is still pending. So each partition without a committed offset is
     read by name (docs/kafka-behaviour.md#pending-transactions). Offsets of partitions that no longer exist are kept.
     """
     partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]

@@ -25,7 +25,7 @@ class Events(Protocol):
     """
 
     def stop_planned(self, stop: PlannedStop) -> None:
-        """Receive which members of the source group must stop, and for how long, in order to show it.
+        """Show the user which members of the source group must stop, and for how long.
 
         Called by ``migrate`` only, before `planned` and also in a dry run.
         """
@@ -68,12 +68,12 @@ class Events(Protocol):
         ...
 
     def read_back(self, verb: Verb, sources: Collection[str]) -> None:
-        """Receive notice that every offset was read back as planned, and that no group that must stop still consumes.
+        """Receive notice that the write has succeeded.
 
-        verb: the kind of the write. After a hand-over, the applications of the target groups may start now; after a
-        rollback or a hand-back, those of the source groups. sources: the source groups; empty if the offsets were set
-        without one, as for a replay. Not called if an offset is not confirmed, or if a group that must stop still
-        consumes.
+        Called only if every offset was read back as planned, and no group that must stop still consumes. verb: the kind
+        of the write. After a hand-over, the applications of the target groups may start now; after a rollback or a
+        hand-back, those of the source groups. sources: the source groups; empty if the offsets were set without one, as
+        for a replay.
         """
         ...
 

@@ -154,7 +154,7 @@ class _Finder:
         return Place(status=Status.EXACT, offset=end, counts=counts)
 
     def _parts(self, left: Sequence[_Wanted], window: int) -> Iterator[Sequence[_Wanted]]:
-        """Yield the partitions in parts whose records are read at once, so that memory stays bounded."""
+        """Yield the partitions in portions whose records are read at once, so that memory stays bounded."""
         part: list[_Wanted] = []
         offsets = 0
         for each in left:

@@ -94,7 +94,7 @@ class CutOver:
         return Prepared(wanted=wanted, planned=planned)
 
     def _planned(self, wanted: AllWanted) -> Planned:
-        """Return the plan; wait first until the mirror has delivered all records up to the committed offsets."""
+        """Wait up to ``wait`` seconds for the mirror to reach the committed offsets, and return the plan."""
         plan = partial(self._clusters.plan, wanted, self._shown.planned)
         deadline = self._clock.monotonic() + self._wait
         planned = plan()

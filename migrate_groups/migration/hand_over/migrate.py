@@ -48,7 +48,7 @@ class MigrateRequest:
     file: the split, and its bytes as they were loaded. options: the options of the write. run: the run directory. wait:
     seconds to wait for the source group to stop. hold: keep consumers out of the source group until the watch after the
     write (``guard`` seconds) is over. approved: the file name of the plan that was reviewed, and that plan; None if no
-    plan was reviewed. mirror: the cluster of the source group, if the target groups are on another one.
+    plan was reviewed. mirror: the cluster of the source group and that of the target groups; None if they are the same.
     """
 
     file: SplitFile
@@ -144,9 +144,9 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
 def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
     """Return the cluster or the two clusters of a cut-over.
 
-    With one cluster, raises `InvalidInput` if a target group is the source group. With two, raises `UsageError` if
-    ``hold`` is set, because nothing is written to the source group's cluster, and `InvalidInput` if both clusters are
-    the same.
+    With one cluster, raises `InvalidInput` if a target group is the source group. With two clusters, raises
+    `UsageError` if ``hold`` is set, because nothing is written to the source group's cluster, and `InvalidInput` if
+    both are the same.
     """
     if wanted.mirror is None:
         wanted.file.spec.check_other_groups()
@@ -200,7 +200,7 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
     plan, and that plan; None means that there is nothing to compare.
 
     If an interrupted run is resumed, changes without a source group are not compared: their partitions were added while
-    that run waited.
+    the interrupted run waited.
     """
     if approved is None:
         return
