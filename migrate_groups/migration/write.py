@@ -191,7 +191,7 @@ def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
 
 
 class _SecondReading:
-    """Reads back, with the second client and in a background thread, all offsets that may have been written.
+    """Uses the second client to read back, in a background thread, all offsets that may have been written.
 
     second: None if there is no second client; then only the first client's read back counts.
     """

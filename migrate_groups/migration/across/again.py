@@ -1,4 +1,4 @@
-"""Find copies to which a mirror has delivered records again after places were found. Groups would read them twice."""
+"""Find copies to which a mirror has delivered records again, which groups would then read twice."""
 
 from __future__ import annotations
 

@@ -70,8 +70,8 @@ def find_places(
 ) -> Mapping[MirroredPartition, Found]:
     """Return the place of each committed offset in the copy of its partition.
 
-    A partition that needs more than ``most_records`` offsets on one of the clusters is `Status.UNDETERMINED`. Raises
-    `NotAuthorized` and `ClusterUnavailable`.
+    A place has `Status.UNDETERMINED` if more than ``most_records`` offsets of the partition would have to be read on
+    one of the clusters. Raises `NotAuthorized` and `ClusterUnavailable`.
     """
     try:
         return _Finder(source, target, wanted, most_records).found()

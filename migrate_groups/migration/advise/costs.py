@@ -158,7 +158,10 @@ def _advice(found: GroupCost, now: datetime) -> str:
 
 
 def _load(rows: tuple[SharedCost, ...]) -> list[str]:
-    """Return texts about load, which a split does not change: applications that lag, and idle or uneven members."""
+    """Return texts about the load, which a split does not change.
+
+    They name applications that do not keep up, members without a partition, and members loaded unevenly.
+    """
     behind = [
         f"{row.application} ({row.keeps_up:.0%})" for row in rows if row.best_third is not None and row.best_third < 1
     ]

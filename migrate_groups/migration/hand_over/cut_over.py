@@ -161,7 +161,7 @@ class CutOver:
 def _late(plan: Plan) -> list[Translated]:
     """Return the partitions that the mirror has not yet copied up to the offset to translate.
 
-    None are returned if a check refuses the plan anyway.
+    The list is empty if a check refuses the plan anyway.
     """
     if plan.translation is None or plan.refusals(at_the_write=False):
         return []

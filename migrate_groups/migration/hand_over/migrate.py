@@ -60,7 +60,7 @@ class MigrateRequest:
     mirror: Mirror | None = None
 
     def __post_init__(self) -> None:
-        """Raise `UsageError` if ``hold`` is set and the source group keeps topics, because its consumers must go on."""
+        """Raise `UsageError` if ``hold`` is set and topics stay with the source group: a hold stops their consumers."""
         if self.hold and self.file.spec.stay:
             raise UsageError(
                 "--hold would also stop the consumers of the topics that stay with the old group: drop --hold"
@@ -175,7 +175,7 @@ def _prepared(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clo
 
 
 def _lacks_places(plan: Plan) -> bool:
-    """Return whether the check of places refuses a plan. Partitions without a known place are missing in this plan."""
+    """Return whether the check of places refuses a plan. Such a plan lacks the partitions without a known place."""
     return any(check.name == PLACES and check.verdict is Verdict.REFUSE for check in plan.checks)
 
 
@@ -270,7 +270,7 @@ def keep(
 def _watched_after_hold(
     reader: GroupReader, held: HeldGroup, source: str, execution: Execution, clock: Clock, events: Events
 ) -> Execution:
-    """Watch the source group again after the hold has ended, as long as after the write, and return the execution.
+    """Watch the source group again after the hold has ended, for as long as after the write, and return the execution.
 
     During the hold consumers were kept out and commits refused, so the watch after the write found nothing. Those
     consumers try again, and process records that were handed over (docs/evidence/reliability.md#settle-and-hold).

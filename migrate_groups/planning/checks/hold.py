@@ -1,4 +1,4 @@
-"""Check that the source group can be held: this tool joins it once it has stopped, so that no consumer can join."""
+"""Check that this tool can hold the source group: join it after the stop, so that no consumer can join."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def missing(wanted: Mapping[Resource, frozenset[Operation]], permissions: Permis
 
 
 def lacks(principal: str, lacking: Sequence[str]) -> str:
-    """Return the message that a principal lacks permissions, and what to do next. lacking: the result of `missing`."""
+    """Return a message: which permissions a principal lacks, and what to do next. lacking: the result of `missing`."""
     return f"{principal} lacks {some(lacking, most=20)}; grant this and run again"
 
 

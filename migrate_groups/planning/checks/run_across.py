@@ -27,7 +27,7 @@ def checks_of_source(
 ) -> tuple[Check, ...]:
     """Return the checks of the source group, on its own cluster.
 
-    decisions: the offsets to translate, as if they were written on the source cluster. survey: the facts of that
+    decisions: for the offsets to translate, as if they were written on the source cluster. survey: the facts of that
     cluster, with committed offsets that were read after the places were found. receipt: the record of the run so far.
     """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]

@@ -1,4 +1,4 @@
-"""Checks of the source groups: same cluster, same topics, stopped, and not committed since the snapshot."""
+"""Checks of the source groups: right cluster, same topics, stopped, and no commit since the snapshot."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def shows_topics(group: GroupDescription) -> bool:
 def describe_member(member: Member) -> str:
     """Return a text that identifies a member for users: client id, host and ``group.instance.id``, topics and regex.
 
-    The member id stands for a missing client id.
+    If the client id is missing, the text has the member id.
     """
     static = f", static {member.group_instance_id}" if member.group_instance_id else ""
     topics = f" on {some(member.topics, most=2)}" if member.topics else ""
