@@ -57,8 +57,8 @@ class PlannedStop:
     def is_clear(self) -> bool:
         """Whether the group's description shows which members must stop.
 
-        It is False if the source group keeps topics and is not Stable, for instance while it rebalances: its
-        description does not show then which member has which topics.
+        It is False if the source group has members, keeps topics and is not Stable, for instance while it rebalances:
+        its description does not show then which member has which topics.
         """
         return self.moved is None or not self.source.members or shows_topics(self.source)
 
