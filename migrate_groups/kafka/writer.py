@@ -66,9 +66,9 @@ class KafkaPythonWriter(KafkaPythonReader):
     def held(self, group: str) -> Iterator[Hold]:
         """Be the only member of an Empty group during a ``with`` block, so that no consumer can join the group.
 
-        The block gets a `Hold`, whose ``lost`` says why the group may no longer be held. When this object describes the
-        group, it leaves that member out. Raises `Refused` if the group has members; `NotAuthorized` without Read on the
-        group; `ClusterUnavailable`.
+        The block gets a `Hold`, whose ``lost`` says why the group may no longer be held. During the block this object
+        describes the group without this only member. Raises `Refused` if the group has members; `NotAuthorized` without
+        Read on the group; `ClusterUnavailable`.
         """
         with hold(self._config, group) as holding:
             self._descriptions.holder = holding.member_id
