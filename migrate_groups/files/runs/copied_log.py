@@ -1,8 +1,8 @@
 """Raw records of ``__consumer_offsets``, copied to Parquet files in a folder for `audit` and `history`.
 
 Each copy adds files. The metadata of a file contains, for each partition, the offsets from which and up to which the
-log has been copied so far. These are in the same file as the records, so that both are always written together. If a
-copy is interrupted, the next one continues after the last file.
+log has been copied so far. These offsets are in the same file as the records, so that both are always written together.
+If a copy is interrupted, the next copy continues after the last file.
 """
 
 from __future__ import annotations
