@@ -62,7 +62,7 @@ class RewindDecision:
 
     row: the partition in the snapshot. bounds: its log start and log end offsets. offset: None if no offset is set, so
     that auto.offset.reset of the replay group decides. note: why the replay does not start exactly as requested; None
-    if it does. detail: the same as a text for the user; empty if it does.
+    if it does. detail: the note as a text for the user; empty without a note.
     """
 
     row: Row
