@@ -1,4 +1,4 @@
-"""Start Kafka under a keeper (``keeper.py``), a child process that kills Kafka and deletes its files when we end.
+"""Start Kafka under a keeper (``keeper.py``): a child process that kills Kafka when this process ends.
 
 The classes in this module read the keeper's messages, and end the keeper.
 """

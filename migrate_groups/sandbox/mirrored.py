@@ -25,7 +25,7 @@ class MirroredSandbox:
     maker: MirrorMaker
 
     def wait(self) -> None:
-        """Wait until one of the three processes has ended, then raise `ClusterUnavailable`. This never returns."""
+        """Wait until a broker or MirrorMaker 2 has ended, then raise `ClusterUnavailable`. This never returns."""
         processes = {
             "the source's Kafka": self.source.node.kept,
             "the target's Kafka": self.target.node.kept,
