@@ -52,7 +52,7 @@ def _walked(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Pla
 
 
 def _as_mirrored(source: LogPart, copy: CopyPart) -> LogPart:
-    """Return the source's records. Records of aborted transactions are left out if the mirror has delivered none."""
+    """Return the source's records, without those of aborted transactions if the mirror delivered none of these."""
     if not source.aborted:
         return source
     live = {each for index, each in enumerate(source.prints) if index not in source.aborted}

@@ -28,8 +28,8 @@ class Walk(NamedTuple):
     """The explanation of a copy with the fewest restarts of the mirror.
 
     indices: for each record of the copy, the index in the log of the record that it is a copy of, or `OLDER`. restarts:
-    how often the mirror began again at an earlier record. ends: the possible indices of the last record, in all
-    explanations.
+    how often the mirror began again at an earlier record. ends: for the last record of the copy, the possible
+    indices in the log, in all explanations.
 
     lowest, highest: the lowest and the highest place, as indices in the copy. In an explanation, the place is the index
     after the last copy of a record from before the committed offset. Only explanations without a restart count. If

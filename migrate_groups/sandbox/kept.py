@@ -24,7 +24,7 @@ _ERROR = re.compile(r"\b(ERROR|FATAL)\b|Exception\b|Error\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStarted:
-    """The keeper's message that Kafka was started. It may not answer clients yet.
+    """The keeper's message that Kafka was started. Kafka may not answer clients yet.
 
     folder: the folder of Kafka's data and log. pid: the id of Kafka's process.
     """

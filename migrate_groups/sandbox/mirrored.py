@@ -18,7 +18,7 @@ _SETTINGS = {"source->target.sync.group.offsets.enabled": "true"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirroredSandbox:
-    """Two clusters of one broker each, and the MirrorMaker 2 from ``source`` to ``target``."""
+    """Two clusters of one broker each, and the MirrorMaker 2 that copies from ``source`` to ``target``."""
 
     source: Sandbox
     target: Sandbox

@@ -42,10 +42,10 @@ class Note(StrEnum):
     - skipped: no record is at or after the time. No offset is set.
     - gone: the log starts after the time, because older records were deleted. The replay starts at the log start.
 
-    With any other target:
+    If an offset was requested:
 
     - clamped: the requested offset is outside the log. The replay starts at the log start or log end offset.
-    - no commit: the target refers to the committed offset, and the snapshot has none. No offset is set.
+    - no commit: the request refers to the committed offset, and the snapshot has none. No offset is set.
     """
 
     EMPTY = "empty"

@@ -51,7 +51,7 @@ class CopiedLog:
 
     @staticmethod
     def load_with_starts(folder: Path, cluster_id: str, starts: Mapping[int, int]) -> CopiedLog:
-        """Return what has been copied to a folder, with partitions added that are still to be copied.
+        """Return the copied log in a folder, with partitions added that are still to be copied.
 
         starts: by partition number, the first offset to copy. The folder is made if it does not exist.
 
@@ -66,7 +66,7 @@ class CopiedLog:
 
     @staticmethod
     def load(folder: Path, cluster_id: str) -> CopiedLog:
-        """Return what has been copied to a folder. The folder is made, without files, if it does not exist.
+        """Return the copied log in a folder. The folder is made, without files, if it does not exist.
 
         Raises `InvalidInput` if a Parquet file in the folder can't be read or is not part of a copied log, if it was
         copied from another cluster, or if the folder can't be used.

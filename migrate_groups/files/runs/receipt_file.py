@@ -1,4 +1,4 @@
-"""Load and save the receipt, the record of all writes of a run. Its file is locked while a command adds to it."""
+"""Load and save the receipt, the record of all writes of a run. Its file is locked while a command writes to it."""
 
 from __future__ import annotations
 
