@@ -52,7 +52,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip tests with ``needs_kafka(version, why)`` if this run's Kafka is older than ``version``."""
+    """Skip tests marked ``needs_kafka(version, why)`` if this run's Kafka is older than ``version``."""
     version = config.getoption("--kafka")
     for item in items:
         for mark in item.iter_markers("needs_kafka"):

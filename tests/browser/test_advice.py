@@ -116,7 +116,7 @@ BRIGHTNESS = """colours => colours.map(colour => {
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
 def test_advice_shows_each_shared_group(browser, tmp_path, width):
-    """A group has advice, map, times, bars in proportion, evidence, and cheaper settings.
+    """A group has advice, map, times, bars in proportion to the times, evidence, and cheaper settings.
 
     It also has a split, or the reason why no split is proposed.
     """

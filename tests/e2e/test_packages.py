@@ -48,7 +48,7 @@ def error(*arguments: str | Path, folder: Path) -> str:
 
 
 def build(source: Path, *kinds: str, to: Path) -> None:
-    """Build packages from a folder with this environment's build backend, so that no network is needed."""
+    """Build packages of ``source`` with this environment's build backend, so that no network is needed."""
     targets = [word for kind in kinds for word in ("-t", kind)]
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", to, *targets], cwd=source, check=True)
 
@@ -158,7 +158,7 @@ def test_pip_installs_the_wheel_with_its_dependencies(packages, environment, tmp
 
 @pytest.mark.long
 def test_types_reach_a_program_that_uses_the_package(packages, environment, tmp_path):
-    """The types of the installed package are found by mypy: a wrong argument in a user's program is an error."""
+    """A type checker finds the types of the installed package: a wrong argument in a user's program is an error."""
     run(environment / "python", "-m", "pip", "install", packages.wheel, "mypy", folder=tmp_path)
     (tmp_path / "right.py").write_text("import migrate_groups\nmigrate_groups.connect('localhost:9092').close()\n")
     (tmp_path / "wrong.py").write_text("import migrate_groups\nmigrate_groups.connect(9092)\n")

@@ -52,7 +52,7 @@ def workflow(runner: Runner, bootstrap_servers: str, properties: str = "") -> Ra
 
 @pytest.fixture
 def runner(tmp_path) -> Runner:
-    """A runner with the checkout of a pull request."""
+    """A stand-in for GitHub's runner, with the checkout of a pull request."""
     return Runner(tmp_path)
 
 
@@ -120,7 +120,7 @@ def test_first_push_is_commented(runner, review, world, bootstrap_servers):
 def test_second_push_updates_the_comment(runner, review, world, bootstrap_servers):
     """The second push changes the first push's comment.
 
-    It changes no comment of another author, even if that has the same text.
+    It changes no comment of another author, not even one with the same text.
     """
     theirs = {"id": 8, "user": {"login": "mallory"}, "body": "<!-- migrate-groups: the plan of split.toml -->\n"}
     other_spec = {"id": 9, "user": {"login": BOT}, "body": "<!-- migrate-groups: the plan of a/split.toml -->\n"}

@@ -31,7 +31,7 @@ def as_committed(consumer: confluent_kafka.Consumer, partitions: list[confluent_
 
 
 def reset_to_timestamp(consumer: confluent_kafka.Consumer, partitions: list[confluent_kafka.TopicPartition]) -> None:
-    """Start at the timestamp, as the Go service does whenever partitions are assigned to it."""
+    """Start at timestamp `T`, as the Go service does whenever partitions are assigned to it."""
     asked = [confluent_kafka.TopicPartition(each.topic, each.partition, T) for each in partitions]
     consumer.assign(consumer.offsets_for_times(asked, 30))
 

@@ -62,13 +62,13 @@ def always_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def by_hash_only(always_large: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail the test if it uses `pairs.latest_rows`, which sorts rows."""
+    """Fail the test if reconcile uses `pairs.latest_rows`, which sorts rows."""
     monkeypatch.setattr(reconcile, "latest_rows", _forbidden)
 
 
 @pytest.fixture
 def by_order_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail the test if it uses `pairs.single_rows`, which puts rows into a hash table."""
+    """Fail the test if reconcile uses `pairs.single_rows`, which puts rows into a hash table."""
     monkeypatch.setattr(reconcile, "single_rows", _forbidden)
 
 

@@ -52,10 +52,10 @@ class Case(NamedTuple):
 
     records: each has one of these forms. ``(group, offset)`` and ``(group, offset, topic id)`` are commits, the second
     as Kafka 4.3 writes them; ``(group, None)`` is the deletion of a committed offset; ``(key, value)`` in bytes is any
-    record; ``key`` in bytes is a record without a value; a text is a record of this kind; None is an offset without a
-    record. before, written, ours, topic_id: as in `audit.HANDED_OVER`. held_back: the number of offsets that an open
-    transaction holds back. old_fence: the fence of group ``old``. at_once: whether all records have the same time;
-    otherwise each record is a second later than the previous one.
+    record; ``key`` in bytes is a record without a value; ``"control"`` or ``"aborted"`` is a record of this kind; None
+    is an offset without a record. before, written, ours, topic_id: as in `audit.HANDED_OVER`. held_back: the number of
+    offsets that an open transaction holds back. old_fence: the fence of group ``old``. at_once: whether all records
+    have the same time; otherwise each record is a second later than the previous one.
     """
 
     records: tuple[Any, ...]

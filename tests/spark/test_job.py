@@ -170,7 +170,7 @@ def test_each_side_may_be_several_files(spark: SparkSession, csv_file: CsvFile, 
 def test_bad_row_leaves_no_output(
     spark: SparkSession, split: str, csv_file: CsvFile, tmp_path: Path, row: str, message: str
 ) -> None:
-    """A bad row leaves no output, whether the job finds it before it writes or while it writes."""
+    """A bad row leaves no output, whether the job finds the row before it writes or while it writes."""
     bad = csv_file(HEADER, "c,00123,,007,0,9,0,15", row, name="bad.csv")
     with pytest.raises(InvalidInput, match=message):
         run_reconcile(spark, [split], [bad], out=tmp_path / "out")

@@ -78,7 +78,7 @@ def test_driver_gets_each_topic_once(snapshot: SnapshotTable) -> None:
 def test_uncovered_and_overlapping_topics_are_refused(
     snapshot: SnapshotTable, rows: list[dict[str, str]], targets: dict[str, str], message: str
 ) -> None:
-    """A topic that no target group or several take is refused, as the command ``split`` does.
+    """A topic that no target group takes, or that several take, is refused, as by the command ``split``.
 
     So are a pattern without a match and a snapshot of another group.
     """
@@ -87,7 +87,7 @@ def test_uncovered_and_overlapping_topics_are_refused(
 
 
 def test_planned_offset_is_compared_if_none_was_committed(spark: SparkSession, snapshot: SnapshotTable) -> None:
-    """If BEFORE lacks an offset or the whole row, the planned offset is compared. ``lag_before`` is then null."""
+    """If BEFORE lacks an offset or the whole row, AFTER is compared with the planned offset. ``lag_before`` is null."""
     moved = {"group": "billing", "source_group": "big"}
     before = snapshot({**moved, "offset": None}, {**moved, "partition": 1, "offset": None}, {**moved, "partition": 5})
     after = snapshot(

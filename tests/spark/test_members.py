@@ -37,7 +37,7 @@ KEY = RECORDED["group-value-3"][0]
 
 
 def broken(name: str) -> list[Record]:
-    """Return 250 records with the key of the recorded one, and its value with bytes changed or cut off."""
+    """Return 250 copies of record ``name`` of `RECORDED`, with bytes of the value changed or cut off."""
     chance = random.Random(9)
     key, value = RECORDED[name]
     assert value

@@ -41,7 +41,7 @@ def landed(spark: SparkSession) -> Land:
 
 
 def as_landed(records: Iterable[Record], kind: str = "record") -> list[tuple[Any, ...]]:
-    """Return rows of `RAW` in partition 3, one for each pair of key and value."""
+    """Return rows with the columns of `RAW`, one for each pair of key and value, in partition 3."""
     return [(3, number, NOON, kind, key, value) for number, (key, value) in enumerate(records)]
 
 

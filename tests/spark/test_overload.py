@@ -27,7 +27,7 @@ def sized(data: bytes) -> bytes:
 
 
 def member(client: str, topic: str, *, partitions: tuple[int, ...] = (0,), version: int = 3) -> bytes:
-    """Return a member in the record of a generation. client: its member id; without a final ``x``, its client id."""
+    """Return a member in the record of a generation. client: the member id; without a final ``x``, the client id."""
     ids = texts(client) + (texts(None) if version >= 3 else b"") + texts(client.rstrip("x"), "/h")
     subscription = bytes(2) + (1).to_bytes(4) + texts(topic) + sized(b"")
     numbers = b"".join(each.to_bytes(4) for each in partitions)
@@ -42,7 +42,7 @@ def generation(number: int, *members: bytes, version: int = 3, assignor: str = "
 
 
 def log(spark, *records: tuple[float, bytes, bytes | None], partition: int = 0):
-    """Return a table like `RAW` of these records: seconds after noon, key and value."""
+    """Return a table with the columns of `RAW`. A record has seconds after noon, key and value."""
     rows = [(partition, at, NOON + timedelta(seconds=when), "record", k, v) for at, (when, k, v) in enumerate(records)]
     return local_table(spark, rows, RAW)
 
@@ -59,7 +59,7 @@ TOPIC_ID = bytes(15) + b"\1"
 
 
 def owned(*partitions: int, revoking: tuple[int, ...] = (), epochs: bool = False) -> bytes:
-    """Return the value of the record of which partitions a KIP-848 member owns, and which it must revoke.
+    """Return the value of a record that lists the partitions that a KIP-848 member owns, and those that it must revoke.
 
     epochs: whether the record has an epoch for each partition, as from Kafka 4.3 on.
     """
@@ -73,7 +73,7 @@ def owned(*partitions: int, revoking: tuple[int, ...] = (), epochs: bool = False
 
 
 def classic_records(assignor: str) -> list[tuple[float, bytes, bytes | None]]:
-    """Return the records of a classic group of applications a and b; b restarts. The group has its assignor's name."""
+    """Return the records of a classic group of applications a and b, which is named after its assignor; b restarts."""
     a, b, key = member("a-1", "x"), member("b-1", "y"), b"\0\2" + texts(assignor)
     return [
         (0, key, generation(1, a, b, assignor=assignor)),
@@ -181,10 +181,7 @@ def test_an_application_stands_still_from_its_last_commit_to_the_next_generation
     ],
 )
 def test_times_without_a_cause_are_0_or_null(found, group, expected):
-    """Without a rebalance that causes them, the seconds of standing still and of an outage are 0.
-
-    In a log with gaps they are null.
-    """
+    """``stood_still`` and ``outage`` are 0 if no rebalance caused them, but null in a log with gaps."""
     assert {row.application: (row.stood_still, row.outage) for row in found[group]["advice"]} == expected
 
 

@@ -1,4 +1,4 @@
-"""The execution plans that Spark makes for the jobs, on which their duration depends."""
+"""The execution plans that Spark makes for the jobs. How long a job takes depends on its plan."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_large_reconcile_sorts_no_row(snapshot: Callable[..., DataFrame]) -> Non
 
 
 def test_hand_over_exchanges_commits_once(spark: SparkSession) -> None:
-    """If no commit is late and no verdict in doubt, commits are exchanged and sorted once, and summed up by hash.
+    """If no commit is late and no verdict in doubt, commits are exchanged and sorted once, and added up by hash.
 
     The only join is a broadcast join, which adds the fence of each group.
     """
@@ -60,7 +60,7 @@ def test_hand_over_exchanges_commits_once(spark: SparkSession) -> None:
 def test_commits_need_one_window(spark: SparkSession) -> None:
     """In the history, one window after one exchange finds the commit before each commit.
 
-    Sums are made by hash.
+    Sums are made by hash, without sorting.
     """
     row = (0, FENCE, NOON, "record", key("new"), value(10))
     log = decode(local_table(spark, [row], RAW)).localCheckpoint()
@@ -115,7 +115,7 @@ def test_reconcile_of_local_files_runs_two_jobs(spark: SparkSession, csv_file: C
 
 
 def chain(case: Case) -> tuple[Any, ...]:
-    """Return first own commit, committed offset, own commits, rewinds and deletions of ``new``, from a plain loop."""
+    """Return first_own, committed, commits, rewinds and deletions, as `audit.hand_over` does, from a plain loop."""
     commits = [offset for group, offset in case.records if group == "new"]
     last: int | None = case.before
     reached = last

@@ -30,7 +30,7 @@ def quarantined(folder: Path) -> list[dict[str, str]]:
 
 
 def test_bad_rows_are_quarantined_and_counted(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
-    """A quarantined row has BEFORE or AFTER, file, line, cell, and what was expected.
+    """A quarantined row says BEFORE or AFTER, and has its file, line and cell, and what was expected.
 
     A hint says that the verdict is about the other rows only.
     """

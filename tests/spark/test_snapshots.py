@@ -310,7 +310,7 @@ def test_hidden_snapshot_in_a_folder_or_glob_is_refused(
 
 
 def test_a_byte_order_mark_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
-    """A byte order mark is refused, as our own reader does."""
+    """A byte order mark is refused, as by `files.snapshots`."""
     with pytest.raises(InvalidInput, match=r"snapshot\.csv: it starts with a byte order mark"):
         read_snapshots(spark, [csv_file("\ufefftopic,partition", "t,0")])
 
@@ -450,7 +450,7 @@ def test_several_files_are_one_table(spark: SparkSession, tmp_path: Path, csv_fi
 
 
 def test_metadata_that_our_writer_saved_is_read_unchanged(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark reads metadata as our writer saved it: NULs, quotes, text like an escape, a leading apostrophe."""
+    """Spark reads metadata as `files.snapshots` saved it: NULs, quotes, backslashes, a leading apostrophe."""
     pieces = ["\0", "\\", "\\u00", "5cu00", "00", "'", "=", '"', "x"]
     texts = ["".join(each) for each in product(pieces, repeat=3)]
     ours = [row(partition=number, metadata=text) for number, text in enumerate(texts)]
@@ -463,7 +463,7 @@ def test_metadata_that_our_writer_saved_is_read_unchanged(spark: SparkSession, t
 def test_apostrophe_against_spreadsheet_formulas_is_removed(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
-    """The cell ``'=1`` is read as the group ``=1``, as by our own reader.
+    """The cell ``'=1`` is read as the group ``=1``, as by `files.snapshots`.
 
     In output tables the cell has the apostrophe again.
     """
@@ -479,7 +479,7 @@ def test_apostrophe_against_spreadsheet_formulas_is_removed(
 
 
 def test_both_readers_accept_and_refuse_the_same_files(spark: SparkSession, tmp_path: Path) -> None:
-    """Our own reader and Spark's read the same rows from good files, and both refuse the bad ones."""
+    """`files.snapshots` and Spark's reader read the same rows from good files, and both refuse the bad ones."""
     for name, text in (GOOD | BAD).items():
         (tmp_path / f"{name}.csv").write_text(text, encoding="utf-8", newline="")
     for name in GOOD:
