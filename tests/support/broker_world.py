@@ -42,7 +42,7 @@ def _producer(bootstrap_servers: str) -> confluent_kafka.Producer:
 
 
 class BrokerWorld:
-    """Other clients of a broker while the tool is tested. Every name is new, so that tests can share one broker."""
+    """The clients of a broker beside the tool under test. Their topics and groups have unique names."""
 
     # The clients under test, which only the contract suite sets.
     writer: KafkaPythonWriter
@@ -107,7 +107,7 @@ class BrokerWorld:
     def produce_in_order(self, topic: str, partition: int, records: Iterable[tuple[str, int]]) -> None:
         """Append records, given as value and timestamp. Send each when the previous record is acknowledged.
 
-        When all were sent at once, some arrived in another order on a busy machine.
+        Records that are sent at once may arrive in another order on a busy machine.
         """
         self._producer.list_topics(topic, _SECONDS)
         for value, timestamp in records:
@@ -220,7 +220,7 @@ class BrokerWorld:
         return consumer
 
     def let_expire(self, consumer: confluent_kafka.Consumer, group: str, partition: TopicPartition) -> None:
-        """Make a committed offset expire, as if the group had unsubscribed from its topic long ago.
+        """Make a committed offset expire, as if the group had unsubscribed from the topic long ago.
 
         The consumer commits the same offset again with a retention of 1 ms, in a version of OffsetCommit that has a
         retention field (before KIP-211). The request names generation 1, so that the consumer must be the only member

@@ -70,7 +70,7 @@ class Application:
         self._committed: Mapping[int, int] = {}
 
     def process(self) -> None:
-        """Process a few records, and commit. If the commit fails, the next call commits."""
+        """Process a few records, and commit their offsets. If the commit fails, the next call repeats it."""
         for message in self._consumer.consume(500, 0.1):
             assert not message.error(), message.error()
             self.ledger[int(message.value())] += 1
