@@ -23,10 +23,11 @@ from tests.support.versions import is_at_least
 
 pytest_plugins = ["tests.support.parts", "tests.support.shared_spark"]
 
-# A shell that starts this run in the background makes it ignore Ctrl-C, and every process that a test starts inherits
-# this.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell that starts this run in the background makes it ignore Ctrl-C, and nohup makes it ignore SIGHUP. Every process
+# that a test starts inherits this.
+for number, usual in {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}.items():
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 # Examples have no deadline, because their duration depends on the machine and its load.
 hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])

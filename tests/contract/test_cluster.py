@@ -133,12 +133,15 @@ def test_the_initial_rebalance_delay_is_read_from_the_brokers(world):
 
 
 def test_recreated_topic_has_another_id(world):
-    """A topic that is deleted and created again has another topic id."""
+    """A topic that is deleted and created again has another topic id, and its offsets start at 0 again."""
     topic = world.create_topic()
+    world.produce(topic, 0, 3)
     first = world.writer.describe_topics([topic])[topic].topic_id
     world.delete_topic(topic)
     world.create_topic(topic=topic)
     assert world.writer.describe_topics([topic])[topic].topic_id != first
+    partition = TopicPartition(topic, 0)
+    assert world.writer.log_ranges([partition]) == {partition: LogRange(start=0, end=0)}
 
 
 def test_log_start_and_log_end_offsets(world):

@@ -22,6 +22,7 @@ from migrate_groups.kafka.records import KafkaRecords
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.model.partitions import TopicPartition
+from tests.support.closed_consumers import close_consumer
 
 _SECONDS = 30.0
 
@@ -60,7 +61,7 @@ class BrokerWorld:
 
     def close(self) -> None:
         for consumer in self._consumers:
-            consumer.close()
+            close_consumer(consumer)
         self._admin.close()
 
     def name(self, what: str) -> str:
@@ -275,7 +276,7 @@ class BrokerWorld:
 
     def leave(self, consumer: confluent_kafka.Consumer) -> None:
         self._consumers.remove(consumer)
-        consumer.close()
+        close_consumer(consumer)
 
     def consume(self, consumer: confluent_kafka.Consumer, records: int) -> list[str]:
         """Return the values of the consumer's next ``records`` records."""

@@ -22,6 +22,7 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.broker import Sandbox
 from migrate_groups.sandbox.node import Node
 from tests.support.broker_world import until
+from tests.support.closed_consumers import close_consumer
 from tests.support.processes import gone
 from tests.support.proxy import LISTENER, Proxies, put_before
 
@@ -143,7 +144,7 @@ class ThreeBrokers:
             try:
                 found = consumer.committed([confluent_kafka.TopicPartition(*each) for each in partitions], timeout=5)
             finally:
-                consumer.close()
+                close_consumer(consumer)
             for each in found:
                 if each.error:
                     raise KafkaException(each.error)
@@ -234,7 +235,7 @@ class ThreeBrokers:
         try:
             until(at_end, seconds=_SECONDS)
         finally:
-            consumer.close()
+            close_consumer(consumer)
         return values
 
     def committed_records(self, topic: str) -> Counter[str]:
@@ -254,5 +255,5 @@ class ThreeBrokers:
         try:
             until(at_end, seconds=_SECONDS)
         finally:
-            consumer.close()
+            close_consumer(consumer)
         return values
