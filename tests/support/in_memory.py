@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -112,15 +111,14 @@ class InMemoryCluster:
     ) -> Iterator[None]:
         """Append records in a transaction that is open for the length of a ``with`` block.
 
-        commit: whether the transaction is then committed, and not aborted. timestamp: of the records, in milliseconds
-        since 1970. The control record has the current time.
+        commit: whether the transaction is then committed, and not aborted. timestamp: in milliseconds since 1970.
         """
         log = self._topics[topic][1][partition]
         first = log.open_from = log.end
         log.append(records, timestamp)
         yield
         log.open_from = None
-        log.append(1, int(time.time() * 1000))
+        log.append(1, timestamp)
         log.markers.add(log.end - 1)
         log.unseen |= {log.end - 1, *(() if commit else range(first, first + records))}
 
