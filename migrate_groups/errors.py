@@ -93,14 +93,14 @@ class HandOverBroken(MigrateGroupsError):
 class Undetermined(MigrateGroupsError):
     """`reconcile`, `audit`, `history` or `advise` has no result.
 
-    The evidence is not enough for one, or the run of `migrate` or `apply` has not finished.
+    The evidence is not enough for a result, or the run of `migrate` or `apply` has not finished.
     """
 
     exit_code = 7
 
 
 class MissingDependency(MigrateGroupsError):
-    """Java or a Python package is not installed, and the command needs it. The package is part of a pip extra."""
+    """Java or a Python package that the command needs is missing or can't be used. A pip extra installs the package."""
 
     exit_code = 2
 

@@ -70,7 +70,7 @@ def counted(number: int, thing: str) -> str:
 def did_you_mean(typed: Iterable[str], known: Iterable[str], likeness: float = 0.6) -> str:
     """Return a question such as ``did you mean a or b?``, with known names that are similar to the typed names.
 
-    The text is empty if no known name is similar. Upper and lower case are not distinguished. likeness: from 0 to 1,
+    The result is empty if no known name is similar. Upper and lower case are not distinguished. likeness: from 0 to 1,
     how similar a known name must be (`difflib.get_close_matches`).
     """
     # Only beginnings are compared, because comparing takes quadratic time, and a group's name may have 32,767 bytes.

@@ -116,7 +116,10 @@ def _row(number: int) -> tuple[object, ...]:
 
 
 def _generation(turn: int) -> bytes:
-    """Return the value of a generation's record. The members of shop stay; those of billing are new each time."""
+    """Return the value of a generation's record.
+
+    The members of the application shop stay. Those of the application billing are new in each generation.
+    """
     members = [
         _member(f"{name}-{n}", turn if name == "billing" else 0, n) for name in ("shop", "billing") for n in (0, 1)
     ]

@@ -13,9 +13,9 @@ group of ``--partitions`` partitions, and runs whole processes in turns, each me
 With ``--targets N`` the group has at least N topics, and ``cold-split`` and ``warm-split`` measure ``cold`` and
 ``warm`` with N target groups.
 
-``settle`` and ``guard`` are 0 s, because both are waits that the user chooses. It prints medians, the least and the
-most, and ratios. If other work runs too, the ratios of CPU time tell more than those of seconds. ``--json`` saves every
-run. Exit 1 if a run did not do its work.
+``settle`` and ``guard`` are 0 s, because both are waits that the user chooses. The script prints median,
+minimum, maximum and ratios. If other work runs too, the ratios of CPU time tell more than those of seconds. ``--json``
+saves every run. Exit 1 if a run did not do its work.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class Bench:
         return path
 
     def ours(self, *arguments: object) -> Measured:
-        """Run a command of migrate-groups."""
+        """Run and measure a command of migrate-groups."""
         return run(self.command(*arguments))
 
     def command(self, *arguments: object) -> list[str]:
@@ -186,18 +186,18 @@ class Bench:
         return [sys.executable, "-m", "migrate_groups", *map(str, arguments), *server]
 
     def kafka(self, *arguments: str) -> Measured:
-        """Run Kafka's own tool."""
+        """Run and measure ``kafka-consumer-groups`` with these arguments."""
         return run(self.kafka_command(*arguments))
 
     def kafka_command(self, *arguments: str) -> list[str]:
-        """Return the command line of Kafka's own tool, with the JVM options of bin/kafka-run-class.sh."""
+        """Return the command line of ``kafka-consumer-groups``, with the JVM options of bin/kafka-run-class.sh."""
         java, *_, class_path = self.sandbox.tool_command
         server = ("--bootstrap-server", self.sandbox.bootstrap_servers, "--timeout", "120000")
         return [java, *_AS_KAFKA_RUNS, "-cp", class_path, _TOOL, *arguments, *server]
 
     @contextmanager
     def member(self) -> Iterator[confluent_kafka.Consumer]:
-        """Yield the only member of the old group. It has one topic, because leaving all topics takes seconds."""
+        """Yield the old group's only member. The member has one topic, because leaving all topics takes seconds."""
         consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": self.sandbox.bootstrap_servers,

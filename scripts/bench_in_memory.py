@@ -37,16 +37,16 @@ _SPEC = 'source = "old"\n[[target]]\ngroup = "new"\ntopics = ["bench-*"]\n'
 
 
 class Moments(Silent):
-    """The CPU time of this process at the last look before the write, and when the new groups may start."""
+    """The CPU time of this process when the wait for the stop ends, and when the new groups may start."""
 
     stopped = started = 0.0
 
     def still_running(self, *_: object) -> None:
-        """Keep the time of the last look."""
+        """Keep the CPU time. The last call is at the end of the wait for the stop."""
         self.stopped = time.process_time()
 
     def read_back(self, verb: Verb, sources: Collection[str]) -> None:
-        """Keep the time."""
+        """Keep the CPU time at which the new groups may start."""
         self.started = time.process_time()
 
 
@@ -64,7 +64,7 @@ def stopped_group(partitions: int) -> InMemoryCluster:
 
 
 def cut_over(partitions: int) -> tuple[float, float]:
-    """Return the seconds of CPU time between stop and start, and of the whole cut-over."""
+    """Return the seconds of CPU time from the stop until the new groups may start, and of the whole cut-over."""
     made, moments = stopped_group(partitions), Moments()
     with tempfile.TemporaryDirectory() as folder:
         spec = Path(folder) / "split.toml"

@@ -3,9 +3,9 @@
 For every size it generates a split file and a snapshot of the new groups with this many rows, some of them of every
 status. Then whole processes take turns, each measured from its start to its exit:
 
-- spark: ``migrate-groups reconcile``: Python, the JVM's start, Spark and the job. An earlier run kept Spark's classes.
+- spark: ``migrate-groups reconcile``: Python, the JVM's start, Spark and the job, with an archive of Spark's classes
 - duckdb: a Python process that runs the query in DuckDB
-- plain, up to 1M: our job in Spark with its own defaults: web UI, 200 shuffle partitions, no kept classes
+- plain, up to 1M: our job in Spark with its own defaults: web UI, 200 shuffle partitions, no archive
 
 The totals must be equal in every run. Up to 10M, one more run writes the tables, and every row of ``partition_verdict``
 is compared with DuckDB's.

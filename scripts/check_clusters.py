@@ -9,8 +9,8 @@ two clusters and a MirrorMaker 2. In each run a producer keeps producing to a to
 - ``brokers``: the broker of one of the clusters is killed or stopped, and started again, at any moment
 
 The seed of a run decides its random choices; with ``tool`` the seed is the number of the step. With ``--group-sync``
-MirrorMaker 2 also writes committed offsets of the groups on the target. Its producer is idempotent, and it saves its
-position each second, as docs/move-to-another-cluster.md advises; ``--mirror-defaults`` leaves this out.
+MirrorMaker 2 also writes committed offsets of the groups on the target. The producer of MirrorMaker 2 is idempotent and
+saves its position each second, as docs/move-to-another-cluster.md advises; ``--mirror-defaults`` leaves this out.
 ``tests/support/cluster_move.py`` describes a run. Exit code 1: a record was skipped, or processed on both clusters.
 """
 

@@ -2,9 +2,9 @@
 
 ``scripts/test`` makes .venv; then ``.venv/bin/python scripts/check_settle.py --file runs.jsonl``. It starts a Kafka
 with the default group.initial.rebalance.delay.ms (3 s). Each run hands a group over with one kind of straggler
-(``tests/support/stragglers.py``), one length of ``--settle``, and ``--hold`` or not, and counts by ledger. Runs wait
-most of the time, so many are under way at once. Each result is a line of the file. A run that is in the file already is
-not repeated. It prints Markdown tables.
+(``tests/support/stragglers.py``), one length of ``--settle``, and ``--hold`` or not. It counts the records that were
+skipped or processed twice. Many runs are under way at once, because they wait most of the time. Each result is a line
+of the file. A run that is in the file already is not repeated. The script prints Markdown tables.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _table(done: Sequence[Run], settles: Sequence[str], *, hold: bool) -> Iterat
 
 
 def _cell(runs: Sequence[Run]) -> str:
-    """Return how the runs ended, with late commits and records processed twice, and the seconds of the stop."""
+    """Return a table cell: the number of runs by outcome, with their counts of records and the seconds of the stop."""
     parts = []
     for outcome, number in Counter(each.get("outcome", "failed") for each in runs).most_common():
         those = [each for each in runs if each.get("outcome", "failed") == outcome]

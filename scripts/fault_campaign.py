@@ -4,8 +4,8 @@ A run's seed gives its scenario, its fault and the step of the fault. ``tests/su
 what must hold after it. Each failing run is printed as JSON, and tables of all runs at the end. Exit 1 if a run failed.
 
 ``--results FILE`` adds a line of JSON for each run to a file. The same command again leaves out the seeds that have a
-verdict in the file; several processes may share it. ``--seeds 417`` runs one seed again. A seed fixes the actions and
-their order by the command's steps. Brokers and processes interleave freely, as in production.
+verdict in the file; several processes may share it. ``--seeds 417`` runs one seed again. The seed decides which
+actions happen, and at which steps of the command. It does not decide how brokers and processes interleave.
 """
 
 from __future__ import annotations

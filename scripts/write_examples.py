@@ -1,8 +1,8 @@
 """Write the examples of docs/reference/json.md from one real run: scripts/test makes .venv, then .venv/bin/python this.
 
 The applications billing and shop share a group on a sandbox. Then each gets a group of its own, and one of these groups
-moves to a second cluster, to which MirrorMaker 2 copies. An example is what a command printed, byte by byte; the words
-of the page stay. It takes some ten minutes.
+moves to a second cluster, to which MirrorMaker 2 copies. An example is what a command printed, byte by byte. All other
+text of the page stays. The run takes some ten minutes.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Scene:
         self._take, self._seen, self._stage, self._folder = examples.take, examples.seen, stage, folder
 
     def share(self) -> None:
-        """Look at the group that both share, and measure what restarts of one cost."""
+        """Describe the group that both applications share, and measure what restarts of one application cost."""
         take = self._take
         self._start(shop=GROUP)
         self._start(billing=GROUP)
@@ -115,13 +115,13 @@ class Scene:
         take("advise", GROUP, "--log", "log", "-o", "costs")
 
     def compare(self, target: str) -> None:
-        """Look at the copy of the group on the target cluster, once the mirror has copied the committed offsets."""
+        """Compare the group on both clusters, once the mirror has copied the committed offsets."""
         command = ("compare", GROUP, "--to-bootstrap-server", target)
         until(lambda: {each["status"] for each in self._seen(*command)["partitions"]} == {"exact"}, seconds=_SECONDS)
         self._take(*command, codes=[0, 6])  # 6: the committed offsets that the mirror synchronises lag
 
     def split(self) -> None:
-        """Give each application a group of its own, and prove it."""
+        """Give each application a group of its own, and check the hand-over."""
         own = {name: f"{GROUP}-{name}" for name in APPLICATIONS}
         topics = {own[name]: list(each.topics) for name, each in APPLICATIONS.items()}
         tables = "".join(

@@ -1,4 +1,4 @@
-"""One real Kafka for the whole run. Without Java, or without a network on the first run, tests fail."""
+"""One real Kafka for the whole run. The tests fail without Java, or without a network on the first run."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ from tests.support.versions import is_at_least
 
 pytest_plugins = ["tests.support.parts", "tests.support.shared_spark"]
 
-# A shell that starts this run in the background makes it ignore Ctrl-C, and every process that a test starts inherits
-# this.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell that starts this run in the background makes it ignore Ctrl-C, and nohup makes it ignore SIGHUP. Every process
+# that a test starts inherits this.
+for number, usual in {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}.items():
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 # Examples have no deadline, because their duration depends on the machine and its load.
 hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -34,12 +35,12 @@ hypothesis.settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option ``--kafka 3.9.1``, the Kafka version of this run's brokers."""
+    """Add the option ``--kafka``: the version of Kafka that this run's brokers have, such as 3.9.1."""
     parser.addoption("--kafka", default=DEFAULT_VERSION, metavar="VERSION", help="the version of Kafka to test with")
 
 
 def pytest_configure() -> None:
-    """Make the processes of confluent-kafka forks, because the tests start hundreds of them."""
+    """Fork the child processes that run confluent-kafka, because the tests start hundreds of them."""
     vars(child)["subprocess"] = SimpleNamespace(Popen=forks.Popen, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
 
 
@@ -52,7 +53,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip tests that need a newer Kafka than this run's, with their reason: ``needs_kafka("4.0", why)``."""
+    """Skip tests marked ``needs_kafka(version, why)`` if this run's Kafka is older than ``version``."""
     version = config.getoption("--kafka")
     for item in items:
         for mark in item.iter_markers("needs_kafka"):
@@ -78,8 +79,8 @@ def kafka_jars(java: Java, pytestconfig: pytest.Config) -> KafkaJars:
 def sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
     """A running Kafka that all tests share. Each test uses its own groups and topics.
 
-    So that tests are fast, its log cleaner looks for work every 200 ms instead of 15 s, and members of KIP-848 groups
-    learn of a rebalance within 500 ms instead of 5 s.
+    So that tests are fast, the broker's log cleaner looks for work every 200 ms instead of 15 s, and members of KIP-848
+    groups learn of a rebalance within 500 ms instead of 5 s.
     """
     settings = {
         "log.cleaner.backoff.ms": "200",

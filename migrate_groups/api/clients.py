@@ -51,7 +51,7 @@ def open_writer(config: ClientConfig) -> Iterator[Clients]:
 
 @contextmanager
 def open_side(config: ClientConfig) -> Iterator[Side]:
-    """Yield the clients for one of two clusters: one for groups, topics and offsets, and one that reads records.
+    """Yield a client that reads groups, topics and offsets, and a client that reads records.
 
     Both are closed after the block.
     """
@@ -66,7 +66,7 @@ def open_side(config: ClientConfig) -> Iterator[Side]:
 
 @contextmanager
 def open_offsets_topic(config: ClientConfig) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
-    """Yield a client that reads groups, topics and offsets, and one that reads the log of ``__consumer_offsets``.
+    """Yield a client that reads groups, topics and offsets, and a client that reads the log of ``__consumer_offsets``.
 
     Both are closed after the block.
     """

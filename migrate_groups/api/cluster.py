@@ -183,7 +183,7 @@ class Cluster(ReadingCluster):
         return _checked(migrate.migrate(target._writing_clients(), wanted, self._clock, self._events))
 
     def _written_to(self, to: Cluster | Copies | None) -> tuple[ReadingCluster, Mirror | None]:
-        """Return the cluster of the target groups, and the mirror that copies to it; None if it is this cluster."""
+        """Return the target groups' cluster, and the mirror that copies to it; no mirror if it is this cluster."""
         if to is None:
             return self, None
         return to.cluster if isinstance(to, Copies) else to, self._mirror_to(to)

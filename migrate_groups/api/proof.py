@@ -36,7 +36,7 @@ def reconcile(
         before: one run directory of `migrate`, or snapshots from before the migration: files, folders or globs, also
             remote ones.
         after: snapshots of the target groups from after the migration. If ``before`` is a run directory in which all
-            offsets were confirmed, its own snapshot is used unless ``after`` is given.
+            offsets were confirmed, ``after`` may be missing: the snapshot in the run directory is used then.
         split: the split. It is needed if ``before`` is the snapshot of the source group.
         output: a new folder for the tables of the result. If None, no tables are written.
         quarantine: a new folder for invalid rows. If None, an invalid row raises `InvalidInput`.

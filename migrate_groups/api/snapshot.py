@@ -170,9 +170,10 @@ class Snapshot:
         return Snapshot(split(self.table, load_split(wanted).spec)[0])
 
     def given_to(self, *groups: str, fan_out: bool = False) -> Snapshot:
-        """Return all rows with this group as target group; with ``fan_out``, each row once for each of several groups.
+        """Return all rows with another target group.
 
-        groups: the target groups. If none is given, the rows are returned unchanged.
+        groups: the target group or, with ``fan_out``, several, each of which gets all rows. If none is given, the rows
+        are returned unchanged.
 
         Raises `UsageError` for several groups without ``fan_out``, for the group that the snapshot was taken from, and
         if no group is given and a row has none. Raises `InvalidInput` if no group is given and the snapshot was taken

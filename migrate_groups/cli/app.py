@@ -87,9 +87,9 @@ def _run() -> int:
 def _after_output(code: int) -> int:
     """Return the exit code of the process, and print a message on stderr if stdout was not written completely.
 
-    code: the exit code of the command. If a successful command could not write all of its output, the result is 1, but
-    not if it has written to the cluster, because the outcome of the write is more important. There is no message for a
-    closed pipe, because its reader has closed it on purpose.
+    code: the exit code of the command. The result is 1 if a successful command could not write all of its output. If
+    the command has written to the cluster, the result is ``code``, because the outcome of the write is more important.
+    A closed pipe gets no message, because its reader has closed it on purpose.
     """
     lost = streams.stdout_lost()
     if lost is None:
@@ -104,7 +104,7 @@ def _after_output(code: int) -> int:
 def _no_interrupt_lost() -> Iterator[None]:
     """Interrupt the block again if Python drops a `KeyboardInterrupt`.
 
-    Python drops it in a destructor and in a callback of a weak reference, which can raise nothing.
+    Python drops an error that is raised in a destructor or in a callback of a weak reference.
     """
     before = sys.unraisablehook
 

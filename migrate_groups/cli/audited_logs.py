@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 class LogSide(NamedTuple):
     """The log of ``__consumer_offsets`` on one cluster, and the groups whose commits are judged from this log.
 
-    named_by, belongs: words for the error about a wrong cluster, "``named_by`` is cluster X; ``belongs`` cluster Y",
-    such as ``--bootstrap-server`` and "the old group is on". partitions: the number of partitions of the log at the
-    hand-over. groups: each group, its partition of the log, and the offset in this partition from which its records are
-    judged.
+    named_by, belongs: words of the error for a connection to a wrong cluster: the option that names the cluster, and
+    the beginning of a sentence about the right one, such as "the old group is on". partitions: the number of partitions
+    of the log at the hand-over. groups: for each group its name, its partition of the log, and the offset in this
+    partition from which its records are judged.
     """
 
     connection: Connection
@@ -75,9 +75,10 @@ def log_sides(
 
 
 def _side(connection: Connection, words: tuple[str, str], counting: Mapping[str, Fence]) -> LogSide:
-    """Return the log of a cluster.
+    """Return the log of ``__consumer_offsets`` on a cluster, and the groups that are judged from it.
 
-    words: ``named_by`` and ``belongs`` of `LogSide`. counting: by group, the fence from which its records are judged.
+    words: ``named_by`` and ``belongs`` of `LogSide`. counting: for each group the fence from which its records are
+    judged.
 
     Raises `Undetermined` if a partition had no leader when its log end offset was to be read.
     """
@@ -127,9 +128,9 @@ def land_side(side: LogSide, folder: Path) -> Landing:
 
 
 def _first_offsets(groups: list[tuple[str, int, int]]) -> dict[int, int]:
-    """Return, by partition number of ``__consumer_offsets``, the first offset to copy for these groups.
+    """Return, by partition number of ``__consumer_offsets``, the first offset to copy.
 
-    If a partition holds several groups, it is the lowest of the offsets from which their records are judged.
+    groups: as in `LogSide`. If a partition holds several groups, the lowest of their offsets is returned.
     """
     starts: dict[int, int] = {}
     for _, number, fence in groups:

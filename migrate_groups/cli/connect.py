@@ -163,7 +163,10 @@ class Connection(NamedTuple):
 
     @contextmanager
     def open_side(self) -> Iterator[Side]:
-        """Yield the clients for one of two clusters: one for groups, topics and offsets, and one that reads records."""
+        """Yield a client that reads groups, topics and offsets, and a client that reads records.
+
+        Both are closed after the block. Their errors say whether the source or the target cluster is meant.
+        """
         from migrate_groups.api import clients
 
         config = self.config()
@@ -188,11 +191,9 @@ class TargetConnection(Connection):
     __slots__ = ()
 
     def _variable(self) -> str:
-        """See `Connection._variable`."""
         return environment.TARGET_PROPERTIES
 
     def _side(self) -> Literal["target"]:
-        """See `Connection._side`."""
         return "target"
 
 

@@ -35,8 +35,7 @@ class CostsRequest(NamedTuple):
     """The input of ``advise --log``.
 
     groups: the consumer groups; empty: all. log: the folder for the copied log of ``__consumer_offsets``. out: the new
-    folder for tables and pages. since: the length of the time before now from which records are used; None: all
-    records.
+    folder for tables and pages. since: records that are older than this are not used; None: all records are used.
     """
 
     groups: list[str]
@@ -83,9 +82,9 @@ def measure(connection: Connection, asked: CostsRequest) -> None:
 def _lag(
     spark: SparkSession, reader: GroupReader, landed: Landed, worst: Sequence[GroupCost]
 ) -> Iterator[tuple[tuple[Moment, ...], DataFrame | None]]:
-    """Yield the lag of these groups over time, at about 48 moments, and the whole history as a table.
+    """Yield the lag of the groups ``worst`` over time, at about 48 moments, and the whole history as a table.
 
-    Without groups, or if the log has no commits of them, there are no moments and no table.
+    If ``worst`` is empty, or if the log has no commits of these groups, there are no moments and no table.
     """
     groups = [each.group for each in worst]
     since = min((row.since for each in worst for row in each.applications), default=landed.taken_at)

@@ -42,7 +42,7 @@ def print_error(kind: str, exit_code: int, message: str) -> None:
 
 
 def kind_of(error: MigrateGroupsError) -> str:
-    """Return the name of the error's class or, for a class outside the module `errors`, of its base class in it."""
+    """Return the name of the error's class or, for a class outside `errors`, of its base class in that module."""
     return next(each.__name__ for each in type(error).__mro__ if each.__module__ == MigrateGroupsError.__module__)
 
 
@@ -62,7 +62,7 @@ def _encoded(document: msgspec.Struct) -> bytes:
 def _text(value: object) -> str:
     """Return a path as text for a JSON document. Bytes of its name that are not UTF-8 are escaped.
 
-    msgspec calls it for each value whose type it can't encode. Raises `TypeError` if the value is not a path.
+    msgspec calls this function for each value that it can't encode. Raises `TypeError` if the value is not a path.
     """
     if not isinstance(value, Path):
         raise TypeError(f"{type(value).__name__} is no part of a document")

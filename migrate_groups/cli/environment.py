@@ -16,6 +16,6 @@ properties: ContextVar[Mapping[str, str]] = ContextVar("properties", default=Map
 
 
 def take_properties() -> None:
-    """Remove the properties from this process's environment, and keep them in ``properties``."""
+    """Move the variables with client properties from this process's environment to `properties`."""
     names = (PROPERTIES, TARGET_PROPERTIES)
     properties.set({name: text for name in names if (text := os.environ.pop(name, ""))})

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class HandOver:
     """A hand-over, and the user at the command line.
 
-    wanted: the request; its mirror is passed to the methods, because it is opened later.
+    wanted: the request, without its mirror. The mirror is opened later, and passed to the methods.
     """
 
     wanted: MigrateRequest

@@ -47,9 +47,9 @@ class OnStart:
         self._failure = ""
 
     def start(self) -> None:
-        """Start the command. If it can't be started, print the reason on stderr, and keep it for `wait`.
+        """Start the command. If that fails, print the reason on stderr; `wait` then returns the reason.
 
-        No error is raised then, because the offsets are written.
+        No error is raised, because the offsets are already written.
         """
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
         environment[_RUN_DIR] = str(self._run_dir.absolute())

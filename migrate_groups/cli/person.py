@@ -118,13 +118,13 @@ class Person:
             self._told = running, seconds
 
     def writing(self, told_by: str) -> None:
-        """Remember a sentence to print if the command fails: ``told_by``, which says where to see what was written."""
+        """Keep ``told_by``, a sentence that says where to see what was written. It is printed if the command fails."""
         written.so_far.set(told_by)
 
     def would_delete(self, groups: Mapping[str, SnapshotTable]) -> None:
         """Show the committed offsets of each group that is to be deleted, and say how to keep them.
 
-        groups: a snapshot by group. With the output format ``json`` the offsets are shown on stderr, because stdout
+        groups: each group's snapshot. With the output format ``json`` the offsets are shown on stderr, because stdout
         gets only the JSON document of the command.
         """
         from migrate_groups.show import terminal
@@ -146,8 +146,8 @@ class Person:
     def read_back(self, verb: Verb, sources: Collection[str]) -> None:
         """Print that all offsets are written and read back, and which applications may start now.
 
-        After a hand-over with ``on_start``, start the new applications. verb: the kind of the write. sources: the
-        source groups; empty if the offsets were not taken from another group.
+        After a hand-over, run ``on_start`` if it is set. verb: the kind of the write. sources: the source groups; empty
+        if the offsets were not taken from another group.
         """
         from migrate_groups.planning.run_states import Verb
 

@@ -145,7 +145,7 @@ def conclude_dry_run(plan: Plan, next_step: str, *, detailed: bool) -> None:
 
 
 def save_plan(plan: Plan, rows: Rows, path: Path | None, *, force: bool) -> None:
-    """Save the plan to ``path``, the file of ``--plan-out``; None: it was not given, and nothing is saved.
+    """Save the plan to the file of ``--plan-out``. If ``path`` is None, save nothing.
 
     force: replace the file if it exists. Raises `InvalidInput` if the file can't be written.
     """
@@ -161,8 +161,8 @@ def show_plan(
 ) -> None:
     """Print the plan on stdout.
 
-    plan_out: the file in which the plan is saved, which is shown in Markdown only; None: it is not saved. stop: which
-    members must stop before the write, which is not shown in JSON; None: nothing is shown about it.
+    plan_out: the file in which the plan is saved; None: it is not saved. Only Markdown names this file. stop: which
+    members must stop before the write, which the table and Markdown show; None: they show nothing about it.
     """
     if output_format == "json":
         from migrate_groups.files.runs import plan_json

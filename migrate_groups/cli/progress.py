@@ -23,7 +23,7 @@ _LINE_SECONDS = 10.0
 
 @contextmanager
 def shown_progress(group: str) -> Iterator[Callable[[WatchProgress], None]]:
-    """Yield a function that shows on stderr how far a watched group has read. The caller calls it each second."""
+    """Yield a function that shows on stderr how far a watched group has read. The block calls it each second."""
     if sys.stderr.isatty():
         with _bars(group) as tell:
             yield tell
@@ -49,7 +49,7 @@ def bar(what: str) -> Iterator[Progress]:
 
 @contextmanager
 def fetch_bar(what: str, megabytes: int) -> Iterator[Callable[[FetchProgress], None]]:
-    """Yield a function that shows the progress of a download of jars on stderr. The caller calls it with each progress.
+    """Yield a function that shows the progress of a download of jars on stderr, each time the block calls it.
 
     what: the product that is fetched. megabytes: the size of the download. The first call prints one line; on a
     terminal a bar follows. If the function was called, a last line says how many jars were fetched.

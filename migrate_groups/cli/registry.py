@@ -95,7 +95,7 @@ COMMANDS: Mapping[str, Command] = {name: command for group in GROUPS.values() fo
 
 
 def command_line(called: Iterable[str] = ()) -> typer.Typer:
-    """Return the command line with the commands named in ``called``, or with all commands if it names none."""
+    """Return the command line with the commands in ``called``. If ``called`` names no command, it has all commands."""
     app = typer.Typer(
         name="migrate-groups",
         cls=_Groups,

@@ -31,7 +31,7 @@ def spark_here(rows: float, settings: dict[str, str] | None = None) -> Iterator[
 
     rows: an estimate of the number of rows; for few rows, Spark gets settings for a small job. settings: further
     settings of Spark; None: no further settings. If this process runs Spark already, as a notebook may, a new session
-    of that Spark is used. It is not ended, and ``settings`` are not applied.
+    of that Spark is used. Then Spark is not ended, and ``settings`` are not applied.
 
     Raises `MissingDependency` if PySpark or Java 17 is missing, or if Spark can't start. If Spark fails in the block,
     raises `InvalidInput` if an input caused it, otherwise `MigrateGroupsError`, with a message of one line.

@@ -54,7 +54,7 @@ class TargetCluster(NamedTuple):
     def check(self, *, alone: str | None = None) -> None:
         """Raise `UsageError` if no target cluster is named, but an option or environment variable for one is set.
 
-        alone: the name of such an option; None: no such option was given.
+        alone: an option that was given and needs a target cluster, such as ``--rename-topic``; None: there is none.
         """
         if not self.is_named and alone is not None:
             raise UsageError(f"{alone} is for another cluster: pass --to-bootstrap-server or --to-command-config")

@@ -45,8 +45,8 @@ class WholeGroups:
 
     run: the folder of the run; each group has its run directory in it. names: other names on the target cluster, by
     group, for a rehearsal. plans: a new folder for the plan of each group; None: no plan is saved. reviewed: the folder
-    with the reviewed plans; None: no plan was reviewed. hand_over: returns the hand-over of a split with its run
-    directory, the file for its plan, and the file of its reviewed plan.
+    with the reviewed plans; None: no plan was reviewed. hand_over: returns the hand-over of one group. Its arguments
+    are the group's split, its run directory, the file for its plan, and the file of its reviewed plan.
     """
 
     file: GroupsFile
@@ -57,7 +57,7 @@ class WholeGroups:
     hand_over: Callable[[SplitFile, RunDir, Path | None, Path | None], HandOver]
 
     def check(self, output_format: str, *, has_target: bool, force: bool) -> None:
-        """Raise `UsageError` if an option does not go with whole groups, before any work."""
+        """Raise `UsageError` if an option can't be used for whole groups."""
         from migrate_groups.files.read import is_folder
 
         if not has_target:

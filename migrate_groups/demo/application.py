@@ -48,7 +48,7 @@ class Place(NamedTuple):
 def consume_with_confluent(place: Place, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
     """Consume with confluent-kafka, and yield the record ids of each poll.
 
-    The offsets of a batch are committed when the caller requests the next batch.
+    The offsets of a poll are committed when the caller requests the next record ids.
     """
     import confluent_kafka
 
@@ -77,7 +77,7 @@ def consume_with_confluent(place: Place, topics: list[str], stopped: Stopped) ->
 def consume_with_kafka_python(place: Place, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
     """Consume with kafka-python, and yield the record ids of each poll.
 
-    The offsets of a batch are committed before the batch is yielded.
+    The offsets of a poll are committed before its record ids are yielded.
     """
     from kafka import ConsumerRebalanceListener, KafkaConsumer
     from kafka.coordinator.assignors.range import RangePartitionAssignor

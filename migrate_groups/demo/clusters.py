@@ -29,9 +29,9 @@ _SPEC = f'source = "{_GROUP}"\n\n[[target]]\ngroup = "{_GROUP}"\ntopics = [{_APP
 
 
 class Clusters(Scene):
-    """The story ``clusters``: a group moves by this tool, and once more by the offsets that MirrorMaker 2 translates.
+    """The story ``clusters``: a group moves with this tool, and once more at the offsets that MirrorMaker 2 wrote.
 
-    For each way it counts the records that are skipped or processed twice.
+    For both moves it counts the records that are skipped or processed twice.
 
     both: the two clusters, and the MirrorMaker 2 between them.
     """
@@ -50,7 +50,7 @@ class Clusters(Scene):
         return f"{super().where} and {self._target}"
 
     def wait(self) -> None:
-        """See `Scene.wait`."""
+        """Wait until a cluster or MirrorMaker 2 has ended, then raise `ClusterUnavailable`. This never returns."""
         self._both.wait()
 
     def play(self) -> Ending:

@@ -97,7 +97,7 @@ def encode(document: Document) -> bytes:
 
 
 def _sealed(document: Document) -> tuple[bytes, str]:
-    """Return the bytes of a document's file, and the checksum in it. document: with an empty checksum."""
+    """Return the bytes of a document's file, and the checksum in the file. document: with an empty checksum."""
     pieces = [*_pieces(document)]
     found = hashlib.sha256()
     for piece in pieces:

@@ -60,7 +60,7 @@ class Child:
             self._logging.start()
 
     def answer(self, question: bytes, timeout: float) -> dict[str, Any] | None:
-        """Send a request to the child process, and return its answer; if it has several answers, the first one.
+        """Send a request to the child process, and return the first answer; `next_answer` returns further ones.
 
         question: the request as a line of JSON. None: the child has died, or did not answer within ``timeout`` seconds.
         """

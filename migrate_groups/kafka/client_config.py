@@ -17,8 +17,8 @@ class ClientConfig:
     """The bootstrap servers, security settings and time-out of a connection. Its ``repr`` contains no secret.
 
     bootstrap_servers: ``host:port[,host:port…]``, as for ``--bootstrap-server`` of Kafka's tools. timeout: seconds that
-    one request may take, retries included. side: which cluster this is, if a command connects to a source and a target
-    cluster; else empty. Raises `UsageError` if there is no bootstrap server, or if one is not ``host:port``.
+    one request may take, retries included. side: ``source`` or ``target`` if a command connects to two clusters; else
+    empty. Raises `UsageError` if there is no bootstrap server, or if one is not ``host:port``.
     """
 
     bootstrap_servers: str

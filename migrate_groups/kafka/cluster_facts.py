@@ -31,8 +31,7 @@ Permissions = frozenset[Operation] | None
 async def group_permissions(client: Client, names: Collection[str], into: OfGroups[Permissions]) -> None:
     """Read which operations the client's principal may perform on each group, and store the results in ``into``.
 
-    An empty set: the principal lacks Describe on the group. None: the broker does not report operations (KIP-430). This
-    coroutine function is an `Ask`.
+    An empty set: the principal lacks Describe on the group. None: the broker does not report operations (KIP-430).
     """
     described: OfGroups[Any] = OfGroups()
     await describe(permissions=True)(client, names, described)

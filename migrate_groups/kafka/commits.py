@@ -38,7 +38,7 @@ class Commits:
         """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
 
         An offset is None if the group has no committed offset for the partition. Waits for pending transactional
-        commits. The error is `PendingCommits` if one is still pending at the time-out.
+        commits. The error is `PendingCommits` if a commit is still pending at the time-out.
         """
         found: dict[str, CommittedOffsets | MigrateGroupsError] = {group: {} for group in wanted}
 

@@ -23,7 +23,7 @@ _POLL_SECONDS = 0.5
 
 
 def first_records(config: ClientConfig, spans: Mapping[TopicPartition, range]) -> Timestamps:
-    """Return, for each partition, the first record in a span of offsets that a ``read_committed`` consumer gets.
+    """Return, by partition, the first record that a ``read_committed`` consumer gets from a span of offsets.
 
     spans: the offsets to search, by partition. The result has the record's offset and timestamp; None: the span has no
     such record. A partition is left out if no answer comes within 5 s, or within the time-out of ``config`` if that is

@@ -164,7 +164,7 @@ def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicP
 
 
 async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[Mapping[str, PartitionError]]) -> None:
-    """Delete groups, one after the other. This coroutine function is an `Ask`.
+    """Delete groups, one after the other.
 
     For each group, ``into.found`` gets a dict from the group's name to kafka-python's error class; ``NoError`` means
     that the group is deleted. The error of a whole request is raised.
@@ -180,8 +180,8 @@ def _by_coordinator(
 ) -> Ask[T]:
     """Return an `Ask` that looks up the groups' coordinators, and calls ``of_coordinator`` for each, concurrently.
 
-    of_coordinator: sends requests about these groups to this coordinator, and stores the answers in the `OfGroups`. If
-    it raises an error of Kafka or of the network, this error is stored for each of its groups that has no answer.
+    of_coordinator: sends requests about groups to their coordinator, and stores the answers in the `OfGroups`. If it
+    raises an error of Kafka or of the network, the error is stored for each of these groups that has no answer.
     """
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[T]) -> None:
@@ -201,8 +201,8 @@ def _by_coordinator(
 async def _coordinators(client: Client, groups: Collection[str], into: OfGroups[Any]) -> dict[Any, list[str]]:
     """Return the groups of each coordinator. The keys are kafka-python's names of the coordinators.
 
-    A group whose coordinator a broker can't name is left out; its error is stored in ``into.failed``. An error of the
-    connection is raised.
+    If a broker can't name the coordinator of a group, the group is left out, and the error is stored in
+    ``into.failed``. An error of the connection is raised.
     """
     nodes: dict[Any, list[str]] = defaultdict(list)
     try:

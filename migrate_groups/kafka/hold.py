@@ -14,7 +14,7 @@ After a hold the committed offsets are as before. The group is Empty, and classi
 type is classic, even if it was consumer (KIP-848) before, and its protocol type is ``consumer``. As with every classic
 group that has had members, offsets.retention.minutes now counts from the end of the hold, no longer from each commit.
 If only consumers without membership (``assign()``) commit for the group, no member joins it again. Then even their
-latest commits expire offsets.retention.minutes after the hold.
+latest commits expire, once offsets.retention.minutes have passed since the end of the hold.
 
 If the holding process is killed, its membership ends after the session timeout, and consumers can join the group. Until
 one does, the group keeps the hold's protocol type, so that Kafka's tools and confluent-kafka say "is not a consumer
@@ -72,7 +72,7 @@ class Hold:
         return self._member.member_id
 
     def _await_membership(self) -> None:
-        """Return as soon as the coordinator lists this member, also if it has not answered the join yet.
+        """Return as soon as the coordinator lists this member, even if it has not answered the join yet.
 
         Raises the error of the join; `ClusterUnavailable`.
         """
@@ -137,8 +137,8 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
     The group must exist, because joining creates a missing group. The coordinator answers a join only after
     group.initial.rebalance.delay.ms (3 s by default), but lists the member and keeps others out from the beginning of
     that delay. So the block begins then, and a thread waits for the answer and sends the heartbeats. Leaving the block
-    takes that delay. If the coordinator changes, the new coordinator is looked up, and the membership continues, unless
-    the join was not answered yet.
+    takes as long as that delay. If the coordinator changes, the new coordinator is looked up, and the membership
+    continues, unless the join was not answered yet.
 
     session_timeout: seconds until the brokers remove this member if this process is killed. If the brokers do not allow
     the value (group.min.session.timeout.ms, group.max.session.timeout.ms), 30, 60, 300 and 6 seconds are tried.

@@ -60,9 +60,9 @@ class Logs:
         self._ends: Answers = {}
 
     def learn(self, topics: Iterable[Any]) -> Mapping[TopicPartition, Leader]:
-        """Remember the partitions' leaders in a Metadata response, and return them; without those that have no leader.
+        """Remember the leaders of partitions from a Metadata response, and return them.
 
-        topics: the topics in the response.
+        A partition without a leader is left out. topics: the topics in the response.
         """
         leaders = {
             TopicPartition(topic.name, partition.partition_index): (partition.leader_id, partition.leader_epoch)
@@ -84,8 +84,8 @@ class Logs:
         A partition is left out if its leader returns no offset, or if it has no leader.
 
         starts, ends: log start and log end offsets that are known, and are not read again. There is one exception: if
-        only the log end offset of a partition is given, it is read again, unless the current leader has reported to
-        this object that the log reaches it.
+        only the log end offset of a partition is given, it is read again, unless the current leader has already
+        reported to this object a log end offset that is at least as high.
         """
         doing = "reading log end offsets"
         questions = [
@@ -212,7 +212,7 @@ async def _ask(
 ) -> None:
     """Send ListOffsets requests for all questions to the leaders concurrently, and wait for the responses.
 
-    The answers to a question are added to the dict at the same place in ``answers``. A partition that is not in
+    The answers to a question are added to the dict with the same index in ``answers``. A partition that is not in
     ``leaders`` is skipped. isolation: 0 for read_uncommitted, 1 for read_committed. If an error means that a leader has
     changed, kafka-python's retriable error is raised; a partition with any other error gets no answer.
     """

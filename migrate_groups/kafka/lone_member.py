@@ -37,7 +37,7 @@ class LoneMember:
         self._protocol = f"migrate-groups-{uuid.uuid4()}"
 
     def join(self, connection: KafkaConnection, session_timeout: float) -> None:
-        """Join the group as its only member. session_timeout: in seconds; others are tried if the brokers refuse it.
+        """Join the group as its only member. session_timeout: in seconds; if it is refused, others are tried.
 
         Raises `Refused` if the group has other members, if the brokers refuse every session timeout, or if the
         coordinator no longer knows this member after it was listed; `NotAuthorized`; `ClusterUnavailable`.
@@ -62,7 +62,7 @@ class LoneMember:
         raise Refused(f"group {self.group!r} can't be held: {in_kafkas_words(error)}; {reason}")
 
     def is_listed(self, connection: KafkaConnection) -> bool:
-        """Return whether the coordinator lists this member in the group; from then on it keeps others out.
+        """Return whether the coordinator lists this member in the group, and thus keeps others out.
 
         Raises `NotAuthorized`, `ClusterUnavailable`.
         """

@@ -160,7 +160,7 @@ class Client:
     async def coordinators(self, groups: Collection[str]) -> Mapping[str, Any]:
         """Return the node of each group's coordinator, by group, with one request (KIP-699).
 
-        Raises kafka-python's error if the coordinator of one group can't be found.
+        Raises kafka-python's error if the coordinator of any group can't be found.
         """
         found: Mapping[str, Any] = await self._admin._find_coordinator_ids(list(groups))
         return found
@@ -193,8 +193,9 @@ class Client:
     async def describe_configs(self, resources: Sequence[ConfigResource]) -> Mapping[str, Any]:
         """Return the configuration of brokers or topics, including default values (DescribeConfigs).
 
-        The result has, by resource type (``"broker"``, ``"topic"``) and resource name, the fields of each setting by
-        its name. Settings that the broker does not report, also because a permission is lacking, are left out.
+        The result is ``{resource type: {resource name: {name of the setting: fields of the setting}}}``; the resource
+        type is ``"broker"`` or ``"topic"``. Settings that the broker does not report, for instance because a permission
+        is lacking, are left out.
         """
         found: Mapping[str, Any] = await self._admin._async_describe_configs(resources, config_filter="all")
         return found

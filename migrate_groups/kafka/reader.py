@@ -87,8 +87,8 @@ class KafkaPythonReader:
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
         """Return the descriptions of topics, by name. A topic that does not exist is left out, and is not created.
 
-        topics: the names; None: all topics that the client's principal may describe. Raises `NotAuthorized` if Describe
-        is lacking on one of ``topics``; `ClusterUnavailable`.
+        topics: the names; None: all topics that the client's principal may describe. Raises `NotAuthorized` if the
+        principal lacks Describe on one of ``topics``; `ClusterUnavailable`.
         """
         return {
             topic.name: TopicDescription(
@@ -119,7 +119,7 @@ class KafkaPythonReader:
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
         """Return the group's committed offset for each of these partitions; None if the group has none.
 
-        Waits for pending transactional commits. Raises `PendingCommits` if one is still pending at the time-out;
+        Waits for pending transactional commits. Raises `PendingCommits` if a commit is still pending at the time-out;
         `NotAuthorized`; `ClusterUnavailable`.
         """
         return raise_first(self.committed_by_group({group: partitions}))[group]
@@ -130,7 +130,7 @@ class KafkaPythonReader:
         """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
 
         An offset is None if the group has no committed offset for the partition. Waits for pending transactional
-        commits. The error is `PendingCommits` if one is still pending at the time-out.
+        commits. The error is `PendingCommits` if a commit is still pending at the time-out.
         """
         return self._commits.stable(wanted)
 
@@ -156,7 +156,7 @@ class KafkaPythonReader:
 
         ends, starts: log end and log start offsets that the caller knows, and that are not read again. There is one
         exception: if only the log end offset of a partition is given, it is read again, unless the current leader has
-        already reported to this reader a log end offset of at least that.
+        already reported to this reader a log end offset that is at least as high.
         """
         return self._logs.bounds(partitions, starts or {}, ends or {})
 
@@ -184,7 +184,7 @@ class KafkaPythonReader:
         return self._logs.offsets_at(timestamps)
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return, for each partition, the first record in a span of offsets that a ``read_committed`` consumer gets.
+        """Return, by partition, the first record that a ``read_committed`` consumer gets from a span of offsets.
 
         The result has the record's offset and timestamp; None: the span has no such record. A partition that does not
         answer within 5 s is left out, because it is not known whether its span has a record.
@@ -211,7 +211,7 @@ class KafkaPythonReader:
         }
 
     def offsets_retention(self) -> timedelta | None:
-        """Return ``offsets.retention.minutes``, for which brokers keep committed offsets, as one broker reports it.
+        """Return ``offsets.retention.minutes``, how long brokers keep committed offsets, as one broker reports it.
 
         None if the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
         """
@@ -227,7 +227,7 @@ class KafkaPythonReader:
         return self._connection.run(cluster_facts.compacted_topics(topics), doing="reading cleanup.policy of topics")
 
     def initial_rebalance_delay(self) -> timedelta | None:
-        """Return ``group.initial.rebalance.delay.ms``, for which an Empty group waits for more members.
+        """Return ``group.initial.rebalance.delay.ms``, how long an Empty group waits for more members.
 
         None if the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
         """

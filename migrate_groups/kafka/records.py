@@ -100,7 +100,7 @@ class KafkaRecords:
 
 
 class _Span:
-    """The records that have been read of one partition so far."""
+    """The records of one partition that have been read so far."""
 
     def __init__(self) -> None:
         self._offsets = array("q")

@@ -24,7 +24,7 @@ _END: int = confluent_kafka.KafkaError._PARTITION_EOF
 def records(
     config: dict[str, Any], spans: list[tuple[str, int, int, int]], committed_only: bool, timeout: float
 ) -> Iterator[list[Any]]:
-    """Read the records in spans of offsets. About every 0.5 s, yield those that came: a list with a piece of each span.
+    """Read the records in spans of offsets. Yield a list at least every 0.5 s: a piece of each span with new records.
 
     A piece is ``[index of the span, offsets, timestamps, fingerprints, whether a timestamp is LogAppendTime, whether
     the span is complete]``. Offsets and timestamps are the bytes of an array of 64-bit integers; each fingerprint is 16
@@ -68,7 +68,7 @@ def records(
 
 
 class _Piece:
-    """Some records of one partition, and whether they complete its span."""
+    """Some records of one partition, and whether the partition's span of offsets is complete with them."""
 
     def __init__(self) -> None:
         self.is_complete = False
@@ -78,7 +78,6 @@ class _Piece:
         self._prints = bytearray()
 
     def add(self, message: Any) -> None:
-        """Add a record."""
         kind, timestamp = message.timestamp()
         self._is_log_append_time = self._is_log_append_time or kind == _LOG_APPEND_TIME
         self._offsets.append(message.offset())

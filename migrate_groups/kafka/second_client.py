@@ -51,7 +51,7 @@ class SecondClient:
         return child
 
     def close(self) -> None:
-        """End the child process for good. A thread that waits for its answer gets `ClusterUnavailable`."""
+        """End the child process for good. A thread that waits for an answer gets `ClusterUnavailable`."""
         self._is_closed = True
         self._end_child()
 

@@ -33,8 +33,8 @@ def committed(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeou
     left out, because confluent-kafka may read beyond its buffer (docs/kafka-behaviour.md#confluent-kafka).
 
     config: the configuration of confluent-kafka. groups: the ``[topic, partition]`` pairs to read, by group. timeout:
-    in seconds. Several groups are read with one admin client, which may crash this process. One group, and groups that
-    the admin client did not answer for, are read with consumers.
+    in seconds. Several groups are read with one admin client, which may crash this process. A single group, and groups
+    that the admin client did not answer for, are read with consumers.
     """
     until = time.monotonic() + timeout
     found = _by_admin(config, groups, timeout) if len(groups) > 1 else {}

@@ -167,9 +167,9 @@ def hides_topic(answer: Any) -> bool:
 
 
 def committed_offset(partition: TopicPartition, answer: Any) -> CommittedOffset | None:
-    """Return the committed offset in the answer of OffsetFetch for a partition; None if nothing is committed.
+    """Return the committed offset in an OffsetFetch response; None if nothing is committed.
 
-    Raises `Refused` if the answer has an error code.
+    answer: the part of the response about ``partition``. Raises `Refused` if it has an error code.
     """
     if answer.error_code:
         error = kafka_errors.for_code(answer.error_code)

@@ -66,9 +66,9 @@ class KafkaPythonWriter(KafkaPythonReader):
     def held(self, group: str) -> Iterator[Hold]:
         """Be the only member of an Empty group during a ``with`` block, so that no consumer can join the group.
 
-        The block gets a `Hold`, whose ``lost`` says why the group may no longer be held. When this object describes the
-        group, it leaves that member out. Raises `Refused` if the group has members; `NotAuthorized` without Read on the
-        group; `ClusterUnavailable`.
+        The block gets a `Hold`, whose ``lost`` says why the group may no longer be held. During the block this object
+        leaves this member out when it describes the group. Raises `Refused` if the group has members; `NotAuthorized`
+        without Read on the group; `ClusterUnavailable`.
         """
         with hold(self._config, group) as holding:
             self._descriptions.holder = holding.member_id
@@ -82,8 +82,8 @@ class KafkaPythonWriter(KafkaPythonReader):
     ) -> Mapping[str, Mapping[K, WriteAnswer]]:
         """Send writes for several groups, and return, by group, the answer for each item.
 
-        If a coordinator was not available, its writes are sent again until the time-out. This is safe, because a write
-        that was applied nevertheless may be repeated.
+        If a coordinator was not available, its writes are sent again until the time-out. This is safe even if a
+        write was applied, because it may be repeated.
 
         asked: by group, the items of its write: partitions or, to delete the group, its name. ask: sends the writes.
         Raises ``ValueError`` if a group's name is empty.

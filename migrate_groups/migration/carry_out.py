@@ -71,8 +71,9 @@ def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, prov
     """Show the plan and ask the user whether to write it.
 
     rows: returns the snapshot rows from which the plan was made. provisional: the plan is made again once the consumers
-    have stopped, so pending checks, which may pass then, do not forbid it yet. The user is not asked if the plan writes
-    nothing, unless it is provisional. Raises `Refused` if a check forbids the write, or if the user does not agree.
+    have stopped, so pending checks, which may pass then, do not forbid the write yet. The user is not asked if the plan
+    writes nothing, unless the plan is provisional. Raises `Refused` if a check forbids the write, or if the user does
+    not agree.
     """
     events.planned(plan, rows)
     refuse_forbidden(plan.refusals(at_the_write=not provisional))

@@ -137,8 +137,8 @@ def _refuse_other_receipt(file: ReceiptFile, group: str) -> None:
 def _described(reader: GroupReader, group: str, receipt: Receipt) -> GroupDescription:
     """Return the description of the group. Raises `Refused` if it is not a consumer group.
 
-    Raises `GroupNotFound` only if the receipt records no deletion yet: brokers delete an Empty group with its last
-    committed offset, so the group may no longer exist after a deletion.
+    Raises `GroupNotFound` only if the receipt records no deletion yet: brokers delete an Empty group when its last
+    committed offset is deleted, so the group may no longer exist after a deletion.
     """
     described = reader.describe_group(group) if receipt.lanes else existing_group(reader, group)
     if described.exists and not described.is_consumer_group:
@@ -177,7 +177,7 @@ def _with_pending(
 ) -> Mapping[TopicPartition, CommittedOffset | None]:
     """Return the committed offsets of all partitions of the topics; None means no committed offset.
 
-    ``committed`` lacks an offset whose first commit is still pending. So each partition without a committed offset is
+    ``committed`` lacks a partition whose first commit is still pending. So each partition without a committed offset is
     read by name (docs/kafka-behaviour.md#pending-transactions). Offsets of partitions that no longer exist are kept.
     """
     partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]

@@ -26,7 +26,7 @@ class Events(Protocol):
     """
 
     def stop_planned(self, stop: PlannedStop) -> None:
-        """Receive which members of the source group must stop, and for how long, in order to show it.
+        """Show the user which members of the source group must stop, and for how long.
 
         Called by ``migrate`` only, before `planned` and also in a dry run.
         """
@@ -69,12 +69,12 @@ class Events(Protocol):
         ...
 
     def read_back(self, verb: Verb, sources: Collection[str]) -> None:
-        """Receive notice that every offset was read back as planned, and that no group that must stop still consumes.
+        """Receive notice that the write has succeeded.
 
-        verb: the kind of the write. After a hand-over, the applications of the target groups may start now; after a
-        rollback or a hand-back, those of the source groups. sources: the source groups; empty if the offsets were set
-        without one, as for a replay. Not called if an offset is not confirmed, or if a group that must stop still
-        consumes.
+        Called only if every offset was read back as planned, and no group that must stop still consumes. verb: the kind
+        of the write. After a hand-over, the applications of the target groups may start now; after a rollback or a
+        hand-back, those of the source groups. sources: the source groups; empty if the offsets were set without one, as
+        for a replay.
         """
         ...
 
@@ -82,7 +82,7 @@ class Events(Protocol):
         """Return a context manager that shows the progress of some work. The command does the work within it.
 
         doing: what is done, for the user, such as ``reading group orders``. done: returns how much is done and how much
-        there is to do, or None if this is not known. Call it only within the context, from any thread. Within the
+        there is to do, or None if this is not known. Call ``done`` only within the context, from any thread. Within the
         context, no other callback is called that prints or asks.
         """
         ...
@@ -96,7 +96,7 @@ class DeletionEvents(Protocol):
     """The callbacks of delete-group. An error that a callback raises ends the command."""
 
     def would_delete(self, groups: Mapping[str, SnapshotTable]) -> None:
-        """Show the committed offsets of each group, which its deletion deletes. Called before `agrees_to_delete`."""
+        """Show the committed offsets that would be deleted with each group. Called before `agrees_to_delete`."""
         ...
 
     def agrees_to_delete(self, groups: Sequence[str]) -> bool:
@@ -106,7 +106,7 @@ class DeletionEvents(Protocol):
     def writing(self, told_by: str) -> None:
         """Receive what to tell the user if the command is interrupted from now on. Called before each deletion.
 
-        told_by: a sentence that says which groups are deleted, and which group may be deleted.
+        told_by: a sentence that says which groups were deleted, and which group may have been deleted.
         """
         ...
 

@@ -56,7 +56,7 @@ def was_not_watched(execution: Execution) -> bool:
 
 
 def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
-    """Check once whether a group still consumes partitions that it must not; return the execution with the finding.
+    """Check once whether a group still consumes partitions that it must no longer consume; return the execution.
 
     The groups are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
     hand-back. A group still consumes if it has members on the partitions' topics, or has committed since its offsets
@@ -68,14 +68,14 @@ def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
 def guard(
     reader: GroupReader, execution: Execution, seconds: float, clock: Clock, elsewhere: GroupReader | None = None
 ) -> Execution:
-    """For ``seconds``, or until one of them consumes, watch the groups that must no longer consume.
+    """Watch the groups that must no longer consume, for ``seconds`` or until one of them consumes.
 
     The groups are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
     hand-back. ``moved`` of the returned execution says which of them consumed since the write, or could not be watched.
 
-    A group that keeps other topics and rebalances at the end is watched for up to 5 more minutes, because its
-    assignment shows only after the rebalance. If the rebalance has not ended by then, ``moved`` names the group. After
-    a hand-over, the offsets of the target groups are then read once more.
+    A group that has other topics too and rebalances when the time is over is watched for up to 5 more minutes, because
+    its assignment shows only after the rebalance. If the rebalance has not ended by then, ``moved`` names the group.
+    After a hand-over, the offsets of the target groups are then read once more.
 
     elsewhere: reads the source groups of a hand-over, if they are on another cluster.
     """

@@ -25,9 +25,10 @@ class LogReader(Protocol):
 
         ends, starts: log end and log start offsets that were read before, to save requests. If both are given for a
         partition, they are returned without a request, even if the partition no longer exists. If only the start is
-        given, the end is requested. If only the end is given, the start is requested, and the end may be read again: it
-        is returned only if the current leader has told this reader, in its current leader epoch (KIP-320), that the log
-        reaches this end. Otherwise another leader may have truncated the log (docs/kafka-behaviour.md#logs).
+        given, the end is requested. If only the end is given, the start is requested, and the end may be read again:
+        the given end is returned only if the current leader has told this reader, in its current leader epoch
+        (KIP-320), that the log reaches this end. Otherwise another leader may have truncated the log
+        (docs/kafka-behaviour.md#logs).
         """
         ...
 
@@ -76,8 +77,8 @@ class OffsetsTopicReader(Protocol):
     def read(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[LogPiece]:
         """Yield the records of each partition from its offset in ``positions`` up to its offset in ``ends``.
 
-        Both mappings are by partition number. Reading ends before the end offset if no new record comes within the
-        time-out, because an open transaction holds records back. Raises `ClusterUnavailable` or `NotAuthorized`.
+        Both mappings are by partition number. Reading ends earlier if no new record comes within the time-out, for
+        instance because an open transaction holds records back. Raises `ClusterUnavailable` or `NotAuthorized`.
         """
         ...
 

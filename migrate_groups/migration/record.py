@@ -19,9 +19,10 @@ def refuse_by_record(receipt: Receipt, verb: Verb) -> None:
 
 
 def check_clusters_named(hand_over: Execution, *, is_target_named: bool) -> None:
-    """Raise `UsageError` if the user named one cluster and the hand-over has two, or two clusters and it has one.
+    """Raise `UsageError` if the number of clusters that the user named is not that of the hand-over.
 
-    hand_over: the hand-over of the run. is_target_named: whether the user named a cluster for the target groups.
+    hand_over: the hand-over of the run, on one cluster or between two. is_target_named: whether the user named a second
+    cluster, for the target groups.
     """
     source = hand_over.translation
     if source is not None and not is_target_named:

@@ -66,8 +66,8 @@ def _is_of_these_clusters(execution: Execution, reader: GroupReader, elsewhere: 
 def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
     """Return whether these rows request the hand-over that the run has recorded already.
 
-    They do if the record has the same source offset for every row that has a committed offset. Rows without a committed
-    offset are ignored. The result is False if no row has one, or if the run has no hand-over.
+    This is so if the receipt has, for every row with a committed offset, the same committed offset of the source group.
+    Rows without a committed offset are ignored. The result is False if no row has one, or if the run has no hand-over.
     """
     committed_rows = [row for row in rows if row.offset is not None]
     execution = receipt.hand_over

@@ -68,8 +68,8 @@ def prove_stopped(
 
     With ``patterns`` or ``topics``, a group only has to stop consuming these topics. For every group, each of
     ``patterns`` must match a topic for which this group has a commit, an assignment or a subscription, or be the name
-    of a topic of the cluster. A name in ``topics`` is not checked so, because a topic whose last commit expires during
-    the wait is no longer a topic of the group.
+    of a topic of the cluster. A name in ``topics`` is not checked in this way, because a topic whose last commit
+    expires during the wait is no longer a topic of the group.
 
     Raises `GroupNotFound`; `Refused` if the wait runs out or a group is not a consumer group; `PendingCommits` if a
     transactional commit is still pending when the wait runs out; `InvalidInput` if a pattern matches no topic; and the
@@ -170,9 +170,9 @@ def _look(
 ) -> tuple[list[str], ObservedGroup]:
     """Return why a group still runs (empty if it has stopped), and its observation.
 
-    in_question: returns the topics that the group must stop consuming. The observation has committed offsets only if
-    the group has stopped and ``offsets`` is set. Raises `GroupNotFound` unless ``how.may_be_gone`` is set; `Refused` if
-    the group is not a consumer group.
+    in_question: returns the topics that the group must stop consuming; None: every topic. The observation has committed
+    offsets only if the group has stopped and ``offsets`` is set. Raises `GroupNotFound` unless ``how.may_be_gone`` is
+    set; `Refused` if the group is not a consumer group.
     """
     if how.may_be_gone and not (description := reader.describe_group(group)).exists:
         return [], ObservedGroup(description=description, topics={}, committed={})

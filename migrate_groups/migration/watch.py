@@ -145,7 +145,7 @@ def watch(
 
 
 def _not_consumed(reader: GroupReader, group: str, seen: WatchProgress) -> str:
-    """Return a text that names the topics with unread records to which no member of the group is assigned.
+    """Return a text that names the topics with unread records that no member of the group is assigned or subscribed to.
 
     The caller appends the text to an error. It is empty if there is no such topic.
     """
@@ -156,7 +156,7 @@ def _not_consumed(reader: GroupReader, group: str, seen: WatchProgress) -> str:
 
 @dataclass
 class _Tail:
-    """The offset up to which a partition is read, and when its log was last checked for records from there on.
+    """The offset up to which the group has read, and when the log from there on was last checked for records.
 
     looked_at: monotonic seconds; minus infinity if the log was not checked yet.
     """

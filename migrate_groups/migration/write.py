@@ -69,11 +69,11 @@ def write(
 
 
 def _sent(writer: GroupWriter, todo: Sequence[Entry], attempt: int, execution: Execution, record: Record) -> Execution:
-    """Send the changes of these entries, all of one turn, and return the execution with the brokers' answers.
+    """Send the changes of these entries, all of one turn (`_turn`), and return the execution with the brokers' answers.
 
     record: called once at the end, also if the user interrupts, because a receipt of many partitions takes longer to
-    save than a request. If the process is killed before, the receipt has ``not attempted`` for entries that were sent,
-    which every later command takes for perhaps written (`Entry.written`).
+    save than a request. If the process is killed before that, the receipt has ``not attempted`` for entries that were
+    sent. So every later command treats such an entry as possibly written (`Entry.written`).
     """
     answered: list[Entry] = []
     looks_first = execution.verb is Verb.ROLLBACK and _turn(todo[0], execution.verb) > 0
@@ -191,7 +191,7 @@ def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
 
 
 class _SecondReading:
-    """Reads back, with the second client and in a background thread, all offsets that may have been written.
+    """Uses the second client to read back, in a background thread, all offsets that may have been written.
 
     second: None if there is no second client; then only the first client's read back counts.
     """

@@ -31,7 +31,7 @@ def rounds(entries: Sequence[Entry], most_bytes: int = _MOST_BYTES) -> Iterator[
 
 
 def _requests(entries: Iterable[Entry], most_bytes: int) -> Iterator[list[Entry]]:
-    """Yield the entries of each request. entries: all of one group."""
+    """Divide the entries, all of one group, into requests of at most ``most_bytes``."""
     request: list[Entry] = []
     size = of_group = 0
     for entry in entries:
@@ -50,7 +50,7 @@ def _requests(entries: Iterable[Entry], most_bytes: int) -> Iterator[list[Entry]
 
 
 def by_group(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """Return the entries of each group, by group, in their order."""
+    """Return the entries by group, in an unchanged order."""
     groups: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         groups[entry.change.group].append(entry)

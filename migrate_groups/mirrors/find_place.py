@@ -2,8 +2,8 @@
 
 This offset is called the place. If `find_place` returns `Status.EXACT`, the copy was as follows when it was read. Each
 delivered record from the committed offset on had a copy at or after the place. No record from before the committed
-offset had a copy there. Records with the same fingerprint count as one record. The mirror must keep the order of each
-partition, and must neither drop nor alter records.
+offset had a copy at or after the place. Records with the same fingerprint count as one record. The mirror must keep the
+order of each partition, and must neither drop nor alter records.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _walked(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Pla
 
 
 def _as_mirrored(source: LogPart, copy: CopyPart) -> LogPart:
-    """Return the source's records, without those of aborted transactions unless the mirror has delivered them."""
+    """Return the source's records, without those of aborted transactions if the mirror delivered none of these."""
     if not source.aborted:
         return source
     live = {each for index, each in enumerate(source.prints) if index not in source.aborted}
@@ -158,8 +158,8 @@ def _other(source: LogPart, copy: CopyPart) -> str:
 def _bounded(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Place:
     """Return the place in a compacted topic, from the records that both logs have.
 
-    The place lies between two of them: the last one before the committed offset, and the first one at or after it. cut:
-    the index in ``source`` of the first record at or after the committed offset.
+    The place lies between two of these records: the last one before the committed offset, and the first one at or after
+    the committed offset. cut: the index in ``source`` of its first record at or after the committed offset.
     """
     index_of = {each: index for index, each in enumerate(source.prints)}
     if len(index_of) < len(source.prints):

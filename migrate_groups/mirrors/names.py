@@ -14,7 +14,7 @@ class Rename:
     """A rule for the names of topics: the name on the source cluster, ``=``, and the name on the target cluster.
 
     An example is ``*=eu.*``. A star stands for any characters, and for the same ones in both names. Raises `UsageError`
-    if the text does not have exactly one ``=``, if a name is empty, or if the names do not both have one star or none.
+    if the text does not have exactly one ``=``, if a name is empty or has several stars, or if only one has a star.
     """
 
     text: str

@@ -46,10 +46,10 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPart(Records):
-    """The records of a source partition from some offset to the log end.
+    """The records of a source partition from a first offset to the log end.
 
-    from_start: whether this offset is 0, so that no earlier record ever existed. aborted: the indices of the records of
-    aborted transactions.
+    from_start: whether the first offset is 0, so that no earlier record ever existed. aborted: the indices of the
+    records of aborted transactions.
     """
 
     from_start: bool
@@ -70,10 +70,10 @@ class CopyPart(Records):
 class Counts(NamedTuple):
     """Numbers of records in the copy of a partition.
 
-    again, skipped: the group already has a committed offset on the target. If it started there instead of at the place,
-    it would read ``again`` records again, and skip ``skipped`` records. None: it has no offset there, or the number is
-    not known. copies: the number of copies besides the first copy of each record. aborted: the number of records of
-    aborted transactions at or after the place; the mirror has delivered them as if they were committed.
+    again, skipped: if the group started at its committed offset on the target instead of at the place, it would read
+    ``again`` records again, and skip ``skipped`` records. None: the group has no committed offset on the target, or the
+    number is not known. copies: the number of copies besides the first copy of each record. aborted: the number of
+    records of aborted transactions at or after the place; the mirror has delivered them as if they were committed.
     """
 
     again: int | None = None

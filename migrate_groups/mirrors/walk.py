@@ -2,8 +2,8 @@
 
 A mirror that keeps the order of a partition writes its records one after the other. After a restart it may begin again
 at an earlier record (at-least-once delivery). So the next record of the copy is a copy of the next record of the log,
-or of an earlier one. An explanation of the copy says for each of its records which record of the log it is a copy of.
-If records are identical, there may be several explanations. `walk` finds the one with the fewest restarts.
+or of an earlier one. An explanation of the copy says, for each record of the copy, of which record of the log it is a
+copy. If records are identical, there may be several explanations. `walk` finds the one with the fewest restarts.
 """
 
 from __future__ import annotations
@@ -28,13 +28,12 @@ class Walk(NamedTuple):
     """The explanation of a copy with the fewest restarts of the mirror.
 
     indices: for each record of the copy, the index in the log of the record that it is a copy of, or `OLDER`. restarts:
-    how often the mirror began again at an earlier record. ends: the possible indices of the last record, in all
-    explanations.
+    how often the mirror began again at an earlier record. ends: for the last record of the copy, the possible
+    indices in the log, in all explanations.
 
-    lowest, highest: the bounds of the place, as indices in the copy. In an explanation, the place is the index behind
-    the last copy of a record from before the committed offset. If there are explanations without a restart, these are
-    the bounds in them. Otherwise they are the bounds in all explanations, because more restarts are then no less likely
-    than few.
+    lowest, highest: the lowest and the highest place, as indices in the copy. In an explanation, the place is the index
+    after the last copy of a record from before the committed offset. Only explanations without a restart count. If
+    there are none, all explanations count, because many restarts are then as likely as few.
     """
 
     indices: Sequence[int]
@@ -49,7 +48,8 @@ class _State(NamedTuple):
 
     restarts: the fewest restarts of any explanation. lowest, highest: the lowest and the highest place (see `Walk`) in
     the explanations with the fewest restarts. first, last: the lowest and the highest place in all explanations.
-    previous: the index in the log of the record before this record, in an explanation with the place ``lowest``.
+    previous: the index in the log that belongs to the copy's record before this one, in an explanation with the place
+    ``lowest``.
     """
 
     restarts: int
@@ -105,7 +105,7 @@ def _at(here: int, restarts: int, previous: int) -> _State:
 
 
 def _step(states: Mapping[int, _State], candidates: Sequence[int], number: int, cut: int) -> dict[int, _State]:
-    """Return the states after one more record of the copy, by the index in the log of the record that it copies.
+    """Return the states after one more record of the copy, by the index of the log's record that it is a copy of.
 
     states: the states before this record. candidates: the indices of the records of the log that are identical with
     this record. number: the index of this record in the copy. cut: as in `walk`.
@@ -151,9 +151,9 @@ def _merged(states: Iterable[_State]) -> _State:
 
 
 def _again(states: Mapping[int, _State], candidates: Sequence[int]) -> Mapping[int, _State]:
-    """Return, for each candidate, the explanations in which the mirror restarts at this record of the log.
+    """Return, by index, the explanations in which the mirror restarts at a record of the log.
 
-    Before the restart, the mirror had reached the same record or a later one.
+    candidates: the indices of these records. Before its restart, the mirror had reached the same record or a later one.
     """
     found: dict[int, _State] = {}
     so_far: list[_State] = []

@@ -1,4 +1,4 @@
-"""Brokers' answers to a request that alters or deletes committed offsets."""
+"""Brokers' answers to requests that alter or delete committed offsets, or that delete a group."""
 
 from __future__ import annotations
 

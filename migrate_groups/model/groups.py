@@ -45,8 +45,8 @@ class Member:
     group_instance_id: None if the member is not static. assignment: the assigned partitions; in a KIP-848 group they
     include partitions that the member is yet to receive. subscription: the topics that the member subscribes to by
     name. For a member of a classic group, it is empty while the group rebalances. subscription_regex: the regular
-    expression that a member of a KIP-848 group subscribes to, and that the brokers match. It is empty for any other
-    member (docs/kafka-behaviour.md#members-and-states).
+    expression for topic names that a member of a KIP-848 group subscribes to. It is empty if the member has none
+    (docs/kafka-behaviour.md#members-and-states).
     """
 
     member_id: str
@@ -96,7 +96,7 @@ class GroupDescription:
 
     @property
     def kind(self) -> str:
-        """The group type, and the protocol type if that is another word, such as ``share`` or ``classic connect``."""
+        """The group type, followed by the protocol type if the two words differ: ``share``, ``classic connect``."""
         other = "" if self.protocol_type == self.group_type else self.protocol_type
         return f"{self.group_type} {other}".rstrip()
 

@@ -17,7 +17,7 @@ class PartitionValue(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class TopicPartition(PartitionValue, frozen=True, order=True, kw_only=False):
-    """A partition of a topic. It sorts by topic, then by partition number, and unpacks into these two."""
+    """A partition of a topic. It sorts by topic, then by partition number, and unpacks into ``topic, partition``."""
 
     topic: str
     partition: int

@@ -1,4 +1,4 @@
-"""The resource types and operations of Kafka's ACLs that this tool needs."""
+"""The types of resources and the operations in Kafka's ACLs that this tool uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Detect that a plan is stale: a committed offset or a log range of its partitions has changed since it was made."""
+"""Detect that a plan is stale: a committed offset has changed since, or an offset to write is no longer in the log."""
 
 from __future__ import annotations
 

@@ -99,7 +99,6 @@ class Source(PartitionValue, frozen=True, kw_only=True):
 
 
 def _source(change: Change, group: str) -> Source:
-    """Return the partition of a change as one that ``group`` has handed over."""
     return Source(group=group, partition=change.topic_partition, stopped_at=change.handed_over_at)
 
 
@@ -177,7 +176,7 @@ class Execution:
         return {place: frozenset(group for group in groups if group is not None) for place, groups in claims.items()}
 
     def sources(self) -> Mapping[Order, tuple[Source, ...]]:
-        """Return, by target group, topic and partition, from which source groups the partition was handed over.
+        """Return the sources of each partition, by target group, topic and partition.
 
         A partition has one source group; none if its offset was set without one; all source groups of its topic if the
         partition was added during the run. On another cluster, the partition of the source group may have another name.

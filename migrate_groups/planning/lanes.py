@@ -1,4 +1,4 @@
-"""Compute the lanes of a run: for each partition its state after all executions, and the execution that set it."""
+"""Compute the lanes of a run: the state of each partition after all executions, and the execution that led to it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from migrate_groups.planning.run_states import State, Step, Verb, state_after, s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """The history of one partition in the record of a run: its state after all executions (writes), and what set it.
+    """The history of one partition in the record of a run: its state after all executions (writes), and what led to it.
 
     The partition is of a target group, or of the group of ``delete-offsets --group``. state: what was done with it,
     such as handed over. entry: its entry in the last hand-over or deletion that included it. sources: the source groups
     of its topic on the same cluster. handed_over_by: from which source groups the partition was handed over; they may
-    be on another cluster. execution: the number of the execution that set the state. left: the target group's committed
-    offset when the partition was handed back; None if it was not handed back, or if the group had no committed offset.
+    be on another cluster. execution: the number of the execution that led to the state. left: the target group's
+    committed offset when the partition was handed back; None if it was not handed back, or if the group had no
+    committed offset.
     """
 
     state: State
@@ -42,7 +43,7 @@ class Lane:
 
 
 def lanes_after(executions: Iterable[Execution]) -> Mapping[Order, Lane]:
-    """Return the lane of each partition after these executions, oldest first, by group, topic and partition."""
+    """Return the lane of each partition, by group, topic and partition. executions: oldest first."""
     lanes: dict[Order, Lane] = {}
     has_handed_over = False
     for execution in executions:
@@ -113,7 +114,7 @@ def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
 
 
 def _is_about(change: Change, verb: Verb, lane: Lane) -> bool:
-    """Return whether a change of `rollback` or `delete-offsets` sets the state of this partition of a target group.
+    """Return whether a change in a `rollback` or `delete-offsets` sets the state of the lane's partition.
 
     The result is False in two cases:
 

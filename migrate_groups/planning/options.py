@@ -17,7 +17,7 @@ SecondClientMode = Literal["auto", "required", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """The options of a write. Where an option is ``refuse``, the write is refused in the case that the option is about.
+    """The options of a write. If an option is ``refuse``, the write is refused in the case that the option covers.
 
     uncommitted: what a target group gets if the source group has no committed offset for a partition: the log start
     offset (``earliest``), the log end offset that was read while a member last consumed the topic (``latest``), or no

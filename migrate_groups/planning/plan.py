@@ -22,7 +22,7 @@ class Action(StrEnum):
     """What a change does to a group's committed offset for a partition.
 
     create: set it where the group has none. move: replace it by another one, lower or higher, or with other metadata or
-    another leader epoch. delete: delete it. unchanged: leave it, because it is already the planned one.
+    another leader epoch. delete: delete it. unchanged: leave it, because it is already as planned.
     """
 
     CREATE = "create"

@@ -19,7 +19,7 @@ class PlannedStop:
     source: the source group with its members. moved: the topics that members must stop consuming; None if every member
     must leave the group. stay: the topics that stay with the source group. partitions: the number of partitions that
     are handed over. settle: seconds for which the stopped group must not commit before the write. wait: seconds within
-    which it must stop. resumed: whether an earlier run has written offsets.
+    which the group must stop. resumed: whether an earlier run has written offsets.
     """
 
     source: GroupDescription
@@ -57,8 +57,8 @@ class PlannedStop:
     def is_clear(self) -> bool:
         """Whether the group's description shows which members must stop.
 
-        It is False if the source group keeps topics and is not Stable, for instance while it rebalances: its
-        description does not show then which member has which topics.
+        It is False if the source group has members, keeps topics and is not Stable, for instance while it rebalances:
+        its description does not show then which member has which topics.
         """
         return self.moved is None or not self.source.members or shows_topics(self.source)
 

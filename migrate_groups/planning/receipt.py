@@ -154,7 +154,7 @@ class Receipt:
         ]
 
     def is_done(self, verb: Verb) -> bool:
-        """Return whether a verb, such as rollback, was completed before, so that no partition is left to do.
+        """Return whether a verb, such as rollback, was completed before, so that nothing is left to do for it.
 
         False if the verb was never applied to any partition.
         """

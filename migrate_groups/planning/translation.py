@@ -16,7 +16,7 @@ class Translated:
     source: the partition on the source cluster. committed: the source group's committed offset; None if it has none.
     offset: the offset to translate: ``committed``, unless an option replaces it. target: the copy of the partition;
     None if the target cluster has none. place: the place of ``offset`` in the copy, and how exactly it is known.
-    mirrored_to: the end of the copy when it was read; None if it was not read.
+    mirrored_to: the last stable offset of the copy when it was read; None if it was not read.
     """
 
     source: TopicPartition

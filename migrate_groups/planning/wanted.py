@@ -36,8 +36,8 @@ class Wanted(PartitionValue, frozen=True, kw_only=True):
 
     group: the target group. source_group: the group that hands over the partition; None if the offset is set without a
     source group. committed: the source group's committed offset with leader epoch and metadata; None if it has none.
-    start: the offset to start at if the origin is `PROVEN_END` or `ADDED`; otherwise None. cluster_id and topic_id: the
-    cluster and topic on which the offset was read; None if not known.
+    start: the offset to start at if the origin is `PROVEN_END` or `ADDED`; otherwise None. cluster_id, topic_id: the
+    ids of the cluster and the topic from which the offset was read; None if not known.
     """
 
     group: str
@@ -59,7 +59,7 @@ class Wanted(PartitionValue, frozen=True, kw_only=True):
     def offset(self) -> int | None:
         """The offset to start at; None if the option ``uncommitted`` decides.
 
-        It decides if the source group has no committed offset and the partition was not added during the run.
+        The option decides if the source group has no committed offset and the partition was not added during the run.
         """
         if self.committed is not None:
             return self.committed.offset

@@ -52,7 +52,7 @@ class Ivy:
 
     folder: the folder of Ivy's cache, from which an interrupted download resumes. mirror: the URL of a Maven
     repository; None: Maven Central. report: called with the progress after each step. found, downloaded: the numbers of
-    jars so far.
+    jars that have been found and downloaded so far.
     """
 
     java: Java

@@ -5,8 +5,8 @@ neither Ctrl-C nor a closed terminal reaches it or Kafka. It reads one line of J
 text}, "prepare": command, "serve": command}``. Stdin is a pipe from the parent. If the pipe is closed, the parent has
 ended or no longer needs Kafka, and the keeper ends.
 
-The keeper writes the files into a new temporary folder, and runs the commands there one after the other: ``prepare``,
-unless it is empty, formats Kafka's storage, ``serve`` runs Kafka. In the commands, ``{folder}`` stands for that folder.
+The keeper writes the files into a new temporary folder, and runs the commands there: first ``prepare``, which formats
+Kafka's storage and may be empty, then ``serve``, which runs Kafka. In the commands, ``{folder}`` stands for the folder.
 The keeper writes a line of JSON to stdout:
 
 - ``{"folder": path, "pid": pid}`` when ``serve`` has been started

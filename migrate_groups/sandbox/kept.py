@@ -1,4 +1,4 @@
-"""Start Kafka under a keeper (``keeper.py``), a child process that kills Kafka and deletes its files when we end.
+"""Start Kafka under a keeper (``keeper.py``): a child process that kills Kafka when this process ends.
 
 The classes in this module read the keeper's messages, and end the keeper.
 """
@@ -24,7 +24,7 @@ _ERROR = re.compile(r"\b(ERROR|FATAL)\b|Exception\b|Error\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStarted:
-    """The keeper's message that Kafka was started. It may not answer clients yet.
+    """The keeper's message that Kafka was started. Kafka may not answer clients yet.
 
     folder: the folder of Kafka's data and log. pid: the id of Kafka's process.
     """

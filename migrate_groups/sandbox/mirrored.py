@@ -18,14 +18,14 @@ _SETTINGS = {"source->target.sync.group.offsets.enabled": "true"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirroredSandbox:
-    """Two clusters of one broker each, and the MirrorMaker 2 from ``source`` to ``target``."""
+    """Two clusters of one broker each, and the MirrorMaker 2 that copies from ``source`` to ``target``."""
 
     source: Sandbox
     target: Sandbox
     maker: MirrorMaker
 
     def wait(self) -> None:
-        """Wait until one of the three processes has ended, then raise `ClusterUnavailable`. This never returns."""
+        """Wait until a broker or MirrorMaker 2 has ended, then raise `ClusterUnavailable`. This never returns."""
         processes = {
             "the source's Kafka": self.source.node.kept,
             "the target's Kafka": self.target.node.kept,

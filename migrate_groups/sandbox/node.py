@@ -30,7 +30,7 @@ _SECONDS_TO_END = 20.0
 
 
 class PortTaken(ClusterUnavailable):
-    """Another process took the port that was chosen for Kafka before Kafka started."""
+    """Another process has taken the port that was chosen for Kafka."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +40,8 @@ class Node:
     node_id: its ``node.id``. bootstrap_servers: the address of its PLAINTEXT listener. listeners: the addresses of its
     other listeners for clients, by name. folder: the folder of its data and log. kept: runs the process.
 
-    `kill`, `stop` and `hang` make the broker fail. After `kill` or `stop`, `start` brings it back with the same ports
-    and data. After `hang`, `go_on` does.
+    `kill`, `stop` and `hang` make the broker fail. `start` brings the broker back after `kill` or `stop`, with the same
+    ports and data; `go_on` brings it back after `hang`.
     """
 
     node_id: int
@@ -212,7 +212,7 @@ def run_nodes(
 def _formatted(kept: KeptServer, deadline: float, timeout: float) -> Path:
     """Wait until Kafka's storage is formatted and Kafka is started, and return the folder of the storage.
 
-    deadline: the time of `time.monotonic` until which to wait. timeout: the seconds from the start to the deadline, for
+    deadline: the time of `time.monotonic` at which to give up. timeout: the seconds from the start to the deadline, for
     the error message. Raises `ClusterUnavailable` if the formatting fails, or is not done at the deadline.
     """
     match kept.hear(max(0.0, deadline - time.monotonic())):
@@ -235,7 +235,7 @@ def _free_ports(count: int) -> list[int]:
 def _await_answer(node: Node, deadline: float) -> None:
     """Wait until the broker ``node`` answers at its address, and the answer has the node's cluster id and node id.
 
-    deadline: the time of `time.monotonic` until which to wait. Raises `PortTaken` if Kafka has ended because another
+    deadline: the time of `time.monotonic` at which to give up. Raises `PortTaken` if Kafka has ended because another
     process took its port; otherwise `ClusterUnavailable`, if Kafka has ended or does not answer in time.
     """
     from confluent_kafka import KafkaException

@@ -1,7 +1,7 @@
 """Make the parts of a GitHub comment on a pull request: tables, ``<details>`` sections, and names as literal text.
 
-GitHub accepts a comment of 65,536 characters. A comment that is too long is rendered again, with fewer rows and shorter
-names, until it fits. A line below each table says how many rows are left out.
+GitHub accepts at most 65,536 characters in a comment. A comment that is too long is rendered again, with fewer rows and
+shorter names, until it fits. A line below each table says how many rows are left out.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def _hex(print_: bytes | None) -> str | None:
 def terminal(found: Comparison) -> RenderableType:
     """Return a table with a line for each partition, then the reasons of their statuses, then the totals.
 
-    Partitions that need attention come first.
+    The table has at most 200 partitions. Those that need attention come first.
     """
     shown = sorted(found.partitions, key=lambda each: (each.is_told and not each.is_off, each.group, each.at.source))
     table = Table(_COLUMNS)

@@ -68,7 +68,7 @@ def document(found: Costs, groups: Sequence[GroupCost]) -> CostsDocument:
 
 
 def terminal(groups: Sequence[GroupCost]) -> RenderableType:
-    """Return a table with one line for each group, the worst first."""
+    """Return a table with one line for each group, the worst first and at most 200, and notes on the figures."""
     table = Table({"GROUP": "<", "APPLICATIONS": ">", "REBALANCES": ">", "STOOD-STILL": ">", "ADVICE": "<"})
     for each in groups[:_MOST_ROWS]:
         first = each.applications[0]
@@ -79,7 +79,7 @@ def terminal(groups: Sequence[GroupCost]) -> RenderableType:
 
 
 def markdown(groups: Sequence[GroupCost]) -> str:
-    """Return the advice as GitHub's Markdown."""
+    """Return what sharing the groups costs, and the advice, as GitHub's Markdown of at most 64,000 bytes."""
     return comment.fitting(lambda size: _blocks(groups, size))
 
 

@@ -44,7 +44,7 @@ class GroupMove(Part, frozen=True, kw_only=True):
 class MovesDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/moves"):
     """The groups of a spec of whole groups, in the order in which they were moved.
 
-    dry_run: whether nothing was to be written.
+    dry_run: whether it was a dry run, which writes nothing.
     """
 
     dry_run: bool
@@ -63,7 +63,7 @@ class MovesDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/mov
         return shown
 
     def conclusion(self) -> str:
-        """Return how many groups are not done, and which."""
+        """Return a sentence that says how many groups have an error, and which."""
         left = [f"{each.group} ({each.verdict})" for each in self.groups if each.exit_code]
         undone = "would not move" if self.dry_run else "not done"
         return f"{len(left)} of {counted(len(self.groups), 'group')} {undone}: {some(left)}"

@@ -72,7 +72,7 @@ def progress_line(topic: TopicProgress) -> str:
 
 
 def bars(console: Console) -> Bars:
-    """Return a display of progress bars without a bar yet; `update` adds and moves the bars."""
+    """Return a display for progress bars, without bars. `update` adds and moves them."""
     return Bars(
         TextColumn("{task.description}", markup=False),
         BarColumn(),

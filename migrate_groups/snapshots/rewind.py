@@ -42,10 +42,10 @@ class Note(StrEnum):
     - skipped: no record is at or after the time. No offset is set.
     - gone: the log starts after the time, because older records were deleted. The replay starts at the log start.
 
-    With any other target:
+    If an offset was requested:
 
     - clamped: the requested offset is outside the log. The replay starts at the log start or log end offset.
-    - no commit: the target refers to the committed offset, and the snapshot has none. No offset is set.
+    - no commit: the request refers to the committed offset, and the snapshot has none. No offset is set.
     """
 
     EMPTY = "empty"
@@ -62,7 +62,7 @@ class RewindDecision:
 
     row: the partition in the snapshot. bounds: its log start and log end offsets. offset: None if no offset is set, so
     that auto.offset.reset of the replay group decides. note: why the replay does not start exactly as requested; None
-    if it does. detail: the same as a text for the user; empty if it does.
+    if it does. detail: the note as a text for the user; empty without a note.
     """
 
     row: Row

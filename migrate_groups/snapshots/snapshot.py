@@ -125,7 +125,7 @@ class SnapshotTable:
         return SnapshotTable.of(table)
 
     def given_to(self, group: str, source_group: str | None) -> SnapshotTable:
-        """Return all rows with this group and this source group; None means no source group.
+        """Return the snapshot with ``group`` and ``source_group`` set in all rows. source_group: None if there is none.
 
         The caller must make sure that all rows are of one group and of one snapshot, because they are neither sorted
         nor checked for duplicates again.

@@ -25,8 +25,9 @@ class SplitSpec:
     """The content of a split file: the source group, and which target group takes over which of its topics.
 
     stay: patterns of the topics that are left with the source group on purpose. fan_out: allow a topic to go to several
-    target groups, each of which then processes every record once. Raises `InvalidInput` if a group's name is empty, not
-    UTF-8 or used twice, if there is no target group, or if a target group has no topics.
+    target groups, each of which then processes every record once. Raises `InvalidInput` if a group's name is empty or
+    not UTF-8, if two target groups have the same name, if there is no target group, or if a target
+    group has no topics.
     """
 
     source: str
@@ -67,7 +68,7 @@ class SplitSpec:
     def renamed(self, names: Mapping[str, str]) -> SplitSpec:
         """Return the split with other group names, for a rehearsal.
 
-        If a target group has the name of the source group, on another cluster, only the target group is renamed.
+        If a target group on another cluster has the name of the source group, only the target group is renamed.
 
         names: new names by old name; other groups keep their names. Raises `InvalidInput` if an old name is not a group
         of the split, or if a new name is empty, not UTF-8 or used twice.

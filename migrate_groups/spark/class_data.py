@@ -39,8 +39,7 @@ class ClassData:
     def keep(self, jvm: subprocess.Popen[bytes]) -> None:
         """If there is no archive yet, make this process wait at its exit until its JVM has written the archive.
 
-        The wait takes about 10 s, once. The JVM exits because its stdin is closed. Errors are ignored, because the
-        archive only saves time.
+        The wait takes about 10 s, once. Errors are ignored, because the archive only saves time.
         """
         if not self.archive.exists():
             atexit.register(self._keep, jvm)
@@ -56,7 +55,7 @@ class ClassData:
             return
         with suppress(OSError, subprocess.TimeoutExpired, KeyboardInterrupt):
             if jvm.stdin:
-                jvm.stdin.close()
+                jvm.stdin.close()  # so that the JVM exits
             jvm.wait(_PATIENCE_S)
             if self.partial.exists():
                 self.partial.rename(self.archive)

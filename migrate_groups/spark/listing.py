@@ -24,9 +24,9 @@ def files_of(spark: SparkSession, path: str, location: str) -> list[str]:
 
     path: as the user gave it, for errors. location: the same path in the form of `snapshots.spark_path`.
 
-    Raises `InvalidInput` if there is no file, if a file has 0 bytes, or if Spark skips a file of `KINDS` because its
-    name or the name of a folder begins with ``_`` or ``.``. Skipped files are found only on this machine, because in
-    other file systems only Spark lists files.
+    Raises `InvalidInput` if there is no file, if a file has 0 bytes, or if Spark skips a .csv or .parquet file, because
+    its name or the name of a folder begins with ``_`` or ``.``. Skipped files are found on this machine only, because
+    in other file systems only Spark lists files.
     """
     with readable_failures(path):
         files = spark.read.text(location, recursiveFileLookup=True).inputFiles()

@@ -218,7 +218,7 @@ class _LookedUp:
 
 
 def _look_up_once(jvm: Any) -> None:
-    """Keep the Java methods that make columns.
+    """Make PySpark look up only once each Java method that makes a column.
 
     Otherwise PySpark would look up the class and the method for each column, which is a third of all its calls to Java.
     """

@@ -21,7 +21,7 @@ from tests.support.secured import Secured, start_secured
 
 @pytest.fixture
 def world(bootstrap_servers: str):
-    """Other clients on the broker."""
+    """The clients of the shared broker beside the tool under test."""
     with broker_world(bootstrap_servers) as others:
         yield others
 
@@ -34,13 +34,13 @@ def cli(bootstrap_servers: str, tmp_path: Path) -> Cli:
 
 @pytest.fixture
 def steps(request: pytest.FixtureRequest) -> range:
-    """The steps at which a command is killed: every third, or each one with ``--long``. No command has as many."""
+    """The steps at which a test kills its command: with ``--long`` each from 1 to 40, otherwise every third."""
     return range(1, 41, 1 if request.config.getoption("--long") else 3)
 
 
 @pytest.fixture(scope="session")
 def target_servers(java: Java, kafka_jars: KafkaJars) -> Iterator[str]:
-    """The addresses of a second cluster, to which mirrors copy. Its log cleaner looks for work every 200 ms."""
+    """The bootstrap servers of a second cluster, to which mirrors copy. Its log cleaner runs every 200 ms."""
     with start_sandbox(kafka_jars, java=java, settings={"log.cleaner.backoff.ms": "200"}) as running:
         wait_for_coordinators(running.bootstrap_servers)
         yield running.bootstrap_servers
@@ -48,7 +48,7 @@ def target_servers(java: Java, kafka_jars: KafkaJars) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def secured(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """A broker with a listener for each security protocol, whose coordinators answer."""
+    """A broker with a listener for each security protocol."""
     with start_secured(kafka_jars, java, tmp_path_factory.mktemp("secured")) as running:
         wait_for_coordinators(running.sandbox.bootstrap_servers)
         yield running
@@ -72,7 +72,7 @@ def hand_over(secured: Secured, secured_topic: str, here: CliHere) -> Iterator[H
 
 @pytest.fixture(scope="session")
 def guarded_sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
-    """A broker with ACLs. A resource without ACLs is open to all, others only to the principals of their ACLs.
+    """A broker with an authorizer. A resource without ACLs is open to all principals.
 
     The range of session timeouts is narrow, and offsets are kept for 600 minutes.
     """
@@ -90,7 +90,7 @@ def guarded_sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def sent(monkeypatch) -> Counter[str]:
-    """The number of requests that kafka-python sends, by name. Metadata requests, sent at any time, do not count."""
+    """How many requests kafka-python has sent, by the request's name; Metadata requests do not count."""
     counts: Counter[str] = Counter()
     send = KafkaConnectionManager.send
 
@@ -105,6 +105,6 @@ def sent(monkeypatch) -> Counter[str]:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CliHere:
-    """The command line in this process, in an empty folder, which is faster than a separate process."""
+    """The command line, run in this process and in an empty folder; this is faster than a new process."""
     monkeypatch.chdir(tmp_path)
     return CliHere(tmp_path)

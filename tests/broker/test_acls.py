@@ -1,4 +1,4 @@
-"""The least permissions of each command: the command works with them, and fails without any one of them.
+"""The least permissions of each command: it works with all of them, and fails if any one is missing.
 
 The broker has an authorizer, and denies everything that no ACL allows.
 """
@@ -74,7 +74,7 @@ Needed = tuple[str, str, str]  # operation, type, name
 
 
 class Scene:
-    """A source group that has committed offset 4 in ten records, and the permissions of the principal."""
+    """A source group that has committed offset 4 of ten records, and the permissions of the principal."""
 
     def __init__(self, secured: Secured, world: BrokerWorld, here: CliHere) -> None:
         self.world, self.here = world, here
@@ -175,7 +175,7 @@ class Scene:
 
 
 def _pattern(kind: ResourceType, name: str) -> ResourcePattern:
-    """Return the pattern of a name, or of a prefix followed by ``*``. ``*`` alone stands for every name."""
+    """Return the pattern for a name, for a prefix (``prefix*``), or for all names (``*``)."""
     if len(name) > 1 and name.endswith("*"):
         return ResourcePattern(kind, name[:-1], ACLResourcePatternType.PREFIXED)
     return ResourcePattern(kind, name)
@@ -193,9 +193,9 @@ def scene(secured: Secured, here: CliHere):
 
 @NEEDS_KIP_848
 def test_error_names_a_kip_848_group_with_a_hidden_topic(scene):
-    """Kafka does not name a hidden topic that is assigned to a KIP-848 member: the error names the group.
+    """If a hidden topic is assigned to a KIP-848 member, the error names only the group, because Kafka omits the topic.
 
-    A hidden topic that a member only subscribes to is named.
+    A hidden topic that a member subscribes to, and is not assigned, is named.
     """
     group, topic = scene.world.name("kip-848"), scene.world.create_topic()
     scene.world.join(group, topic, **{"group.protocol": "consumer"})
@@ -241,10 +241,10 @@ def test_what_is_hidden_is_said_in_the_list(scene):
 
 @pytest.mark.parametrize("command", LEAST)
 def test_least_permissions_are_enough_and_each_is_needed(scene, command, monkeypatch):
-    """With the least permissions the command works. Without any one of them nothing is written, and the error names it.
+    """With the least permissions the command works. If one is missing, nothing is written, and the error names it.
 
-    If a command needs Read or Delete, a check refuses Describe alone. For audit, only the reading of the log is
-    tested, because Spark connects to no broker.
+    Describe in place of Read or Delete is not enough. For audit only the reading of the offsets topic is tested,
+    because Spark connects to no broker.
     """
     monkeypatch.setattr("migrate_groups.cli.commands.audit._prove", lambda *_: CLEAN)
     scene.prepare(command)
@@ -268,9 +268,9 @@ def test_least_permissions_are_enough_and_each_is_needed(scene, command, monkeyp
 
 
 def test_apply_of_a_group_needs_the_permissions_of_apply(scene):
-    """``apply --group`` works with the permissions of apply. Without any one of them, nothing is written.
+    """``apply --group`` works with the least permissions of apply. If one is missing, nothing is written.
 
-    A topic that is hidden from the principal can't be named, because no file and no member names it.
+    The error can't name a hidden topic, because no file and no member names the topic.
     """
     arguments = ("apply", "--group", scene.old, "--to-group", scene.new, *NOW)
     least, before = scene.needed("apply"), scene.committed_offsets()
@@ -295,7 +295,7 @@ def test_apply_of_a_group_needs_the_permissions_of_apply(scene):
 
 
 def test_the_acls_on_the_page_are_enough_for_the_split_of_the_readme(scene, monkeypatch):
-    """The ACLs in docs/permissions.md are enough for the README's split, for each way back, and for cleaning up."""
+    """The ACLs in docs/permissions.md are enough for the README's split, for undoing it, and for delete-offsets."""
     monkeypatch.setattr("migrate_groups.cli.commands.audit._prove", lambda *_: CLEAN)
     topics = [scene.world.create_topic(topic=name) for name in ("invoices", "payments.card", "search.clicks")]
     for topic in topics:
@@ -376,7 +376,7 @@ def test_error_names_a_hidden_topic_of_a_member_or_of_the_spec(scene):
 
 
 def test_the_page_lists_the_least_permissions():
-    """The table in docs/permissions.md has each command with exactly the permissions that these tests use."""
+    """The table in docs/permissions.md lists each command, with exactly the permissions that these tests use."""
     table = (ROOT / "docs" / "permissions.md").read_text().split("\n## ")[0]
     rows = re.findall(r"^\| (`[^|]+`) \| ([^|]+) \|", table, re.MULTILINE)
     stated = {name: tuple(needs.split("; ")) for names, needs in rows for name in re.findall("`([^`]+)`", names)}
@@ -387,10 +387,10 @@ def test_the_page_lists_the_least_permissions():
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_compare_with_the_least_permissions_on_one_cluster(scene, secured, bootstrap_servers, side):
-    """Compare works over TLS with Describe on the group and Read on the topic. Without either the error names it.
+    """Compare works with Describe on the group and Read on the topic, and names the one that is missing.
 
-    The other cluster has no authorizer. Without Describe on the topic no error can name it: on the source the group
-    seems to have no committed offset, and on the target the topic seems to be missing.
+    The other cluster has no authorizer. No error can name a hidden topic: on the source the group seems to have no
+    committed offset, and on the target the topic seems to be missing.
     """
     login = {"security_protocol": "SASL_SSL"} | secured.trust() | secured.login("PLAIN", user="least")
     (scene.here.folder / "client.properties").write_text(properties_text(**login))

@@ -1,6 +1,6 @@
-"""The least permissions of a move to another cluster: it works with them, and the error names a missing one.
+"""The least permissions of a move to another cluster: it works with all of them, and names one that is missing.
 
-The brokers deny everything that no ACL allows. The error also names the cluster on which the permission is missing.
+The brokers deny everything that no ACL allows. Errors name the permission and the cluster on which it is missing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SIDES = ("source", "target")
 
 @pytest.fixture
 def scene(secured: Secured, here) -> Iterator[Scene]:
-    """A group with committed offset 4 in ten records, a spec that hands it over, and its permissions."""
+    """A group with committed offset 4 of ten records, a spec that hands it over, and the principal's permissions."""
     with broker_world(secured.sandbox.bootstrap_servers) as world, closing(Scene(secured, world, here)) as scene:
         yield scene
 
@@ -37,7 +37,7 @@ def least(scene: Scene, side: str) -> list[Needed]:
 
 
 def mirror_to(other: BrokerWorld, scene: Scene) -> None:
-    """Create the same topic and the same committed offset on another cluster."""
+    """Copy the topic's records and the group's committed offset to another cluster."""
     other.create_topic(topic=scene.topic)
     write(other.bootstrap_servers, scene.topic, records(scene.world.bootstrap_servers, scene.topic, 0))
     other.commit(scene.old, scene.partition, 4)
@@ -57,10 +57,10 @@ def outcome(scene: Scene, arguments: list[str], allowed: list[Needed]) -> tuple[
 
 @pytest.mark.parametrize("side", SIDES)
 def test_a_move_with_the_least_permissions_on_one_cluster(scene, secured, bootstrap_servers, side):
-    """Without any one of them nothing is written, and the error names it, even if Describe is granted instead.
+    """If a permission is missing, nothing is written, and the error names it, even if Describe is granted instead.
 
-    The other cluster has no authorizer. No error can name a hidden copy, because it may not exist. Then a rollback
-    deletes the offsets, with its least permissions on the target.
+    The other cluster has no authorizer. If the copy of the topic is hidden, the error says that it may not exist. A
+    rollback then deletes the offsets, with its own least permissions on the target.
     """
     arguments = address(side, secured.address("SASL_PLAINTEXT"), "client.properties")
     with broker_world(bootstrap_servers) as other:
@@ -93,7 +93,7 @@ def test_a_move_with_the_least_permissions_on_one_cluster(scene, secured, bootst
 def check_deletion(scene: Scene, other: BrokerWorld, side: str, clusters: list[str]) -> None:
     """Delete the source group's offsets with the least permissions on one cluster, and check that each is needed.
 
-    On the target cluster it is a dry run, so that a rollback can follow.
+    side: that cluster. For ``target`` the deletion is a dry run, so that a rollback can follow.
     """
     needed = [("Describe", "Group", scene.new), ("Describe", "Topic", scene.topic)]
     delete = ("delete-offsets", "split.toml.run", *clusters, "--timeout", "20s", "--dry-run")
@@ -113,8 +113,8 @@ def check_deletion(scene: Scene, other: BrokerWorld, side: str, clusters: list[s
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_a_cluster_that_is_not_reached_is_named(scene, secured, bootstrap_servers, side):
-    """For a cluster that can't be reached, and for a wrong login, the advice names the options of that cluster."""
+def test_error_names_an_unreachable_cluster(scene, secured, bootstrap_servers, side):
+    """If a cluster can't be reached, or refuses the login, the error names this cluster and its options."""
     other = address("source" if side == "target" else "target", bootstrap_servers)
     to = "--to-" if side == "target" else "--"
     code, out, err = scene.here.outcome(*MIGRATE, *other, *address(side, "127.0.0.1:1"))

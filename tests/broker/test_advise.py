@@ -1,4 +1,4 @@
-"""``advise`` about groups of real clients: which applications share a group."""
+"""``advise`` finds out which applications share a group, for groups of real clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COOPERATIVE = pytest.param("cooperative-sticky", marks=pytest.mark.long)
 
 @contextmanager
 def polling(world: BrokerWorld, group: str, applications: dict[str, list[str]], protocol: str) -> Iterator[None]:
-    """Make two members of each application poll for the length of a ``with`` block; members need each other's polls.
+    """Let two members of each application poll, each in a thread, for the length of a ``with`` block.
 
     The last application uses kafka-python if the protocol is classic; all others use confluent-kafka.
     """
@@ -67,7 +67,7 @@ def polling(world: BrokerWorld, group: str, applications: dict[str, list[str]], 
 
 @pytest.mark.parametrize("protocol", ["classic", COOPERATIVE, CONSUMER])
 def test_the_components_are_the_applications(cli, world, protocol):
-    """Three applications of two members in one group are told apart in each protocol; one member is idle."""
+    """``advise`` tells three applications in one group apart, in each protocol, and finds the idle member."""
     applications = {name: [world.create_topic(2) for _ in range(n)] for name, n in (("shop", 2), ("web", 1))}
     applications["billing"] = [world.create_topic(1)]
     group, left = world.name("big"), world.create_topic()
@@ -106,7 +106,7 @@ def test_the_components_are_the_applications(cli, world, protocol):
 
 @pytest.mark.parametrize("protocol", [CONSUMER])
 def test_a_regular_expression_that_joins_all_is_named(cli, world, protocol):
-    """A KIP-848 member with a regular expression for all topics makes one application of two, and is named."""
+    """If a KIP-848 member's regular expression for all topics joins two applications, ``advise`` names the member."""
     group, prefix = world.name("big"), world.name("joined")
     topics = [world.create_topic(topic=f"{prefix}.{each}") for each in ("a", "b")]
     for topic in topics:
@@ -120,8 +120,8 @@ def test_a_regular_expression_that_joins_all_is_named(cli, world, protocol):
     until(lambda: said().startswith("one application; it would be 2 without the subscription of audit"))
 
 
-def test_other_groups_are_said_rightly(cli, world):
-    """No split is advised for groups of Connect workers, groups of simple consumers, and stopped groups."""
+def test_no_split_is_advised_for_other_groups(cli, world):
+    """No split is advised for groups of Connect workers, and for groups without members."""
     partition, simple, worker = TopicPartition(world.create_topic(), 0), world.name("simple"), world.name("worker")
     world.commit(simple, partition, 0)
     with raw_member(world.bootstrap_servers, worker, protocol_type="connect"):

@@ -1,4 +1,4 @@
-"""The stories of the unit tests on a real broker: verbs that write, in any order, while other clients act.
+"""The stories of the unit tests on a real broker: commands that write, in any order, while other clients act.
 
 ``scripts/any_order.py --broker`` plays more of them.
 """

@@ -88,7 +88,7 @@ def test_commands_read_and_write_a_pipe(cli, world, old_group):
 
 
 def test_snapshot_has_partitions_without_a_committed_offset(cli, world):
-    """Each partition of a subscribed topic has a row, even without a committed offset. The group may be live."""
+    """The snapshot of a live group has a row for each partition of a subscribed topic, even if nothing is committed."""
     committed, subscribed = world.create_topic(1), world.create_topic(2)
     group = world.name("live")
     world.commit(group, TopicPartition(committed, 0), 0)
@@ -104,7 +104,7 @@ def test_snapshot_has_partitions_without_a_committed_offset(cli, world):
 
 
 def test_describe_shows_members_offsets_and_lag(cli, world, old_group):
-    """Describe shows committed offsets, log ends and lag, and the members that partitions are assigned to."""
+    """Describe shows for each partition the committed offset, the log end offset, the lag and the owner."""
     group, topics = old_group
     member = world.join(group, topics[0]).memberid()
     shown = cli("describe", group).stdout
@@ -142,7 +142,7 @@ def test_apply_to_one_group(cli, world, old_group):
 
 
 def test_own_snapshot_is_applied_only_with_restore(cli, world, old_group):
-    """A snapshot of the group itself is refused without --restore. With it, the group gets these offsets again."""
+    """A group's snapshot is applied to the same group only with --restore; the group then gets its offsets again."""
     group, topics = old_group
     cli("snapshot", group, "-o", "s.csv")
     before = world.committed(group)
@@ -154,7 +154,7 @@ def test_own_snapshot_is_applied_only_with_restore(cli, world, old_group):
 
 
 def test_json_plan_is_equal_for_equal_input(cli, old_group):
-    """``--format json`` has a schema version and the same bytes for the same input."""
+    """The plan of ``--format json`` has a schema version, and the same bytes for the same input."""
     group, topics = old_group
     split_toml(cli, group, topics)
     cli("snapshot", group, "-o", "s.csv")
@@ -168,7 +168,7 @@ def test_json_plan_is_equal_for_equal_input(cli, old_group):
 
 
 def test_file_of_kafkas_tool_is_applied(cli, world):
-    """A file with three columns needs --to-group, one with four does not. Neither has a source group to check."""
+    """A file with three columns needs --to-group, a file with four does not. There is no source group to check."""
     topic, group = world.create_topic(2), world.name("group")
     world.produce(topic, 0, 5)
     (cli.folder / "three.csv").write_text(f"{topic},0,4\n")

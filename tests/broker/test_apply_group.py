@@ -22,7 +22,7 @@ def partition(world) -> TopicPartition:
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_a_group_is_handed_over_once_its_members_have_left(cli, world, partition, protocol):
-    """A live group, of either protocol, is refused. When its members have left, the whole group is handed over."""
+    """A live group of either protocol is refused. Once its members have left, the whole group is handed over."""
     group, new = world.name("old"), world.name("new")
     consumer = world.join(group, partition.topic, **{"group.protocol": protocol})
     world.consume(consumer, 4)
@@ -39,7 +39,7 @@ def test_a_group_is_handed_over_once_its_members_have_left(cli, world, partition
 
 
 def test_a_live_group_is_forked_by_the_commands_that_the_error_names(cli, world, partition):
-    """The commands that the error names leave the live group unchanged, and copy its offsets to the new group."""
+    """The commands that the error about a live group names copy its offsets to a new group, and do not change it."""
     group, new = world.name("old"), world.name("new")
     consumer = world.join(group, partition.topic)
     world.consume(consumer, 4)
@@ -50,7 +50,7 @@ def test_a_live_group_is_forked_by_the_commands_that_the_error_names(cli, world,
 
 
 def test_a_consumer_without_membership_is_noticed_in_the_settle_time(cli, world, partition):
-    """A commit between the snapshot and the write is refused, although the group never has a member."""
+    """If a consumer without membership commits between the snapshot and the write, the write is refused."""
     group, new, stopped = world.name("old"), world.name("new"), threading.Event()
     world.commit(group, partition, 1)
 
@@ -74,7 +74,7 @@ def test_a_consumer_without_membership_is_noticed_in_the_settle_time(cli, world,
 
 
 def test_rerun_after_a_kill_at_any_step(cli, world, partition, steps):
-    """After a kill at any step, the same command gives the new group the offsets, and the receipt undoes them."""
+    """After a kill at any step, the same command writes the offsets of the new group, and rollback deletes them."""
     group = world.name("old")
     world.commit(group, partition, 5)
     for step in steps:

@@ -49,7 +49,7 @@ def test_kafka_python_returns_errors_and_does_not_raise_them(world, admin):
 
 
 def test_librdkafka_trims_white_space_before_a_group_id(world):
-    """A consumer of the group `` x`` reads and commits the offsets of group ``x``."""
+    """A consumer of the group `` x`` reads the committed offsets of group ``x``."""
     partition, group = TopicPartition(world.create_topic(), 0), world.name("trimmed")
     world.commit(group, partition, 7)
     with closing(world.consumer(f" \t{group}")) as consumer:
@@ -80,7 +80,7 @@ def test_commit_larger_than_one_batch_is_refused(world, admin):
 @NEEDS_TOOL_NAMES
 @pytest.mark.long
 def test_a_leader_epoch_above_the_current_one_stops_a_java_consumer(world, sandbox):
-    """Kafka's console consumer continues at a committed offset, but reads nothing if its leader epoch is too high."""
+    """Kafka's console consumer reads nothing if the leader epoch of its committed offset is above the current one."""
     partition = TopicPartition(world.create_topic(), 0)
     world.produce(*partition, 3)
     read = {}

@@ -41,7 +41,7 @@ def test_groups_of_plain_consumers_pass(world, writer):
 
 
 def test_group_of_connect_workers_is_refused(cli, world, writer):
-    """Verify and the plan refuse a group of Connect workers. With any_kind it is accepted, but must be Empty."""
+    """Verify and the plan refuse a group of Connect workers. With any_kind the group is accepted once it is Empty."""
     partition, workers = old_group(world)
     _, old = old_group(world)
     with raw_member(world.bootstrap_servers, workers, protocol_type="connect", protocol="sessioned"):
@@ -62,7 +62,7 @@ def test_group_of_connect_workers_is_refused(cli, world, writer):
 
 
 def test_streams_application_without_internal_topics_may_move(world, writer):
-    """A Streams application without internal topics, recognised by its assignor, may move when it has stopped."""
+    """A Streams application without internal topics is recognised by its assignor, and may move once it has stopped."""
     partition, old = old_group(world)
     with raw_member(world.bootstrap_servers, old, protocol="stream", metadata=subscription(partition.topic)):
         plan = plan_of(writer, old, f"{old}-new")
@@ -74,7 +74,7 @@ def test_streams_application_without_internal_topics_may_move(world, writer):
 
 @pytest.mark.parametrize("live", [True, False], ids=["live", "stopped"])
 def test_streams_application_with_internal_topics_is_refused(world, writer, live):
-    """A Streams application, as source or target, is refused with its internal topics, even if it has stopped."""
+    """A Streams application with internal topics is refused as source and as target, even if it has stopped."""
     partition, old = old_group(world)
     topics = [world.create_topic(topic=f"{old}-{internal}") for internal in ("by-key-repartition", "store-changelog")]
     member = raw_member(world.bootstrap_servers, old, protocol="stream", metadata=subscription(partition.topic))
@@ -176,7 +176,7 @@ def test_closed_static_member_stays_until_its_session_timeout(cli, world):
 
 @NEEDS_KIP_848
 def test_reconciling_group_has_not_stopped(cli, world, writer, kafka_jars):
-    """A Reconciling group has not stopped: before 4.3 a KIP-848 member does not show topics that it still revokes."""
+    """A Reconciling group has not stopped: before Kafka 4.3 a member does not show the topics that it still revokes."""
     moved, old = old_group(world)
     kept = world.create_topic()
     revoking, go_on, over = threading.Event(), threading.Event(), threading.Event()
@@ -217,7 +217,7 @@ def test_reconciling_group_has_not_stopped(cli, world, writer, kafka_jars):
 
 
 def test_missing_committed_offset_is_refused_or_restored(world, writer):
-    """A committed offset that is missing since the snapshot is refused; ``restore`` takes it from the snapshot."""
+    """If a committed offset vanished since the snapshot, the write is refused, unless ``vanished`` is ``restore``."""
     partition, old = old_group(world)
     named = handed_over(writer, old, f"{old}-new")
     writer.delete_offsets(old, [partition])
@@ -251,7 +251,7 @@ def test_check_states_when_offsets_of_an_empty_group_expire(world, writer):
     ("protocol", "verdict"), [("classic", Verdict.WARN), pytest.param("consumer", Verdict.PASS, marks=NEEDS_KIP_848)]
 )
 def test_check_warns_of_expiry_in_a_classic_target_that_had_members(world, writer, protocol, verdict):
-    """A classic target that had members gets a warning, because altering does not restart its retention time.
+    """A classic target group that had members is a warning, because a write does not restart its retention time.
 
     An Empty KIP-848 group passes.
     """

@@ -1,4 +1,4 @@
-"""``compare`` on two real clusters: the place is found by content, and a consumer on the target judges it."""
+"""``compare`` on two real clusters finds the place by content. A consumer on the target checks the place."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Two:
         self.target.create_topic(1, topic=self.topic, **(on_target or config))
 
     def mirror(self, first: int = 0, last: int | None = None, change: Change = unchanged) -> None:
-        """Copy the records from index ``first`` up to ``last``."""
+        """Copy the records from index ``first`` up to ``last`` (exclusive) to the target cluster."""
         found = records(self.source.bootstrap_servers, self.topic, 0)
         write(self.target.bootstrap_servers, self.topic, found[first:last], change)
 
     def commit(self, offset: int, there: int | None = None) -> None:
-        """Commit on the source cluster and, unless ``target`` is None, on the target cluster."""
+        """Commit ``offset`` on the source cluster and, unless it is None, ``there`` on the target cluster."""
         self.source.commit(self.group, TopicPartition(self.topic, 0), offset)
         if there is not None:
             self.target.commit(self.group, TopicPartition(self.topic, 0), there)
@@ -67,7 +67,7 @@ def two(world, target_servers, cli) -> Iterator[Two]:
 
 
 def test_records_read_again_and_skipped_are_those_of_a_consumer(two):
-    """The numbers equal what a consumer reads, from the group's offset on the target and from the place."""
+    """``compare`` counts the records that a consumer at the group's offset on the target reads again or skips."""
     two.create()
     two.source.produce_in_order(two.topic, 0, [(str(number), NOW + number // 7) for number in range(60)])
     two.commit(40, there=33)
@@ -85,7 +85,7 @@ def test_records_read_again_and_skipped_are_those_of_a_consumer(two):
 
 
 def test_copies_after_a_restart_of_the_mirror(two):
-    """The place is behind the last copy of the record before the commit. A consumer reads all later records there."""
+    """The place is after the last copy of the last processed record. A consumer reads all later records from there."""
     two.create()
     two.source.produce_in_order(two.topic, 0, [(str(number % 9), NOW + number // 20) for number in range(50)])
     two.commit(30)
@@ -102,7 +102,7 @@ def test_copies_after_a_restart_of_the_mirror(two):
 
 
 def test_aborted_records_are_counted(two):
-    """A mirror that reads uncommitted delivers aborted records as committed records. Their number is shown."""
+    """A mirror that uses ``read_uncommitted`` copies aborted records, too. ``compare`` shows their number."""
     two.create()
     two.source.produce(two.topic, 0, 5)
     two.source.transact(two.topic, 0, 3, commit=False)
@@ -113,8 +113,8 @@ def test_aborted_records_are_counted(two):
     assert (found["status"], found["place"], found["aborted"]) == ("exact", 5, 3)
 
 
-def test_status_of_what_no_mirror_may_do(two):
-    """If a mirror filters or alters records, there is no place, and the exit code is 7."""
+def test_a_mirror_that_filters_records_has_no_place(two):
+    """If a mirror leaves out a record, there is no place, and the exit code is 7."""
     two.create()
     two.source.produce(two.topic, 0, 20)
     two.commit(10, there=10)
@@ -125,7 +125,7 @@ def test_status_of_what_no_mirror_may_do(two):
 
 
 def test_a_mirror_that_lags_and_a_log_that_was_deleted(two):
-    """There is no place before the mirror has delivered it, and none after the target has deleted it."""
+    """There is no place before the mirror has copied the records, and none after the target has deleted them."""
     two.create()
     two.source.produce(two.topic, 0, 20)
     two.commit(10)
@@ -141,7 +141,7 @@ def test_a_mirror_that_lags_and_a_log_that_was_deleted(two):
 
 
 def test_timestamps_of_the_target_are_no_evidence(two):
-    """With LogAppendTime on the target no place can be found. The reason says what to do."""
+    """If the target uses LogAppendTime, no place can be found, and the reason names LogAppendTime."""
     two.create(on_target={"message.timestamp.type": "LogAppendTime"})
     two.source.produce_in_order(two.topic, 0, [(str(number), NOW) for number in range(10)])
     two.commit(5)
@@ -152,7 +152,7 @@ def test_timestamps_of_the_target_are_no_evidence(two):
 
 
 def test_identical_records_around_the_commit(two):
-    """If the mirror sent identical records again there are several places, which only an option accepts."""
+    """If the mirror sent identical records again, there are several places; --accept-reread accepts them."""
     two.create()
     two.source.produce_in_order(two.topic, 0, [("a", NOW), *[("x", 1001)] * 4, ("b", 1002)])
     two.commit(3)
@@ -165,7 +165,7 @@ def test_identical_records_around_the_commit(two):
     assert len((two.cli.folder / "there.csv").read_text().splitlines()) == 2
 
 
-def test_more_records_than_wanted_are_not_read(two):
+def test_a_partition_with_too_many_records_is_not_read(two):
     """A partition with more offsets than --max-records is not read. The reason names the option."""
     two.create()
     two.source.produce(two.topic, 0, 50)
@@ -175,7 +175,7 @@ def test_more_records_than_wanted_are_not_read(two):
 
 
 def test_mistakes_are_told_in_one_line(two):
-    """A missing group, an unreachable cluster, the same cluster twice, an option without its file: one line each."""
+    """A missing group, the same cluster twice, an unreachable cluster, and a missing option are one line each."""
     two.create()
     line = two.cli.fails("compare", two.group, code=3)
     assert line.startswith(f"error: group {two.group!r} does not exist on this cluster: ")
@@ -199,7 +199,10 @@ POLICIES = {
 
 @pytest.fixture
 def maker(request: pytest.FixtureRequest, java: Java, kafka_jars: KafkaJars, two: Two) -> Iterator[MirrorMaker]:
-    """A real MirrorMaker 2, which also translates the group's offsets. Parameter: policy and offset.lag.max."""
+    """A real MirrorMaker 2, which also translates the group's offsets.
+
+    Parameter: the replication policy and offset.lag.max.
+    """
     from migrate_groups.sandbox.jars import user_cache
 
     policy, lag = request.param
@@ -221,7 +224,7 @@ def maker(request: pytest.FixtureRequest, java: Java, kafka_jars: KafkaJars, two
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("maker", [(policy, lag) for policy in POLICIES for lag in (0, 100)], indirect=True, ids=str)
 def test_mirrormaker_is_judged_as_a_consumer_judges_it(two, maker, request):
-    """``compare`` counts the records that a consumer at MirrorMaker's offset reads again, also after a kill of it."""
+    """``compare`` counts what a consumer at MirrorMaker's offset reads again, also after MirrorMaker was killed."""
     for partition in range(4):
         two.source.produce_in_order(two.topic, partition, [(str(n % 50), NOW + n // 40) for n in range(500)])
         two.source.commit(two.group, TopicPartition(two.topic, partition), (10, 250, 499, 500)[partition])
@@ -251,7 +254,7 @@ def _mirrored(two: Two, topic: str) -> int:
 
 
 def _judge(two: Two, topic: str) -> None:
-    """Compare each place, and MirrorMaker's offset, with what a consumer would read on both clusters."""
+    """Check each place, and what ``compare`` says of MirrorMaker's offset, by the records on both clusters."""
     done = two.cli("compare", two.group, "--format", "json", code=6)
     for each in json.loads(done.stdout)["partitions"]:
         assert each["status"] == "exact", each

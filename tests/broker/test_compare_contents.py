@@ -1,4 +1,4 @@
-"""The place of records of every kind, and of copies that are not simple: exact, or known to be not exact."""
+"""The place for records and copies of every kind: it is exact, or ``compare`` says that it is not."""
 
 from __future__ import annotations
 
@@ -54,21 +54,21 @@ class Copied:
         return records(self.target.bootstrap_servers, topic, partition)
 
     def commit(self, partitions: Sequence[TopicPartition], *offsets: int) -> None:
-        """Make a group for each of these offsets, which it commits in all partitions."""
+        """For each of these offsets, make a group that commits it in all partitions."""
         for offset in offsets:
             group = self.source.name("group")
             self._groups.append(group)
             self.source.commit_all(group, dict.fromkeys(partitions, offset))
 
     def compare(self, code: int) -> list[dict[str, Any]]:
-        """Return what ``compare`` prints about each partition of each group."""
+        """Return the entries for each group and partition in the document of ``compare --format json``."""
         done = self._cli("compare", *self._groups, "--format", "json", code=code)
         return list(json.loads(done.stdout)["partitions"])
 
     def read_again(self, found: dict[str, Any], compacted: Sequence[dict[str, Any]] = ()) -> int:
-        """Return how many records a consumer reads again from a place on; fail if it would skip a record.
+        """Return how many records a consumer at the found place reads again; fail if it would skip a record.
 
-        compacted: the records that the source partition had before it was compacted.
+        compacted: the records of the source partition before compaction.
         """
         here = self._read(self.source, found["topic"], found["partition"])
         there = self._read(self.target, found["target_topic"], found["partition"])
@@ -80,7 +80,7 @@ class Copied:
         return sum(number for content, number in read.items() if content not in left | gone)
 
     def _read(self, world: BrokerWorld, topic: str, partition: int) -> list[tuple[int, object]]:
-        """Return the offset of each record, and what a consumer would process."""
+        """Return the offset and the content of each record."""
         at = world.bootstrap_servers, topic, partition
         if at not in self._logs:
             self._logs[at] = [
@@ -92,14 +92,14 @@ class Copied:
 
 @pytest.fixture
 def copied(world, target_servers, cli) -> Iterator[Copied]:
-    """The shared cluster and the second cluster."""
+    """The shared cluster as source, and the second cluster as target."""
     cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = target_servers
     with broker_world(target_servers) as target:
         yield Copied(world, target, cli)
 
 
 def test_records_of_every_kind_have_their_place(copied):
-    """Headers, tombstones, null and empty keys and values are found, whatever compression the mirror uses."""
+    """Places are exact for records with headers, null or empty keys and values, in every compression."""
     topic = copied.create()
     made = [{"partition": 0, "timestamp": NOW + number // 6} | KINDS[number % 6] for number in range(60)]
     for number, codec in enumerate(CODECS):
@@ -117,7 +117,7 @@ def test_records_of_every_kind_have_their_place(copied):
 
 @pytest.mark.long
 def test_logs_that_are_compacted_differently(copied):
-    """A place skips nothing, and repeats as much as it says. If only the copy is compacted, each place is found."""
+    """No record is skipped, and ``compare`` says how many are repeated at most: none if only the copy is compacted."""
     servers = copied.source.bootstrap_servers, copied.target.bootstrap_servers
     topics = [copied.source.name("topic") for _ in range(3)]
     made = [
@@ -144,12 +144,12 @@ def test_logs_that_are_compacted_differently(copied):
 
 
 def shifted(each: Message) -> dict[str, Any]:
-    """Copy a record to the next of three partitions."""
+    """Copy a record to the next of three partitions of the target."""
     return unchanged(each) | {"partition": (each.partition() + 1) % 3}
 
 
 def spread(each: Message) -> dict[str, Any]:
-    """Copy a record to one of four partitions, by its key."""
+    """Copy a record to one of four partitions of the target, which its key determines."""
     return unchanged(each) | {"partition": zlib.crc32(each.key()) % 4}
 
 
@@ -159,7 +159,7 @@ def in_turns(each: Message) -> dict[str, Any]:
 
 
 def altered(each: Message) -> dict[str, Any] | None:
-    """Alter the copy of each record, in each partition differently. In the last partition, leave out some records."""
+    """Alter each copy, differently in each partition. In the last partition, leave out some records instead."""
     if each.partition() == 4 and each.offset() % 10 == 9:
         return None
     changes = [
@@ -183,7 +183,7 @@ def altered(each: Message) -> dict[str, Any] | None:
     ],
 )
 def test_a_mirror_that_repartitions_or_alters_records_is_never_exact(copied, partitions, on_target, change):
-    """There is no exact place, even if only some records before the commit are read from the source."""
+    """If a mirror changes the partition or the content of records, ``compare`` never calls a place exact."""
     topic = copied.create(partitions, on_target)
     made = [
         {"partition": partition, "timestamp": NOW + number // 4, "key": b"%d" % (number % 17),
@@ -204,9 +204,9 @@ def test_a_mirror_that_repartitions_or_alters_records_is_never_exact(copied, par
 
 @pytest.fixture
 def mirrormaker(copied, java, kafka_jars) -> Iterator[tuple[Copied, str]]:
-    """The same clusters with a MirrorMaker 2. A transform drops a header from the records of some topics.
+    """Yield the two clusters, with a MirrorMaker 2 between them, and the prefix of the topics that it copies.
 
-    It copies topics whose names begin with a certain prefix.
+    In copies of topics whose names end with ``-dropped`` it drops a header.
     """
     name = copied.source.name("kinds")
     settings = {
@@ -228,7 +228,7 @@ def mirrormaker(copied, java, kafka_jars) -> Iterator[tuple[Copied, str]]:
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_mirrormaker_and_records_of_every_kind(mirrormaker):
-    """MirrorMaker's copies are exact, also of compacted topics and of new partitions, unless it drops a header."""
+    """MirrorMaker's copies have exact places, also in new partitions, unless it drops headers or a log is compacted."""
     mirror, name = mirrormaker
     servers = mirror.source.bootstrap_servers
     plain, dropped = (mirror.source.create_topic(topic=f"{name}-{each}") for each in ("plain", "dropped"))

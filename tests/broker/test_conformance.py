@@ -52,7 +52,7 @@ ADDED = {
 
 
 class Result(NamedTuple):
-    """The result of a command: in the form of the page, as the lines about the groups, and as the whole output."""
+    """The result of commands: as conformance.md writes it, the cells of the lines about the groups, and the output."""
 
     shown: str
     lines: Sequence[Sequence[str]]
@@ -60,7 +60,7 @@ class Result(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """A Kafka for cases: its address, its topics by their names on the page, and Kafka's tool."""
+    """A cluster for cases: its bootstrap servers, its topics by their names in conformance.md, and Kafka's tool."""
 
     servers: str
     topics: Mapping[str, str]
@@ -69,7 +69,7 @@ class Stage(NamedTuple):
 
 @pytest.fixture(scope="module")
 def shared(bootstrap_servers: str, kafka_tool: KafkaTool) -> Stage:
-    """The shared Kafka, for cases that need only their own groups."""
+    """The shared broker, for cases that need only their own groups."""
     with broker_world(bootstrap_servers) as world:
         return Stage(bootstrap_servers, make_topics(world), kafka_tool)
 
@@ -94,7 +94,7 @@ def broken(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="module")
 def alone(broken: Stage) -> Stage:
-    """The same brokers with all partitions available, for cases about all groups and share groups."""
+    """The brokers of `broken` with topics that have leaders, for cases about all groups or about share groups."""
     with broker_world(broken.servers) as world:
         return broken._replace(topics=make_topics(world))
 
@@ -103,14 +103,14 @@ def alone(broken: Stage) -> Stage:
     params=[pytest.param(row, id=row.case, marks=[] if row.case in IN_SHORT else pytest.mark.long) for row in ROWS]
 )
 def row(request: pytest.FixtureRequest) -> Row:
-    """A case on the page, one row of a table."""
+    """A case: one row of a table in conformance.md."""
     found: Row = request.param
     return found
 
 
 @pytest.fixture
 def stage(request: pytest.FixtureRequest, row: Row) -> Stage:
-    """The Kafka for a case."""
+    """The cluster for a case."""
     needs_own = "--all-groups" in row.kafkas[0] or row.group == "share"
     name = "broken" if "leader" in row.group else "alone" if needs_own else "shared"
     found: Stage = request.getfixturevalue(name)
@@ -118,7 +118,7 @@ def stage(request: pytest.FixtureRequest, row: Row) -> Stage:
 
 
 def run_kafkas(row: Row, shop: Shop, tool: KafkaTool, folder: Path) -> Result:
-    """Run the commands of Kafka's tool in this case."""
+    """Run the case's command of Kafka's tool, and return the result."""
     shop.write_files(folder)
     words = shlex.split(re.sub(r"(\w+\.csv)", rf"{folder}/\1", shop.named(row.kafkas[0])))
     done = tool(*words)
@@ -136,7 +136,7 @@ def run_kafkas(row: Row, shop: Shop, tool: KafkaTool, folder: Path) -> Result:
 
 
 def our_words(command: str, shop: Shop) -> list[str]:
-    """Return the words of one of our commands, with the options that the page leaves out."""
+    """Return the words of one of this tool's commands, with the options that conformance.md leaves out."""
     verb, *words = shlex.split(shop.named(command))
     if verb == "apply" and not (words and words[0].endswith(".csv")):
         words = ["new.csv", *words, *([] if "--to-group" in words else ["--to-group", shop.groups[0]])]
@@ -144,7 +144,7 @@ def our_words(command: str, shop: Shop) -> list[str]:
 
 
 def run_ours(row: Row, shop: Shop, cli: CliHere) -> Result:
-    """Run our commands one after the other, until one fails."""
+    """Run the case's commands of this tool one after the other, until one fails, and return the result."""
     shop.write_files(cli.folder)
     new = cli.folder / "new.csv"
     code, printed = 0, ""
@@ -166,7 +166,7 @@ def run_ours(row: Row, shop: Shop, cli: CliHere) -> Result:
 
 
 def test_case(row, stage, tmp_path):
-    """Both tools do what the page says. If the page says so, their results are the same."""
+    """Both tools do what conformance.md says, and their results are the same if it says ``same``."""
     results: list[Result] = []
 
     def make() -> Shop:
@@ -178,7 +178,7 @@ def test_case(row, stage, tmp_path):
         return made
 
     def look() -> bool:
-        """Run both commands. Commands that only read are repeated while members of a group rebalance."""
+        """Run both tools' commands. Return False if a rebalance may have changed the results."""
         shop.poll()
         results[:] = [run_kafkas(row, shop, stage.tool, tmp_path)]
         results.append(run_ours(row, shop if row.reads else make(), CliHere(tmp_path, stage.servers)))
@@ -196,14 +196,14 @@ def test_case(row, stage, tmp_path):
 
 
 def test_each_case_has_a_name_of_its_own():
-    """No two rows of the page have the same name, and the cases that run without --long are on the page."""
+    """No two cases in conformance.md have the same name, and it has all cases that run without --long."""
     cases = {row.case for row in ROWS}
     assert len(cases) == len(ROWS)
     assert set(IN_SHORT) <= cases
 
 
 def test_the_page_counts_its_cases():
-    """The page's numbers are right: cases with the same result, and cases that differ only in the exit code."""
+    """conformance.md counts its cases correctly: those with the same result, and those with another exit code only."""
     same = [row for row in ROWS if row.kafkas_result == row.our_result]
     alike = [row for row in ROWS if row.kafkas_result.split(":")[1] == row.our_result.split(":")[1]]
     counts = f"{len(same)} have the same result, and {len(alike) - len(same)} differ in the exit code alone"
@@ -212,7 +212,7 @@ def test_the_page_counts_its_cases():
 
 @pytest.mark.long
 def test_odd_names_go_to_kafkas_tool_and_back(cli, world, kafka_tool):
-    """Topics and groups with odd names survive in our file for Kafka's tool, and in its file for us."""
+    """Odd names of topics and groups survive in our file for Kafka's tool, and in the file of Kafka's tool for us."""
     topics = ["null", "NaN", "123", "00", "1e5", "0x10", "-dash", "__x", "topic", "partition", "a.b-c_d", "A" * 249]
     odd = ('one, "two"', "größe 群", "-o", "=1+1", "null", "two  blanks", "a\tb")
     groups = [*(f"{each}{world.name('')}" for each in odd), "partition", "offset"]

@@ -1,4 +1,4 @@
-"""A run that is killed at any step and run again has the result of an uninterrupted run."""
+"""A command that is killed at any step, and run again, has the result of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def entries(path, verb: str = "hand-over") -> list[tuple[Any, ...]]:
 
 
 def test_rerun_after_a_kill_at_any_step(cli, world, steps):
-    """After a kill at any step, a re-run gives the offsets and receipt of an uninterrupted run, and rollback works."""
+    """After a kill at any step, a re-run has the result of an uninterrupted run, and can be rolled back."""
     topic = world.create_topic(2)
     partitions = [TopicPartition(topic, number) for number in (0, 1)]
     source = world.name("old")
@@ -63,7 +63,7 @@ def test_rerun_after_a_kill_at_any_step(cli, world, steps):
 def test_rerun_of_hand_back_or_delete_offsets_after_a_kill_at_any_step(
     cli, world, steps, command, target_offset, source_offset, written
 ):
-    """After a kill at any step, a re-run gives the source offsets and receipt of an uninterrupted run."""
+    """After a kill at any step, a re-run has the result of an uninterrupted run: source offsets and receipt."""
     topic = world.create_topic(2)
     first, second = (TopicPartition(topic, number) for number in (0, 1))
     source, target = world.name("old"), world.name("new")

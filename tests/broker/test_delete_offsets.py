@@ -1,4 +1,4 @@
-"""``delete-offsets --group`` on a real broker: live groups, kills at any step, and the rollback of it."""
+"""``delete-offsets --group`` on a real broker: live groups, kills at any step, and the rollback of a deletion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def partitions(world) -> list[TopicPartition]:
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_a_topic_that_a_live_group_has_left(cli, world, partitions, protocol):
-    """A live group's offsets are deleted only for a topic that no member has."""
+    """A live group's offsets are deleted only for topics to which no member subscribes."""
     left, held = partitions
     group = world.name("g")
     consumer = world.join(group, left.topic, held.topic, **{"group.protocol": protocol})
@@ -48,7 +48,7 @@ def test_a_topic_that_a_live_group_has_left(cli, world, partitions, protocol):
 
 
 def test_a_rollback_restores_epoch_and_metadata(cli, world, partitions):
-    """The receipt has each whole committed offset, even of a group that disappears with its last offset."""
+    """A rollback restores offset, leader epoch and metadata, even if the group was deleted with its last offset."""
     group = world.name(" a b/ü\n")
     for number, partition in enumerate(partitions):
         world.commit(group, partition, 3 + number, metadata=f"at {number}")
@@ -69,7 +69,7 @@ def test_a_rollback_restores_epoch_and_metadata(cli, world, partitions):
 
 
 def test_a_topic_without_a_committed_offset_is_exit_2(cli, world, partitions):
-    """A topic without a committed offset of the group is named, whether or not it exists."""
+    """If the group has no committed offset for a topic, the error names the topic, even if the topic does not exist."""
     group = world.name("g")
     world.commit(group, partitions[0], 1)
     for topic in (partitions[1].topic, "nowhere", "no*"):
@@ -79,7 +79,7 @@ def test_a_topic_without_a_committed_offset_is_exit_2(cli, world, partitions):
 
 
 def test_a_connect_group_is_refused(cli, world, partitions):
-    """A group of another protocol than the consumer protocol is refused."""
+    """A group of Connect workers is refused, because it is not a consumer group."""
     group = world.name("connect")
     world.commit(group, partitions[0], 0)
     with raw_member(world.bootstrap_servers, group, protocol_type="connect", protocol="sessioned", metadata=b""):

@@ -18,8 +18,7 @@ _LONG_SECONDS = 90  # longer than a request of kafka-python that times out on a 
 def test_a_rebalance_that_outlasts_a_poll_is_completed(world, bootstrap_servers, monkeypatch):
     """The application processes all records although its poll ends before the broker has answered SyncGroup.
 
-    The application is the leader. It rejoins because of new metadata, after a second member has subscribed to a topic
-    that the leader does not know.
+    The application leads the group. It rejoins because a second member has subscribed to another topic.
     """
     join_and_sync = BaseCoordinator._do_join_and_sync_async
 

@@ -1,6 +1,6 @@
-"""Committed offsets that expire during a cut-over, on a broker that checks every second instead of every ten minutes.
+"""Committed offsets that expire during a cut-over, on a broker that looks for expired offsets every second.
 
-The broker also deletes empty groups without offsets every second, so that other tests can't share it.
+Other tests can't share this broker, because it also deletes Empty groups without offsets every second.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tests.support.old_group import Old
 
 @pytest.fixture(scope="module")
 def bootstrap_servers(java, kafka_jars) -> Iterator[str]:
-    """The address of a Kafka that checks for expired offsets every second."""
+    """The bootstrap servers of a broker that looks for expired offsets every second."""
     with start_sandbox(kafka_jars, java=java, settings={"offsets.retention.check.interval.ms": "1000"}) as sandbox:
         wait_for_coordinators(sandbox.bootstrap_servers)
         yield sandbox.bootstrap_servers
 
 
 def test_offset_that_expires_during_the_wait_is_restored(cli, world):
-    """A committed offset that expires during the wait is named, and restored from the baseline snapshot."""
+    """A committed offset that expires during the wait is reported, and restored from the snapshot before the wait."""
     old = Old(cli, world, options='vanished = "restore"')
     before = world.committed(old.group)
     consumer = world.join(old.group, old.find)

@@ -1,4 +1,4 @@
-"""Migrations on a cluster of three brokers that fail: the errors are clear, and each record is processed once."""
+"""Migrations on three brokers that fail: the errors are clear, and each record is processed once."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def cli(brokers: ThreeBrokers, tmp_path: Path) -> Cli:
 
 
 class Old:
-    """A source group with two topics of ten records a partition, and a spec that hands each topic to a target group."""
+    """A source group with two topics of ten records a partition, and a spec with a target group for each topic."""
 
     def __init__(self, brokers: ThreeBrokers, folder: Path, *, find_only_on: int | None = None) -> None:
         self.brokers = brokers
@@ -102,7 +102,7 @@ class Old:
 
 
 def test_committed_offsets_survive_a_broker_failure(brokers):
-    """Committed offsets survive the failure of one broker; a restarted broker has its address and its data."""
+    """Committed offsets survive the failure of one broker. A broker that restarts keeps its address and its data."""
     partition = TopicPartition(brokers.create_topic("kept"), 0)
     brokers.commit("keeper", {partition: 7})
     first = brokers.coordinator("keeper")
@@ -135,7 +135,7 @@ def test_sandbox_prints_the_process_id_of_each_broker(tmp_path, kafka_jars, monk
 
 
 def test_new_coordinator_gets_the_offsets_after_the_first_is_killed(brokers, cli, monkeypatch):
-    """If a coordinator is killed after the first group's write, its successor gets the offsets of the second group."""
+    """If a coordinator is killed before the second group's write, the next coordinator gets this group's offsets."""
     old = Old(brokers, cli.folder)
     alter, groups = KafkaPythonWriter.alter_offsets_by_group, []
 
@@ -157,7 +157,7 @@ def test_new_coordinator_gets_the_offsets_after_the_first_is_killed(brokers, cli
 
 @pytest.mark.parametrize("command", ["migrate split.toml --yes", "describe {group}"])
 def test_hung_coordinator_is_exit_5_within_the_timeout(brokers, cli, command):
-    """With two of three brokers hung, the error is one line, and nothing is written."""
+    """If two of three brokers hang, the command ends at the timeout with one line, and nothing is written."""
     old = Old(brokers, cli.folder)
     coordinator = brokers.coordinator(old.group)
     other = next(node for node in brokers.sandbox.nodes if node is not coordinator)
@@ -184,9 +184,9 @@ def test_partition_without_a_leader_is_refused(brokers, cli):
 
 
 def test_an_unclean_election_is_noticed_even_after_the_log_has_grown_again(brokers, cli):
-    """A committed offset above the cut is refused, although the log has grown again beyond it.
+    """A committed offset of lost records is refused, although the log has grown beyond it again.
 
-    The check uses the leader epoch that the old application committed with its offset. The log end offset is read
+    The check uses the leader epoch that the old application committed with the offset. The log end offset is read
     again.
     """
     _, first, second = brokers.sandbox.nodes
@@ -260,7 +260,7 @@ def test_migrate_keeps_waiting_while_the_cluster_fails(brokers, cli, fault):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rerun_after_a_random_fault(brokers, tmp_path, seed):
-    """After a seeded fault the receipt is correct, and a re-run completes it: each record is processed once."""
+    """After a random fault the receipt is correct. A re-run completes the hand-over: each record is processed once."""
     done = run(seed, brokers, tmp_path)
     assert (done.scenario, done.fault) == SEEDS[seed]
     assert done.halted, done.errors
@@ -271,7 +271,7 @@ def test_rerun_after_a_random_fault(brokers, tmp_path, seed):
 @pytest.mark.long
 @pytest.mark.parametrize("seed", MORE_SEEDS)
 def test_rerun_after_more_random_faults(brokers, tmp_path, seed):
-    """A re-run completes other scenarios after other faults. In 47, brokers apply a deletion that they have refused."""
+    """A re-run completes other scenarios after other faults. With seed 47, brokers carry out a refused deletion."""
     done = run(seed, brokers, tmp_path)
     if done.left_out:
         pytest.skip(done.left_out)

@@ -1,4 +1,4 @@
-"""Holding a group: which requests of other clients are refused, which offsets remain, and how a hold ends."""
+"""A hold: which requests of other clients it refuses, which offsets remain, and how it ends."""
 
 from __future__ import annotations
 
@@ -50,19 +50,22 @@ def config(bootstrap_servers: str) -> ClientConfig:
 
 @pytest.fixture
 def cluster(config: ClientConfig) -> Iterator[KafkaPythonWriter]:
-    """The tool's own client, for the description of a group by its coordinator."""
+    """The tool's own client, which describes groups."""
     with closing(KafkaPythonWriter(config)) as writer:
         yield writer
 
 
 @pytest.fixture
 def guarded(guarded_sandbox: Sandbox) -> tuple[ClientConfig, int]:
-    """A Kafka with ACLs and a narrow range of session timeouts: a client's configuration, and the process id."""
+    """A client's configuration for the broker of `guarded_sandbox`, and the broker's process id."""
     return ClientConfig(bootstrap_servers=guarded_sandbox.bootstrap_servers, timeout=20), guarded_sandbox.node.pid
 
 
 def stopped_group(world, protocol: str = "simple") -> tuple[str, TopicPartition]:
-    """Return an Empty group and its committed partition. Its members used this protocol (``simple``: none)."""
+    """Return an Empty group and the partition of its committed offset.
+
+    protocol: of the member that the group had; ``simple``: the group never had a member.
+    """
     topic, group = world.create_topic(), world.name("old")
     world.produce(topic, 0, 10)
     if protocol != "simple":
@@ -123,7 +126,7 @@ def test_commit_without_membership_is_refused_until_the_hold_ends(config, world,
 
 @pytest.fixture
 def unanswered(monkeypatch) -> Iterator[threading.Event]:
-    """An event for whose setting the end of a join waits, as for group.initial.rebalance.delay.ms."""
+    """An event. No join is answered until the event is set, as with a long group.initial.rebalance.delay.ms."""
     answered, sync = threading.Event(), LoneMember._sync
 
     async def later(*arguments):
@@ -136,7 +139,7 @@ def unanswered(monkeypatch) -> Iterator[threading.Event]:
 
 
 def test_a_hold_begins_before_the_join_is_answered(config, world, cluster, unanswered):
-    """Commits are refused as soon as the coordinator lists the member, and the hold does not wait for its answer."""
+    """Commits are refused once the coordinator has the holding member; a hold does not wait for the join to end."""
     group, partition = stopped_group(world)
     with hold(config, group) as held:
         assert cluster.describe_group(group).state != "Stable"
@@ -149,7 +152,7 @@ def test_a_hold_begins_before_the_join_is_answered(config, world, cluster, unans
 
 
 def test_a_member_removed_before_the_join_is_answered_has_lost_the_hold(config, world, unanswered):
-    """The block ends without an error, and ``lost`` says why: another client may have joined or committed meanwhile."""
+    """If the holding member is removed, ``lost`` gives the coordinator's reason, and no error is raised."""
     group, _ = stopped_group(world)
     with hold(config, group) as held, closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
         admin.remove_group_members(group, [MemberToRemove(member_id=held.member_id)])
@@ -160,7 +163,7 @@ def test_a_member_removed_before_the_join_is_answered_has_lost_the_hold(config, 
 
 @NEEDS_TRANSACTIONS
 def test_transactional_commit_is_accepted_during_a_hold(config, world):
-    """A hold does not refuse a transactional commit without membership, so the offsets must be read again."""
+    """A hold does not prevent transactional commits without membership."""
     group, partition = stopped_group(world)
     producer = world.transactional_producer()
     with hold(config, group) as held, client(world, group) as consumer:
@@ -185,7 +188,7 @@ def test_hold_refuses_a_group_with_a_member(config, world, cluster, protocol):
 
 
 def test_second_hold_is_refused(config, world, cluster):
-    """A second hold of a group is refused, and the first one continues."""
+    """A second hold of a group is refused, and the first hold continues."""
     group, _ = stopped_group(world)
     with hold(config, group) as held:
         with pytest.raises(Refused, match="another run holds it"), hold(config, group):
@@ -210,7 +213,7 @@ def test_other_clients_describe_and_read_a_held_group(config, world, cluster):
 
 @pytest.mark.parametrize("protocol", ["simple", *PROTOCOLS])
 def test_released_group_is_empty_and_keeps_its_offsets(config, world, cluster, protocol):
-    """However the block ends, the group is Empty, keeps its offsets, and Kafka's tools treat it as a consumer group."""
+    """After a hold, even if it ends with an error, the group is Empty, keeps its offsets, and is a consumer group."""
     group, partition = stopped_group(world, protocol)
     with pytest.raises(ZeroDivisionError), hold(config, group):
         raise ZeroDivisionError
@@ -234,7 +237,7 @@ with hold(ClientConfig(bootstrap_servers=sys.argv[1]), sys.argv[2], session_time
 
 
 def test_killed_holder_frees_the_group_after_its_session_timeout(world, cluster):
-    """After ``kill -9`` the group is Empty once the session has timed out, and a consumer joins."""
+    """If the holding process is killed, the group is Empty after the session timeout, and a consumer can join."""
     group, partition = stopped_group(world)
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, world.bootstrap_servers, group],
@@ -256,7 +259,7 @@ def test_killed_holder_frees_the_group_after_its_session_timeout(world, cluster)
 
 
 def test_lost_hold_is_noticed_by_the_next_heartbeat(config, world):
-    """If an admin client removes the holder, the next heartbeat shows it. The block ends without an error."""
+    """If an admin client removes the holding member, the next heartbeat notices it, and no error is raised."""
     group, partition = stopped_group(world)
     with hold(config, group) as held, closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
         admin.remove_group_members(group, [MemberToRemove(member_id=held.member_id)])
@@ -266,7 +269,7 @@ def test_lost_hold_is_noticed_by_the_next_heartbeat(config, world):
 
 
 def test_lost_hold_is_noticed_by_the_last_heartbeat(config, world, monkeypatch):
-    """At the end of the block a last heartbeat decides whether the hold was lost."""
+    """At the end of a hold, a last heartbeat finds out whether the hold was lost."""
     group, _ = stopped_group(world)
     answered, heartbeat = threading.Event(), LoneMember.heartbeat
 
@@ -286,9 +289,9 @@ def test_lost_hold_is_noticed_by_the_last_heartbeat(config, world, monkeypatch):
 
 @NEEDS_AUTHORIZER
 def test_hold_is_uncertain_while_the_coordinator_does_not_answer(guarded):
-    """Without an answer to its heartbeats, the hold is uncertain. After the next answer it is certain again.
+    """While heartbeats get no answer, ``lost`` says that the hold is uncertain; after the next answer it is None again.
 
-    The broker does not allow the requested session timeout, so that the hold uses another one.
+    The broker does not allow the requested session timeout, so the hold uses another value.
     """
     config, pid = guarded
     with hold(config, "silent", session_timeout=1.9) as held:
@@ -304,7 +307,7 @@ def test_hold_is_uncertain_while_the_coordinator_does_not_answer(guarded):
 
 @NEEDS_AUTHORIZER
 def test_session_timeouts_that_no_broker_allows_are_the_reason(guarded, monkeypatch):
-    """If the brokers allow no session timeout, the error names the brokers' settings, and says nothing of members."""
+    """If the brokers allow no session timeout that a hold tries, the error names the settings of the brokers."""
     config, _ = guarded
     monkeypatch.setattr("migrate_groups.kafka.lone_member._OTHER_SESSION_TIMEOUTS", (30.0,))
     with pytest.raises(Refused) as refusal, hold(config, "timeless", session_timeout=1.5):
@@ -334,7 +337,7 @@ def test_hold_without_read_on_the_group_is_refused(guarded):
 
 @NEEDS_AUTHORIZER
 def test_hold_on_a_hung_cluster_ends_at_the_timeout(guarded):
-    """If brokers accept connections and never answer, the attempt to hold ends at the timeout."""
+    """If brokers accept connections and never answer, the attempt to hold a group ends at the timeout."""
     config, pid = guarded
     impatient = ClientConfig(bootstrap_servers=config.bootstrap_servers, timeout=1)
     os.kill(pid, signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""Kafka's kafka-consumer-groups reads the files that this tool exports, and the offsets that this tool writes."""
+"""Kafka's kafka-consumer-groups reads the files and the offsets that this tool writes, and the other way round."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 
 @pytest.fixture
 def exported(cli, world):
-    """Two topics split into two groups: offsets.csv with four columns, and one.csv with three columns for all."""
+    """The source group of two exported files: offsets.csv (four columns, two groups) and one.csv (three columns)."""
     group = world.name("old")
     topics = [world.create_topic(2, topic=world.name(what)) for what in ("a", "b")]
     for number, topic in enumerate(topics):
@@ -37,7 +37,7 @@ def exported(cli, world):
 @NEEDS_TOOL
 @pytest.mark.parametrize("mode", ["--dry-run", "--execute"])
 def test_kafkas_tool_applies_an_exported_file_of_several_groups(cli, world, kafka_tool, exported, mode):
-    """--from-file with four columns writes the same offsets as apply; --dry-run shows them."""
+    """From a file with four columns, Kafka's --from-file writes the same offsets as apply, and --dry-run shows them."""
     groups = [f"{exported}-x", f"{exported}-y"]
     arguments = [argument for group in groups for argument in ("--group", group)]
     done = kafka_tool("--reset-offsets", "--from-file", str(cli.folder / "offsets.csv"), mode, *arguments)
@@ -56,7 +56,7 @@ def test_kafkas_tool_applies_an_exported_file_of_several_groups(cli, world, kafk
 
 
 def test_kafkas_tool_applies_an_exported_file_of_one_group(cli, world, kafka_tool, exported):
-    """--from-file with three columns for one --group has the same result as apply --to-group."""
+    """From a file with three columns, Kafka's --from-file with one --group writes the same as apply --to-group."""
     file, by_kafka, by_us = str(cli.folder / "one.csv"), f"{exported}-kafka", f"{exported}-us"
     kafka_tool("--reset-offsets", "--from-file", file, "--execute", "--group", by_kafka)
     cli("apply", "before.csv", "--to-group", by_us, *NOW)
@@ -65,13 +65,13 @@ def test_kafkas_tool_applies_an_exported_file_of_one_group(cli, world, kafka_too
 
 
 def described(group: str, shown: str) -> list[list[str]]:
-    """Return the cells of the header and of a group's lines, sorted, in the output of --describe."""
+    """Return the cells of the header and of a group's lines in the output of --describe, sorted by line."""
     lines = [line.split() for line in shown.splitlines()]
     return [line for line in lines if line[:1] == ["GROUP"]] + sorted(line for line in lines if line[:1] == [group])
 
 
 def test_kafkas_tool_describes_a_group_that_apply_wrote(cli, world, kafka_tool, exported):
-    """Describe shows the header and the lines of Kafka's --describe, for an Empty group; --state shows Empty."""
+    """For an Empty group, describe shows the same header and lines as Kafka's --describe."""
     group = f"{exported}-x"
     cli("apply", "split.csv", *NOW)
     ours = cli("describe", group).stdout
@@ -84,10 +84,7 @@ def test_kafkas_tool_describes_a_group_that_apply_wrote(cli, world, kafka_tool, 
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_a_live_group_is_described_as_kafkas_tool_does(cli, world, kafka_tool, protocol):
-    """The common columns are the same, also for partitions without a commit. Only members without partitions differ.
-
-    Kafka's tool leaves these members out, and describe shows them.
-    """
+    """For a live group, describe shows the same lines as Kafka's tool, and also the members without partitions."""
     topic, other, group = world.create_topic(2), world.create_topic(1), world.name("live")
     for partition in (0, 1):
         world.produce(topic, partition, 10)
@@ -103,7 +100,7 @@ def test_a_live_group_is_described_as_kafkas_tool_does(cli, world, kafka_tool, p
     until(balanced)
 
     def same() -> bool:
-        """Return whether both tools show the same. A rebalance may be going on meanwhile."""
+        """Return whether both tools show the same lines, which they may not during a rebalance."""
         kafkas = described(group, kafka_tool("--describe", "--group", group).stdout)
         ours = described(group, cli("describe", group).stdout)
         idle = [line for line in ours if line[1] == "-"]

@@ -1,4 +1,4 @@
-"""List the groups of a real broker: many groups, groups that come and go meanwhile, hidden groups and topics."""
+"""``list`` on a real broker: many groups, groups of every kind, and groups that are made and deleted meanwhile."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reader(bootstrap_servers):
 
 @NEEDS_MANY_GROUPS
 def test_the_number_of_requests_does_not_grow_with_groups(world, reader, sent):
-    """With 200 more groups, list and describe of all groups send as many requests as before."""
+    """With 200 more groups, list and describe --all-groups send no more requests than before."""
     topic, prefix = world.create_topic(3), world.name("many")
     for partition in range(3):
         world.produce(topic, partition, 10)
@@ -66,7 +66,7 @@ def test_the_number_of_requests_does_not_grow_with_groups(world, reader, sent):
 
 @NEEDS_KIP_848
 def test_groups_of_every_kind_are_listed(cli, world):
-    """Groups of every protocol are listed with state, type, members and lag. ``--topic`` selects those that read it."""
+    """Groups of every protocol are listed with state, type, members and lag. ``--topic`` selects a topic's groups."""
     topic, groups = world.create_topic(2), [world.name(each) for each in ("a", "b", "c", "d")]
     for partition in (0, 1):
         world.produce(topic, partition, 10)
@@ -97,8 +97,8 @@ def test_groups_of_every_kind_are_listed(cli, world):
     }
 
 
-def test_a_group_that_garbles_does_not_hide_the_others(cli, world):
-    """If a member has malformed metadata, its group's members are unknown. All other groups are shown."""
+def test_malformed_metadata_does_not_hide_other_groups(cli, world):
+    """If a member has malformed metadata, the number of the group's members is unknown. Other groups are shown."""
     partition, group, other = TopicPartition(world.create_topic(), 0), world.name("garbled"), world.name("other")
     for each in (group, other):
         world.commit(each, partition, 0)
@@ -111,8 +111,8 @@ def test_a_group_that_garbles_does_not_hide_the_others(cli, world):
         assert f"group {other}  Empty, classic, 0 members" in described
 
 
-def test_groups_come_and_go_while_they_are_listed(world, reader):
-    """Groups that are made and deleted during the list do not make it fail."""
+def test_list_while_groups_are_made_and_deleted(world, reader):
+    """``list`` does not fail if groups are made and deleted at the same time."""
     partition, over = TopicPartition(world.create_topic(), 0), Event()
     stays = world.name("stays")
     world.commit(stays, partition, 0)

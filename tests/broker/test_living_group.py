@@ -1,4 +1,4 @@
-"""A topic leaves a group that lives on, and comes back, with each kind of member: every record is processed once."""
+"""A topic leaves a live group and comes back, with each kind of member: every record is processed once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Member:
         self.subscribe = self._consumer.subscribe
 
     def read(self) -> None:
-        """Process the next record, if there is one, and take part in a rebalance."""
+        """Poll once: process the next record, if there is one, or take part in a rebalance."""
         message = self._consumer.poll(0.02)
         if message is not None and message.error() is None:
             self.processed.append(message.value().decode())
@@ -109,7 +109,7 @@ KINDS = [
 
 
 class Applications:
-    """The applications of one kind: which records they have to process, and which each has processed."""
+    """The members of one kind, the records that they have to process, and the records that each has processed."""
 
     def __init__(
         self, kind: str, old: Old, sandbox: Sandbox, version: str, reader: KafkaPythonWriter, folder: Path
@@ -130,7 +130,7 @@ class Applications:
         return [f"^({'|'.join(names)})$"] if self.kind == "KIP-848 by regex" else [*names]
 
     def start(self, group: str, *names: str, name: str = "node-1") -> Member | ConsoleConsumer:
-        """Start a member. Of the members of kinds with console consumers, only ``node-1`` is one."""
+        """Start a member. For the kinds with a console consumer, ``node-1`` is Kafka's console consumer."""
         started: Member | ConsoleConsumer
         if "console" in self.kind and name == "node-1":
             printed = self._folder / f"{len(self._all)}.txt"
@@ -150,13 +150,13 @@ class Applications:
             each.stop()
 
     def end(self) -> None:
-        """End the processes that are still running, as after a failure of the test."""
+        """Kill the processes that still run, which happens if the test fails."""
         for each in self._running:
             if isinstance(each, ConsoleConsumer):
                 each.kill()
 
     def produce(self, lap: str) -> None:
-        """Append three records to each partition."""
+        """Append three records to each partition. lap: a prefix of their values."""
         for topic in (self.old.pay, self.old.find):
             for number in (0, 1):
                 self.old.world.produce(topic, number, 3, prefix=lap)
@@ -176,7 +176,10 @@ class Applications:
         until(done, seconds=60)
 
     def read_all(self, group: str, number: int, *names: str) -> None:
-        """Let members read until these topics are assigned in a Stable group, and all records are processed."""
+        """Let members read until all records are processed.
+
+        The group must become Stable, with ``number`` members, and with exactly these topics assigned.
+        """
         wanted = [(name, each) for name in sorted(names) for each in (0, 1)]
 
         def settled() -> bool:
@@ -190,7 +193,7 @@ class Applications:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_topic_leaves_a_living_group_and_comes_back(cli, world, sandbox, kafka_jars, reader, kind, tmp_path, request):
-    """One of two members stops, the other drops the topic; later both return. Each record is processed once."""
+    """A topic is handed over while the group consumes another, then handed back. Each record is processed once."""
     old = Old(cli, world, stay=True)
     apps = Applications(kind, old, sandbox, kafka_jars.version, reader, tmp_path)
     request.addfinalizer(apps.end)

@@ -31,7 +31,7 @@ def kilobytes() -> int:
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_long_wait_leaks_no_memory_and_no_sockets(world, bootstrap_servers, capsys, request, protocol):
-    """Waiting for a live group opens no more files, and its memory grows by less than 4 MB."""
+    """A long wait for a live group opens no more files and sockets, and needs less than 4 MB more memory."""
     all_polls = 1000 if request.config.getoption("--long") else 200
     topic, group = world.create_topic(4), world.name("live")
     world.join(group, topic, **{"group.protocol": protocol})

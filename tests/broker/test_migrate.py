@@ -94,7 +94,7 @@ def test_source_group_consumes_its_other_topics_during_migrate(cli, world, proto
 
 
 def test_migrate_writes_nothing_if_the_wait_times_out(cli, world):
-    """If the group does not stop within --wait, the exit code is 3, and neither offsets nor a receipt are written."""
+    """If the source group does not stop within --wait, the exit code is 3. No offset and no receipt is written."""
     old = Old(cli, world)
     world.join(old.group, old.pay)
     assert "not stopped after 1 s" in cli.fails("migrate", "split.toml", "--yes", "--wait", "1s", code=3)
@@ -111,7 +111,7 @@ def test_migrate_writes_nothing_if_the_wait_times_out(cli, world):
     ],
 )
 def test_source_application_that_restarts_during_the_guard_is_exit_4(cli, world, option, protocol):
-    """If the old application joins again, the exit code is 4. With --hold it can join only after the hold."""
+    """If the old application joins again during the guard, the exit code is 4. With --hold it joins after the hold."""
     old = Old(cli, world)
     with running(cli, "migrate", "split.toml", "--yes", *option, "--guard", "6s") as process:
         until(lambda: world.committed(old.find_group))
@@ -126,9 +126,9 @@ def test_source_application_that_restarts_during_the_guard_is_exit_4(cli, world,
 @NEEDS_KIP_848
 @pytest.mark.parametrize("way", ["by name", "by regex", "a commit"])
 def test_kip_848_member_that_takes_a_moved_topic_during_the_guard_is_exit_4(cli, world, way):
-    """In a KIP-848 group that lives on, the guard names a member that subscribes to a moved topic, and sees a commit.
+    """In a live KIP-848 group, the guard reports a commit for a moved topic, or a member that subscribes to the topic.
 
-    The member that stays has other topics, so that it alone is no reason.
+    It does not report the member that stays, which subscribes to other topics only.
     """
     old = Old(cli, world, stay=True)
     protocol = {"group.protocol": "consumer"}
@@ -157,10 +157,10 @@ def test_kip_848_member_that_takes_a_moved_topic_during_the_guard_is_exit_4(cli,
 
 @pytest.mark.parametrize(("uncommitted", "received"), [("latest", 5), ("leave", 0)])
 def test_uncommitted_latest_keeps_records_produced_during_the_cut_over(cli, world, uncommitted, received):
-    """Records produced during the cut-over are kept with ``uncommitted = "latest"``, and lost with ``leave``.
+    """Records produced during the cut-over are processed with ``uncommitted = "latest"``, and skipped with ``leave``.
 
-    The partition has no committed offset, and the target's consumers use auto.offset.reset=latest. The tool writes the
-    log end offset from before the stop.
+    The partition has no committed offset, and the target's consumers use auto.offset.reset=latest. With ``latest`` the
+    tool writes the log end offset from before the stop.
     """
     old = Old(cli, world, options=f'uncommitted = "{uncommitted}"')
     fresh = world.create_topic(1, topic=world.name("pay-new"))
@@ -200,7 +200,7 @@ def test_partition_added_during_the_wait_starts_at_its_first_record(cli, world):
 
 
 def test_approved_plan_fixes_topics_and_options_but_not_offsets(cli, world):
-    """An approved plan is executed although offsets have moved, and refused if topics or options have changed."""
+    """An approved plan still holds if offsets have changed, and is refused if topics or options have changed."""
     old = Old(cli, world)
     cli("snapshot", old.group, "-o", "early.csv")
     cli("split", "early.csv", "--spec", "split.toml", "-o", "review.csv")
@@ -226,7 +226,7 @@ def test_hold_is_refused_if_some_topics_stay(cli, world):
 
 
 def test_rename_hands_over_to_other_target_groups(cli, world):
-    """``--rename`` writes to target groups with other names, for a rehearsal."""
+    """``--rename`` writes to target groups with other names than in the spec, for a rehearsal."""
     old = Old(cli, world)
     cli(
         "migrate",
@@ -243,7 +243,7 @@ def test_rename_hands_over_to_other_target_groups(cli, world):
 
 
 def test_run_directory_of_another_migration_is_refused(cli, world):
-    """A migration with other options is refused if the run directory has the receipt of another migration."""
+    """A second migration with other options is refused if the run directory has the receipt of the first."""
     old = Old(cli, world)
     cli("migrate", "split.toml", "--yes")
     refusal = cli.fails("migrate", "split.toml", "--uncommitted", "earliest", "--yes", code=2)
@@ -253,7 +253,7 @@ def test_run_directory_of_another_migration_is_refused(cli, world):
 
 @NEEDS_NEW_PARTITIONS
 def test_rerun_after_a_kill_hands_over_later_commits(cli, world):
-    """If the source commits, and partitions are added, after a kill, a re-run hands over the present offsets."""
+    """If, after a kill, the source group commits and partitions are added, a re-run hands over the current offsets."""
     old = Old(cli, world)
     assert cli.killed_at(5, "migrate", "split.toml", "--yes")
     assert world.committed(old.find_group) | world.committed(old.pay_group)
@@ -277,7 +277,7 @@ def test_plan_warns_that_offsets_may_expire_after_a_hold(cli, world):
 
 
 def test_dry_run_passes_after_an_interrupted_run(cli, world):
-    """After a kill, the dry run passes, and the write replaces the offsets of the killed run."""
+    """After a run was killed, the dry run passes, and a re-run replaces the offsets of the killed run."""
     old = Old(cli, world)
     assert cli.killed_at(5, "migrate", "split.toml", "--yes")
     for partition, offset in world.committed(old.group).items():
@@ -291,7 +291,7 @@ def test_dry_run_passes_after_an_interrupted_run(cli, world):
 
 
 def test_a_printed_plan_is_piped_to_apply(cli, world):
-    """``migrate --dry-run --format json | apply -`` writes that plan; both print what their schemas say."""
+    """``migrate --dry-run --format json | apply -`` writes the printed plan. Both outputs match their schemas."""
     old = Old(cli, world)
     plan = cli("migrate", "split.toml", "--dry-run", "--format", "json").stdout
     piped = ("apply", "-", "--yes", "--receipt", "receipt.json", "--format", "json")
@@ -303,7 +303,7 @@ def test_a_printed_plan_is_piped_to_apply(cli, world):
 
 @NEEDS_NEW_PARTITIONS
 def test_approved_run_is_resumed_with_an_added_partition(cli, world):
-    """A partition that was added during the killed run needs no new approval."""
+    """After a kill, a partition that was added during the killed run needs no new approval."""
     old = Old(cli, world)
     cli("migrate", "split.toml", "--dry-run", "--plan-out", "plan.json")
     consumer = world.join(old.group, old.find)
@@ -373,7 +373,7 @@ def test_ctrl_c_during_the_wait_writes_nothing(cli, world):
 
 
 def test_migrate_completes_with_stdout_and_stderr_closed(cli, world):
-    """With stdout and stderr closed, as by ``2>&1 | head -3``, all offsets are written and read back, and exit is 0."""
+    """If stdout and stderr are closed, as by ``2>&1 | head -3``, all offsets are written and confirmed, with exit 0."""
     old = Old(cli, world)
     reader, writer = os.pipe()
     os.close(reader)
@@ -414,7 +414,7 @@ def test_sigterm_during_the_guard_releases_the_source_group(cli, world):
 
 
 def test_rollback_restores_the_previous_offsets(cli, world):
-    """Rollback deletes created offsets and restores changed ones; the receipt records it as a separate execution."""
+    """Rollback deletes created offsets and restores changed offsets, and adds an execution to the receipt."""
     old = Old(cli, world, options='on_existing = "overwrite"')
     first = TopicPartition(old.pay, 0)
     world.commit(old.pay_group, first, 1)
@@ -463,7 +463,7 @@ def test_hand_back_skips_and_repeats_no_record(cli, world):
 
 
 def test_delete_offsets_deletes_only_moved_topics(cli, world):
-    """The source group's offsets of moved topics are deleted unless a member consumes them; other offsets remain."""
+    """The source group's offsets of moved topics are deleted, unless a member subscribes to one. Other offsets stay."""
     old = Old(cli, world, stay=True)
     cli("migrate", "split.toml", "--yes")
     consumer = world.join(old.group, old.pay)
@@ -474,7 +474,7 @@ def test_delete_offsets_deletes_only_moved_topics(cli, world):
 
 
 def test_delete_offsets_is_refused_if_a_target_group_is_behind(cli, world):
-    """The source group keeps its offsets if a target group has committed a lower offset."""
+    """The deletion is refused if a target group has committed a lower offset than was handed over."""
     old = Old(cli, world)
     cli("migrate", "split.toml", "--yes")
     world.commit(old.pay_group, TopicPartition(old.pay, 0), 1)

@@ -1,4 +1,4 @@
-"""SASL OAUTHBEARER: each way to get a token, with both clients, over TLS, and tokens that expire during a long wait."""
+"""SASL OAUTHBEARER with both clients, over TLS: each way to get a token, and tokens that expire during a long wait."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OAUTH = f"{MODULES}.oauthbearer"
 
 
 def of_kafka(secured: Secured, **properties: str) -> dict[str, str]:
-    """Return the properties in the form of Kafka's tools, which need JAAS options to trust the token server."""
+    """Return login properties as Kafka's tools need them, with JAAS options for trusting the token server."""
     store = {"location": str(secured.folder / "trust.jks"), "password": SECRETS["store"]}
     options = {f"ssl.truststore.{name}": value for name, value in store.items()}
     return {
@@ -104,7 +104,7 @@ def test_both_clients_log_in_with_a_token(secured: Secured, here, hand_over, way
 
 
 def test_both_clients_log_in_with_a_token_of_azures_metadata_server(secured: Secured, here, hand_over):
-    """A hand-over works with librdkafka's `azure_imds` and a fake metadata server, which asks for no secret."""
+    """A hand-over works with librdkafka's ``azure_imds``, on a fake metadata server. No secret is needed."""
     token = json.dumps({"access_token": secured.server.token(3600), "expires_in": "3600"})
     properties = {name: value for name, value in of_librdkafka(secured).items() if "oauthbearer" not in name} | {
         "sasl_oauthbearer_method": "oidc",
@@ -122,7 +122,7 @@ def test_both_clients_log_in_with_a_token_of_azures_metadata_server(secured: Sec
 @NEEDS_TOOL
 @pytest.mark.parametrize("way", OF_THE_TOOL)
 def test_kafkas_tool_reads_the_same_file(secured: Secured, tmp_path, secured_topic, way, monkeypatch):
-    """Kafka's own tool logs in with the same properties file, and sends an equal token request."""
+    """Kafka's own tool logs in with the same properties file, and sends the same token request as this tool."""
     before = len(secured.server.requests)
     file = tmp_path / "client.properties"
     file.write_text(properties_text(**WAYS[way](secured)))
@@ -142,7 +142,7 @@ def test_kafkas_tool_reads_the_same_file(secured: Secured, tmp_path, secured_top
 
 
 def content_of(form: dict[str, str]) -> dict[str, object]:
-    """Return a token request with its assertion decoded, and identifiers and times made comparable."""
+    """Return a token request with its assertion decoded. Identifiers are replaced, and times are relative."""
     (name,) = {"assertion", "client_assertion"} & form.keys()
     header, claims = (json.loads(urlsafe_b64decode(part + "==")) for part in form[name].split(".")[:2])
     times = {each: claims.pop(each) - claims["iat"] for each in ("exp", "nbf")}
@@ -156,7 +156,10 @@ def login(properties: dict[str, str]) -> OAuth:
 
 
 def test_a_token_file_is_read_anew_for_each_connection(secured: Secured):
-    """A token that another program renews in its file is used at once, as in Kubernetes. An expired one is refused."""
+    """If another program renews the token in its file, as in Kubernetes, the new token is used at once.
+
+    A token that has expired is refused.
+    """
     held = login(token_file(secured))
     file = secured.folder / "token"
     newer = secured.server.token(7200)
@@ -181,7 +184,7 @@ def test_confluents_extensions_go_to_both_clients(secured: Secured):
 
 @pytest.mark.long
 def test_a_wait_outlives_its_tokens(secured: Secured, cli, secured_topic, monkeypatch):
-    """`migrate` waits for the stop while tokens of ten seconds expire three times, and then completes."""
+    """`migrate` completes although its tokens, valid for ten seconds, expire three times during the wait."""
     monkeypatch.setattr(secured.server, "lifetime", 10)
     (cli.folder / "client.properties").write_text(properties_text(**assertion(secured, "JwtBearerJwtRetriever")))
     cli.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = secured.address("SASL_SSL")
@@ -193,7 +196,7 @@ def test_a_wait_outlives_its_tokens(secured: Secured, cli, secured_topic, monkey
 
 
 def test_a_read_back_ends_the_sleep_of_confluent_kafkas_constructor(secured: Secured, secured_topic):
-    """With a token, a client's constructor sleeps at least a second unless our signal ends its sleep."""
+    """With a token, confluent-kafka's constructor sleeps at least a second, unless our signal ends this sleep."""
     security = understand(parse_properties(properties_text(**token_file(secured)), "test")).security
     config = ClientConfig(bootstrap_servers=secured.address("SASL_SSL"), timeout=60, security=security)
     wanted, seconds = TopicPartition(secured_topic, 0), [1.0]
@@ -234,7 +237,7 @@ def test_a_redirect_is_not_followed(secured: Secured, monkeypatch):
 
 @contextmanager
 def proxy() -> Iterator[tuple[str, list[str]]]:
-    """Run an HTTP proxy, which tunnels one answer of each connection. Yield its URL, and the addresses requested."""
+    """Run an HTTP proxy that tunnels connections. Yield its URL, and the requested addresses so far."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -22,7 +22,7 @@ from tests.support.versions import NEEDS_TRANSACTIONS
 
 
 class Landing:
-    """A group with one topic, and the log of its partition of the offsets topic from the fence on."""
+    """A group with one topic, and the log of the group's partition of the offsets topic, from the fence on."""
 
     def __init__(self, world, folder, reader, topic) -> None:
         self.world, self.folder, self.reader, self.topic = world, folder, reader, topic
@@ -40,7 +40,7 @@ class Landing:
         return producer
 
     def land(self):
-        """Land new records. Return the group's records as (kind, last byte of the offset), and the landing's result."""
+        """Land new records. Return (kind, last byte of the offset) for each record of the group, and the result."""
         start = self.fence.ends[self.number]
         assert start is not None
         log = CopiedLog.load_with_starts(self.folder, self.fence.cluster_id, {self.number: start})
@@ -61,7 +61,7 @@ class Landing:
 
 @pytest.fixture
 def landing(world, tmp_path, bootstrap_servers):
-    """A group whose commits are landed."""
+    """A group whose commits are copied to a landed log."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=2)
     with closing(KafkaPythonReader(config)) as reader, closing(KafkaOffsetsTopic(config)) as topic:
         yield Landing(world, tmp_path, reader, topic)
@@ -69,7 +69,7 @@ def landing(world, tmp_path, bootstrap_servers):
 
 @NEEDS_TRANSACTIONS
 def test_commits_transactions_and_deletions_are_landed(landing, bootstrap_servers):
-    """Commits since the fence are landed in order: plain, transactional, aborted, deleted. Later runs add new ones."""
+    """Commits since the fence are landed in order: plain, transactional, aborted, deleted. Later runs land the rest."""
     landing.world.commit(landing.group, landing.partition, 3)
     landing.commit_in_transaction(4).commit_transaction(30)
     landing.commit_in_transaction(5).abort_transaction(30)
@@ -84,7 +84,7 @@ def test_commits_transactions_and_deletions_are_landed(landing, bootstrap_server
 
 @NEEDS_TRANSACTIONS
 def test_landing_waits_for_an_open_transaction(landing):
-    """Records behind an open transaction are counted at the timeout, and landed after the transaction has ended."""
+    """Records behind an open transaction are counted at the timeout, and landed once the transaction has ended."""
     producer = landing.commit_in_transaction(6)
     landing.world.commit(landing.group, landing.partition, 7)
     records, landed = landing.land()
@@ -103,7 +103,7 @@ def test_landing_creates_no_group(landing, bootstrap_servers):
 
 
 def test_log_that_ends_before_the_fence_is_undetermined(landing):
-    """An offsets topic that ends before the fence was recreated or truncated: the result is undetermined."""
+    """If the offsets topic ends before the fence, because it was recreated or truncated, the result is undetermined."""
     log = CopiedLog.load_with_starts(landing.folder, landing.fence.cluster_id, {landing.number: 10**9})
     with pytest.raises(Undetermined, match="created again or truncated"):
         land(landing.reader, landing.topic, log, [landing.number], lambda done, total: None)

@@ -35,7 +35,7 @@ print(f"{group} consumed {len(values)}")
 
 
 def command(cli, servers: str, *applications: tuple[str, str]) -> str:
-    """Return a command that runs the application for each group and topic, one after the other."""
+    """Return a command that runs an application for each (group, topic), one after the other."""
     (cli.folder / "application.py").write_text(APPLICATION)
     lines = [shlex.join([sys.executable, "application.py", servers, *each]) for each in applications]
     script = cli.folder / "start.sh"
@@ -45,7 +45,7 @@ def command(cli, servers: str, *applications: tuple[str, str]) -> str:
 
 
 def test_it_starts_real_consumers_which_process_every_record_once(cli, world, bootstrap_servers):
-    """The command starts a consumer in each new group. Old and new consumers together process each record once."""
+    """The command starts a consumer in each target group. Old and new consumers together process each record once."""
     old = Old(cli, world)
     consumer = world.join(old.group, old.pay, old.find)
     start = command(cli, bootstrap_servers, (old.pay_group, old.pay), (old.find_group, old.find))
@@ -66,7 +66,7 @@ def test_it_starts_real_consumers_which_process_every_record_once(cli, world, bo
 
 
 def test_a_command_that_fails_is_exit_4_and_the_offsets_stay(cli, world, bootstrap_servers):
-    """If the command fails, the offsets are in place. A re-run with a command that works completes the run."""
+    """If the command fails, the offsets are written. A re-run with a command that works completes the run."""
     old = Old(cli, world)
     expected = old.offsets(old.pay)
     error = cli.fails("migrate", "split.toml", "--yes", "--on-start", f"{sys.executable} no-such-script.py", code=4)

@@ -25,7 +25,7 @@ from migrate_groups.snapshots.regroup import name_groups
 
 
 def test_topic_deleted_between_plan_and_write_is_exit_4(world, tmp_path):
-    """A topic deleted between plan and write is exit 4: its partitions are refused by name, the others confirmed."""
+    """If a topic is deleted between plan and write, its partitions are refused, the others confirmed: exit 4."""
     kept, deleted, group = world.create_topic(), world.create_topic(), world.name("old")
     for topic in (kept, deleted):
         world.produce(topic, 0, 5)

@@ -41,7 +41,7 @@ pytestmark = NEEDS_AUTHORIZER
 
 @pytest.fixture(scope="module")
 def clients(guarded_sandbox: Sandbox):
-    """Other clients on a broker with ACLs, the client under test, and an administrator of ACLs."""
+    """A `BrokerWorld` on a broker with an authorizer, the client under test, and an `Admin` for ACLs."""
     address = guarded_sandbox.bootstrap_servers
     with broker_world(address) as world, connected(address) as client, closing(Admin(world)) as admin:
         yield world, client, admin
@@ -49,7 +49,7 @@ def clients(guarded_sandbox: Sandbox):
 
 @pytest.fixture
 def guarded(clients):
-    """The clients, on a broker without ACLs at the start of each test."""
+    """The same clients; at the start of each test the broker has no ACLs."""
     yield clients
     clients[2].delete_all()
 
@@ -101,7 +101,7 @@ class Admin:
 def test_the_least_permissions_are_enough(guarded):
     """Read on the groups and the topic, and Delete on the target group, are enough for a write and a rollback.
 
-    Only a rollback needs Read on the source group and Delete on the target group.
+    Read on the source group, and Delete, are needed only for the rollback.
     """
     world, writer, admin = guarded
     partition, old = old_group(world)
@@ -126,7 +126,7 @@ def delete(writer, group: str, partition: TopicPartition) -> str:
 
 
 def test_missing_read_on_a_target_group_is_refused_before_the_write(guarded):
-    """A target group with Describe only is refused by the check, as the broker would refuse the write."""
+    """If only Describe is allowed on a target group, the check refuses it, as the broker would refuse the write."""
     world, writer, admin = guarded
     partition, old = old_group(world)
     new = f"{old}-new"
@@ -138,7 +138,7 @@ def test_missing_read_on_a_target_group_is_refused_before_the_write(guarded):
 
 
 def test_missing_read_on_a_topic_is_refused_before_the_write(guarded):
-    """A topic with Describe only is refused by the check, as the broker would refuse offsets of this topic."""
+    """If only Describe is allowed on a topic, the check refuses it, as the broker would refuse the topic's offsets."""
     world, writer, admin = guarded
     partition, old = old_group(world)
     admin.allow("TOPIC", partition.topic, "DESCRIBE")
@@ -195,7 +195,7 @@ def test_rewind_needs_describe_and_finding_records_needs_read(guarded):
 
 
 def test_missing_delete_on_a_group_is_refused_before_the_deletion(guarded):
-    """A group that this principal may not delete is refused, as the broker would refuse it."""
+    """Without Delete on a group, the deletion is refused before it starts, as the broker would refuse it."""
     world, client, admin = guarded
     _, group = old_group(world)
     admin.allow("GROUP", group, "READ")
@@ -205,7 +205,7 @@ def test_missing_delete_on_a_group_is_refused_before_the_deletion(guarded):
 
 
 def test_short_retention_is_a_warning_and_unknown_retention_passes(guarded):
-    """A retention under a day is a warning; an unknown retention, without DescribeConfigs on the cluster, passes."""
+    """A retention under a day is a warning. Without DescribeConfigs the retention is unknown, which passes."""
     world, writer, admin = guarded
     _, old = old_group(world)
     found = check(plan_of(writer, old, f"{old}-new"), "retention")
@@ -216,7 +216,7 @@ def test_short_retention_is_a_warning_and_unknown_retention_passes(guarded):
 
 
 def test_migrate_without_describe_on_the_offsets_topic_has_no_fence(guarded, tmp_path):
-    """Without Describe on the offsets topic, migrate says that there is no fence, and the audit is exit 7."""
+    """Without Describe on the offsets topic, migrate reports that there is no fence, and audit is exit 7."""
     world, _, admin = guarded
     partition, old = old_group(world)
     spec = f"source = '{old}'\n[[target]]\ngroup = '{old}-new'\ntopics = ['{partition.topic}']\n"

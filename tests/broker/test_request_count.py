@@ -22,7 +22,7 @@ TOPICS = 12
 
 
 def cut_over_to(targets: int, world, writer, sent, clock: Clock) -> Counter[str]:
-    """Hand a stopped group over to this number of target groups. Return the requests from the stop to the read-back."""
+    """Hand a stopped group over to ``targets`` groups. Return how many requests this takes after the stop, by name."""
     topics = [world.create_topic() for _ in range(TOPICS)]
     old, new = world.name("old"), world.name("new")
     for topic in topics:

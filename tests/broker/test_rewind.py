@@ -23,7 +23,7 @@ KEPT = {"retention.ms": "-1"}
 
 
 def at(seconds: float) -> str:
-    """Return the time that is this number of seconds after T, in the format of a log line."""
+    """Return the RFC 3339 timestamp of ``T`` plus this number of seconds."""
     return f"{datetime.fromtimestamp(T / 1000 + seconds, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
@@ -32,13 +32,13 @@ def records(world, topic: str, partition: int, *seconds: float) -> None:
 
 
 def rewound(cli, *arguments: object) -> tuple[list[str], str]:
-    """Run rewind. Return the offsets by partition (``""``: none) and the messages."""
+    """Run rewind. Return the offset of each partition (``""``: none), and stderr."""
     done = cli("rewind", *arguments, "-o", "-")
     return [row["offset"] for row in csv.DictReader(io.StringIO(done.stdout))], done.stderr
 
 
 def notes(said: str) -> list[str]:
-    """Return the notes of the table's partitions, without their reasons."""
+    """Return the notes about partitions in rewind's messages, without the reasons."""
     return re.findall(r"\d  ([a-z ]+): ", said)
 
 
@@ -50,7 +50,7 @@ def cli(bootstrap_servers, tmp_path) -> CliHere:
 
 @pytest.fixture
 def topic(world) -> str:
-    """A topic of three partitions: ten records, one each second from T on; no record; five records before T."""
+    """A topic: partition 0 has ten records, one a second from ``T`` on; 1 has none; 2 has five records before ``T``."""
     name = world.create_topic(3, **KEPT)
     records(world, name, 0, *range(10))
     records(world, name, 2, *range(-5, 0))
@@ -69,7 +69,7 @@ def test_rewind_to_a_time_finds_the_first_record_at_or_after_it(cli, topic, time
 
 
 def test_past_end_skips_or_refuses_a_partition(cli, topic):
-    """For a time after the last record, ``skip`` gives no offset and ``fail`` refuses, except for empty partitions."""
+    """For a time after the last record, ``skip`` gives no offset and ``fail`` refuses; empty partitions pass."""
     by_time = ("--topic", topic, "--to-datetime", at(4))
     offsets, said = rewound(cli, *by_time, "--past-end", "skip")
     assert offsets == ["4", "0", ""]
@@ -81,7 +81,7 @@ def test_past_end_skips_or_refuses_a_partition(cli, topic):
 
 
 def test_output_shows_the_time_in_utc_and_in_the_time_zone(cli, topic):
-    """A time without a UTC offset is in the given time zone. The output shows the time in UTC and in the zone."""
+    """A time without a UTC offset is in the given time zone. The output shows it in UTC and in this time zone."""
     _, said = rewound(cli, "--topic", topic, "--to-datetime", "2023-11-15T09:13:22", "--timezone", "Australia/Sydney")
     assert said.startswith("from 2023-11-14T22:13:22Z = 2023-11-15T09:13:22+11:00 (Australia/Sydney)\n")
 
@@ -98,7 +98,7 @@ def test_rewind_by_a_duration(cli, world):
 
 @pytest.fixture
 def group(world, topic) -> str:
-    """A group with committed offset 8, none, and 2 in the topic's three partitions."""
+    """A group with committed offset 8 in partition 0 of the topic, none in partition 1, and 2 in partition 2."""
     name = world.name("orders")
     for partition, offset in ((0, 8), (2, 2)):
         world.commit(name, TopicPartition(topic, partition), offset, metadata="of the old group")
@@ -119,14 +119,14 @@ def group(world, topic) -> str:
     ids=" ".join,
 )
 def test_rewind_to_targets_other_than_a_time(cli, topic, group, target, expected, noted):
-    """Each target lies within the log. The output names offsets that were limited, and partitions without an offset."""
+    """An offset outside the log becomes the log start or log end offset, and is noted, as is a missing offset."""
     offsets, said = rewound(cli, "--group", group, *target)
     assert offsets == expected
     assert notes(said) == noted
 
 
 def test_strict_refuses_a_target_outside_the_log(cli, group):
-    """``--strict`` refuses a target outside the log, and writes nothing."""
+    """``--strict`` refuses an offset outside the log, and writes nothing."""
     refusal = cli.fails("rewind", "--group", group, "--shift-by", "+3", "--strict", "-o", "out.csv", code=3)
     assert "clamped: 11 requested, but the log ends at 10" in refusal
     assert list(cli.folder.iterdir()) == []
@@ -134,7 +134,7 @@ def test_strict_refuses_a_target_outside_the_log(cli, group):
 
 @NEEDS_TOOL
 def test_rewind_and_kafkas_tool_give_the_same_offsets(cli, kafka_tool, topic, group):
-    """Rewind and Kafka's tool give the same offsets for the same target, also for targets past the log end."""
+    """Rewind and Kafka's tool give the same offsets for the same options, also past the log end."""
     for target in (["--to-datetime", at(4)], ["--to-datetime", at(60)], ["--to-earliest"], ["--to-offset", "6"]):
         done = kafka_tool("--group", group, "--reset-offsets", "--topic", topic, *target, "--dry-run")
         kafkas = dict(re.findall(rf"^{group} +{topic} +(\d+) +(\d+)", done.stdout, re.MULTILINE))
@@ -142,7 +142,7 @@ def test_rewind_and_kafkas_tool_give_the_same_offsets(cli, kafka_tool, topic, gr
 
 
 def test_rewind_to_a_time_before_the_log_start(cli, world, topic):
-    """The replay starts at the log start. The output has the time span of deleted records; ``--strict`` refuses."""
+    """The offset is the log start. The output shows the time span whose records are deleted; ``--strict`` refuses."""
     world.delete_records(topic, 0, 4)
     by_time = ("--topic", topic, "--partition", "0", "--to-datetime", at(1))
     offsets, said = rewound(cli, *by_time)
@@ -153,7 +153,7 @@ def test_rewind_to_a_time_before_the_log_start(cli, world, topic):
 
 
 def test_rewind_of_a_partition_without_records(cli, world, topic):
-    """A partition without records goes to its log end, and the output says that it is empty."""
+    """A partition without records gets its log end offset, and the output says that the partition is empty."""
     world.delete_records(topic, 2, 5)
     offsets, said = rewound(cli, "--topic", topic, "--partition", "2", "--to-datetime", at(-4))
     assert offsets == ["5"]
@@ -180,7 +180,7 @@ def test_rewind_of_a_compacted_topic(cli, world):
 
 
 def test_records_out_of_time_order(cli, world):
-    """The lowest offset at or after the time is used: no later record is skipped, but older ones are repeated."""
+    """If timestamps are out of order, no record after the time is skipped, but records before it may be repeated."""
     name = world.create_topic(1, **KEPT)
     records(world, name, 0, 5, 3, 9, 1, 7)
     for seconds, first in ((1, "0"), (4, "0"), (6, "2"), (8, "2"), (10, "5")):
@@ -188,7 +188,7 @@ def test_records_out_of_time_order(cli, world):
 
 
 def test_rewind_uses_the_append_time_of_a_log_append_time_topic(cli, world):
-    """In a LogAppendTime topic the broker's time counts, and not the producer's timestamp."""
+    """In a topic with LogAppendTime the broker's time counts, and not the producer's timestamp."""
     name = world.create_topic(1, **{"message.timestamp.type": "LogAppendTime"})
     world.produce(name, 0, 2, timestamp=T)
     time.sleep(0.01)  # otherwise both appends could have the same millisecond
@@ -212,7 +212,7 @@ def test_transaction_markers_and_aborted_records(cli, world):
 
 @NEEDS_TRANSACTIONS
 def test_records_of_an_open_transaction(cli, world):
-    """Records of an open transaction are found too, so that they are not skipped if the transaction commits later."""
+    """Records of an open transaction are found, too, so that they are not skipped if it is committed later."""
     name = world.create_topic(1, **KEPT)
     records(world, name, 0, 0)
     producer = world.transactional_producer()
@@ -233,7 +233,7 @@ def mentions(disk: Path) -> int:
 
 @NEEDS_FAILED_DISKS
 def test_partition_without_a_leader_is_refused(java, kafka_jars, tmp_path):
-    """A partition on a failed disk is refused by name, and nothing is written. The others can be rewound alone."""
+    """Rewind names a partition on a failed disk, and writes nothing. The other partitions can be rewound alone."""
     settings = {"log.dirs": "data,broken", "replica.high.watermark.checkpoint.interval.ms": "200"}
     with (
         start_sandbox(kafka_jars, java=java, settings=settings) as sandbox,
@@ -288,7 +288,7 @@ def test_output_of_rewind_is_filtered_split_exported_and_applied(cli, world, top
 
 
 def test_partitions_missing_in_the_file_are_named(cli, world, topic):
-    """The output names partitions that the file does not contain, unless --partition excludes them."""
+    """The output names the topic's partitions that are missing in the file, unless --partition excludes them."""
     cli("rewind", "--topic", topic, "--to-earliest", "-o", "all.csv")
     cli("filter", "all.csv", "--partition", "0-1", "-o", "two.csv")
     offsets, said = rewound(cli, "two.csv", "--to-earliest")

@@ -11,7 +11,7 @@ RUN = "split.toml.run"
 
 
 def test_repeated_migrate_after_the_target_groups_have_started(cli, world):
-    """A second migrate is exit 0 if the source group has not committed since, and exit 4 with the range if it has."""
+    """A second migrate is exit 0, or, if the source group has committed since, exit 4 with the range of records."""
     old = Old(cli, world)
     first = TopicPartition(old.pay, 0)
     cli("migrate", "split.toml", "--yes")
@@ -24,7 +24,7 @@ def test_repeated_migrate_after_the_target_groups_have_started(cli, world):
 
 
 def test_hand_back_waits_for_the_source_group_and_migrate_works_again(cli, world):
-    """Hand-back waits until the source group stops, because brokers refuse writes to live groups."""
+    """Hand-back waits until the source group stops. Afterwards migrate can hand over again."""
     old = Old(cli, world, stay=True)
     first = TopicPartition(old.pay, 0)
     member = world.join(old.group, old.find)
@@ -43,7 +43,7 @@ def test_hand_back_waits_for_the_source_group_and_migrate_works_again(cli, world
 
 
 def test_rollback_restores_offsets_that_the_source_group_lost(cli, world):
-    """Rollback restores an offset that the source group has lost, before it deletes the target group's offset."""
+    """Rollback restores an offset that the source group has lost, and then deletes the target group's offset."""
     old = Old(cli, world)
     before = world.committed(old.group)
     cli("migrate", "split.toml", "--yes")
@@ -56,7 +56,7 @@ def test_rollback_restores_offsets_that_the_source_group_lost(cli, world):
 
 
 def test_offsets_of_a_deleted_source_group_are_restored_from_the_baseline(cli, world):
-    """If all offsets vanish during the wait, the run is refused; ``vanished = "restore"`` uses the baseline."""
+    """If all offsets vanish during the wait, the run is refused; ``--vanished restore`` uses the snapshot."""
     old = Old(cli, world)
     before = world.committed(old.group)
     with running(cli, "migrate", "split.toml", "--yes", "--settle", "3s", "--wait", "6s") as process:

@@ -42,7 +42,7 @@ with start_sandbox(fetch_jars(java=java, cache=user_cache()), java=java) as sand
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The temporary folder for a test's sandboxes."""
+    """The folder in which a test's sandboxes make their temporary files."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -51,7 +51,10 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def parent(request: pytest.FixtureRequest, kafka_jars: KafkaJars, temporary: Path, tmp_path: Path):
-    """A process group leader that has started a sandbox. The result has the sandbox's address and process ids."""
+    """A process, in a new process group, that has started a sandbox.
+
+    Yields the process, the sandbox's address, and the process ids of Kafka and of its parent process, the keeper.
+    """
     process = subprocess.Popen(
         [sys.executable, "-c", PARENT, getattr(request, "param", "")],
         cwd=Path(__file__).parents[2],
@@ -78,7 +81,7 @@ def listens(address: str) -> bool:
 
 
 def test_sandbox_listens_on_localhost_only(sandbox: Sandbox):
-    """The sandbox listens on 127.0.0.1 only. It is a cluster of one broker, with the sandbox's cluster id."""
+    """The sandbox is a cluster of one broker, with the sandbox's cluster id, and advertises 127.0.0.1 only."""
     assert sandbox.bootstrap_servers.startswith("127.0.0.1:")
     cluster = AdminClient({"bootstrap.servers": sandbox.bootstrap_servers}).list_topics(timeout=10)
     assert cluster.cluster_id == sandbox.cluster_id
@@ -130,7 +133,7 @@ def test_setting_that_kafka_refuses_is_a_one_line_error(java: Java, kafka_jars: 
 
 @NEEDS_LATE_CLASSES
 def test_kafka_that_fails_while_it_starts_is_a_one_line_error(java: Java, kafka_jars: KafkaJars, temporary: Path):
-    """If Kafka fails while it starts, a one-line error with the reason comes at once and not at the timeout."""
+    """If Kafka fails while it starts, there is a one-line error with the reason at once, not only at the timeout."""
     settings = {"authorizer.class.name": "org.example.Missing"}
     with (
         pytest.raises(ClusterUnavailable, match=r"^Kafka did not start .*org.example.Missing.*$"),
@@ -151,7 +154,7 @@ def test_waiting_for_the_sandbox_raises_if_kafka_ends(java: Java, kafka_jars: Ka
 
 @pytest.mark.parametrize("parent", [pytest.param("", marks=pytest.mark.long), "fork"], indirect=True)
 def test_sandbox_ends_with_its_parent(parent, temporary: Path):
-    """After kill -9 of the parent, Kafka and its keeper end and the folder is deleted, even if a fork is running."""
+    """After kill -9 of the parent, no process and no folder of the sandbox remains, even if the parent forked."""
     process, address, java, keeper = parent
     assert listens(address)
     process.kill()
@@ -161,7 +164,7 @@ def test_sandbox_ends_with_its_parent(parent, temporary: Path):
 
 
 def test_ctrl_c_ends_the_sandbox(parent, temporary: Path):
-    """Ctrl-C, which all processes of the terminal receive, ends the parent and the sandbox."""
+    """Ctrl-C, which all processes of a terminal receive, ends the parent and the sandbox."""
     process, _, java, keeper = parent
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(30) == -signal.SIGINT
@@ -172,7 +175,7 @@ def test_ctrl_c_ends_the_sandbox(parent, temporary: Path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills a process with the one that started it")
 def test_sandbox_ends_with_its_keeper(java: Java, kafka_jars: KafkaJars, temporary: Path):
-    """If the keeper is killed, Kafka ends too; the folder is deleted when the parent leaves the block."""
+    """If Kafka's parent process is killed, Kafka ends, too. The folder is deleted at the end of the ``with`` block."""
     with start_sandbox(kafka_jars, java=java) as sandbox:
         os.kill(sandbox.node.kept.pid, signal.SIGKILL)
         until(lambda: gone(sandbox.node.pid))

@@ -1,4 +1,4 @@
-"""The requirements of the sandbox: Java, and Kafka's jars from a Maven repository that may fail at any point."""
+"""What a sandbox needs: Java, and Kafka's jars from a Maven repository that may fail at any point."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def repository() -> Iterator[MavenRepository]:
 
 @pytest.fixture
 def fetch(java: Java, repository: MavenRepository, tmp_path: Path):
-    """Fetch Kafka 9.9.9 from that repository into ``tmp_path``."""
+    """A function that fetches Kafka 9.9.9 from the Maven repository into ``tmp_path``."""
 
     def fetch_it(report=lambda progress: None) -> KafkaJars:
         return fetch_jars(java=java, cache=tmp_path, version=VERSION, mirror=repository.url, report=report)
@@ -50,7 +50,7 @@ def fetch(java: Java, repository: MavenRepository, tmp_path: Path):
 
 
 def fake_java(folder: Path, version: str) -> Path:
-    """Make a fake ``bin/java``, which prints a version after the output that the environment demands."""
+    """Make a fake ``bin/java``, which prints a version, after a line about JAVA_TOOL_OPTIONS as real ones do."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\necho 'Picked up JAVA_TOOL_OPTIONS: -Dversion \"99\"' >&2\necho '{version}' >&2\n")
@@ -60,7 +60,7 @@ def fake_java(folder: Path, version: str) -> Path:
 
 @pytest.mark.parametrize("version", ['openjdk version "11.0.2" 2019-01-15', 'java version "1.8.0_292"'])
 def test_old_java_is_a_one_line_error(tmp_path: Path, version: str):
-    """Java before 17 is a one-line error with the version found and the version to install."""
+    """Java before 17 is a one-line error with the version that was found and the version to install."""
     old = fake_java(tmp_path, version)
     with pytest.raises(
         MissingDependency, match=r"^\S+ is Java (11|8), which is too old: install Java 17 .*$"
@@ -88,7 +88,7 @@ def test_missing_java_is_a_one_line_error(tmp_path: Path):
 
 
 def test_jars_of_kafka_are_fetched_once(fetch, repository: MavenRepository, tmp_path: Path):
-    """The jars of Kafka, its tools and a matching logger are fetched once, and the progress counts all of them."""
+    """The jars of Kafka, of its tools and of a matching logger are fetched once, and the progress counts all jars."""
     steps: list[FetchProgress] = []
     kafka = fetch(steps.append)
     assert [jar.name for jar in kafka.jars] == ALL_JARS
@@ -114,7 +114,7 @@ def test_a_damaged_cache_is_fetched_again(fetch):
 
 
 def test_interrupted_download_is_resumed(fetch, repository: MavenRepository, tmp_path: Path):
-    """An interrupted download is a one-line error with the missing files. The next fetch keeps the complete files."""
+    """An interrupted download is a one-line error that names the missing files. The next fetch gets only these."""
     repository.failing["kafka-clients-9.9.9.jar"] = lambda request, content: send(request, content[:50], len(content))
     with pytest.raises(ClusterUnavailable, match=r"^.*org.apache.kafka:kafka-clients:9.9.9.*run this again.*$"):
         fetch()
@@ -168,7 +168,7 @@ def test_files_of_a_killed_fetch_are_not_used(fetch, repository: MavenRepository
 
 
 def test_concurrent_fetches_download_once(fetch, repository: MavenRepository):
-    """If two fetches run at the same time, one waits and uses the files of the other."""
+    """If two fetches run at the same time, one of them waits and uses the other's files."""
     with ThreadPoolExecutor() as both:
         first, second = both.submit(fetch), both.submit(fetch)
     assert first.result() == second.result()
@@ -196,7 +196,7 @@ def test_malformed_version_is_a_usage_error(java: Java, tmp_path: Path):
 
 
 def test_kafka_runs_from_an_unpacked_distribution(java: Java, kafka_jars: KafkaJars, tmp_path: Path):
-    """Kafka runs with the jars of an unpacked distribution, even if no class-data archive can be kept."""
+    """Kafka runs with the jars of an unpacked distribution, even if Java's class-data archive can't be stored."""
     (tmp_path / "libs").mkdir()
     for jar in kafka_jars.jars:
         (tmp_path / "libs" / jar.name).symlink_to(jar)
@@ -213,7 +213,7 @@ def test_kafka_home_that_is_not_kafka_is_a_usage_error(tmp_path: Path):
 
 
 def test_failed_class_data_archive_is_not_tried_again(java: Java, kafka_jars: KafkaJars, tmp_path: Path):
-    """If Java could not make the archive, an empty file records this, and there is no second attempt."""
+    """If Java can't make the class-data archive, an empty file records this, and there is no second attempt."""
     jars = dataclasses.replace(kafka_jars, archives=tmp_path)
     (option,) = archive_options(kafka_jars, java=java)
     (tmp_path / Path(option).name).touch()

@@ -1,4 +1,4 @@
-"""The second client crashes, as librdkafka does (SIGSEGV, SIGABRT). It is started again once."""
+"""The second client crashes, as librdkafka may (SIGSEGV, SIGABRT), and is started again once for each request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.old_group import Old
 
 
 class Crashing(Child):
-    """A real child process that is killed during its first requests, with one signal for each entry of ``crashes``."""
+    """The second client's process. Each request first kills it with a signal of ``crashes``, if one is left."""
 
     crashes: list[int]
 
@@ -37,7 +37,7 @@ def crashes(monkeypatch) -> list[int]:
 
 @pytest.mark.parametrize("crash", [signal.SIGSEGV, signal.SIGABRT])
 def test_second_client_survives_a_crash(bootstrap_servers, world, crashes, crash):
-    """After a crash between or during requests, the same `SecondClient` answers from a new process."""
+    """After a crash during a request or between two, the same `SecondClient` answers from a new process."""
     partition = TopicPartition(world.create_topic(), 0)
     world.commit("crash", partition, 7)
     with closing(second_client.SecondClient(ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20))) as second:
@@ -72,7 +72,10 @@ def test_migrate_confirms_all_offsets_after_one_crash(here, world, crashes, monk
 def test_migrate_reports_groups_confirmed_by_one_client_only(
     here, world, crashes, monkeypatch, bootstrap_servers, required
 ):
-    """After two crashes in one request, only one client confirms the groups. If both are required, exit 4."""
+    """After two crashes in one request, migrate reports the groups as confirmed by one client only.
+
+    With ``--second-client required`` this is exit 4.
+    """
     monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", bootstrap_servers)
     old = Old(here, world)
     crashes += [signal.SIGABRT, signal.SIGSEGV]

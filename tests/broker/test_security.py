@@ -1,4 +1,4 @@
-"""Every kind of listener, with client properties that Kafka's tools also read, and the errors of wrong properties."""
+"""Logins on every kind of listener, with client properties that Kafka's tools also read, and errors in properties."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NOW = ("--guard", "0s", "--yes")
 
 @pytest.fixture
 def client_properties(here):
-    """Write the properties file, and return its path."""
+    """A function that writes client properties to a file, and returns its path."""
 
     def write(properties):
         file = here.folder / "client.properties"
@@ -54,7 +54,7 @@ def client_properties(here):
 def test_both_clients_and_kafkas_tool_read_the_same_properties_file(
     secured, here, secured_topic, client_properties, mode, monkeypatch, caplog, capfd
 ):
-    """kafka-python writes, confluent-kafka reads back, and Kafka's tool with the same file sees the same offset."""
+    """With the same file kafka-python writes an offset, confluent-kafka reads it back, and Kafka's tool shows it."""
     caplog.set_level("DEBUG")
     listener, properties = secured.modes()[mode]
     file, address = client_properties(properties), secured.address(listener)
@@ -82,7 +82,7 @@ def test_both_clients_and_kafkas_tool_read_the_same_properties_file(
 def test_no_log_of_verbose_has_a_secret(secured, hand_over, client_properties, mode):
     """`list`, `snapshot` and `migrate` work with each login and both clients, and their logs show no secret.
 
-    ``-vv`` logs the requests, and both clients' own messages, without a password, key or token, even encoded.
+    ``-vv`` logs the requests and the messages of both clients, without any password, key or token, even if encoded.
     """
     listener, properties = secured.modes()[mode]
     file = client_properties(properties)
@@ -108,7 +108,7 @@ def test_no_log_of_verbose_has_a_secret(secured, hand_over, client_properties, m
     ],
 )
 def test_no_secret_is_in_the_process_list(secured, secured_topic, monkeypatch, program, client, ask):
-    """A process of confluent-kafka gets its settings through a pipe, not as arguments or in its environment."""
+    """The arguments and the environment of a confluent-kafka process have no secret; its settings come by a pipe."""
     monkeypatch.setattr(child, "subprocess", subprocess)  # a cold start: its command line is read
     _, properties = secured.modes()["SASL_PLAINTEXT PLAIN"]
     security = understand(parse_properties(properties_text(**properties), "test")).security
@@ -122,7 +122,7 @@ def test_no_secret_is_in_the_process_list(secured, secured_topic, monkeypatch, p
 
 
 def test_a_killed_command_leaves_no_secret_behind(secured, cli, secured_topic):
-    """A command that is killed in its first handshake leaves no temporary file, and has shown no secret."""
+    """A command that is killed in its first TLS handshake leaves no temporary file, and has shown no secret."""
     (cli.folder / "client.properties").write_text(properties_text(**secured.modes()["mutual TLS, JKS"][1]))
     (cli.folder / "offsets.csv").write_text(f"{secured_topic},0,7\n")
     cli.environment["TMPDIR"] = str(cli.folder / "temporary")
@@ -151,7 +151,7 @@ def test_a_killed_command_leaves_no_secret_behind(secured, cli, secured_topic):
 
 
 def all_secrets(cli, secured: Secured) -> None:
-    """Give a command secrets of every kind: for stores in a file, for an OAuth client in the environment."""
+    """Configure ``cli`` with secrets of every kind: for stores in a file, for an OAuth client in the environment."""
     stores = secured.modes()["mutual TLS, JKS"][1] | {"security_protocol": "SASL_SSL"}
     (cli.folder / "client.properties").write_text(properties_text(**stores))
     cli.environment |= {
@@ -186,10 +186,9 @@ LONG = pytest.mark.long
     ],
 )
 def test_a_command_that_is_ended_while_it_waits_leaves_no_secret_behind(secured, cli, secured_topic, end, request):
-    """A signal ends `migrate` while it waits for the stop: its processes, logs and files contain no secret.
+    """If a signal ends `migrate` while it waits for the stop, its logs and files contain no secret.
 
-    No process would write a core file. MIGRATE_GROUPS_PROPERTIES is in the environment of the command itself, where the
-    user put it, but not in that of the second client's process.
+    Neither do the arguments and the environment of its child processes. No process may write a core file.
     """
     all_secrets(cli, secured)
     cores, most = resource.getrlimit(resource.RLIMIT_CORE)
@@ -224,7 +223,7 @@ def test_a_command_that_is_ended_while_it_waits_leaves_no_secret_behind(secured,
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_compare_shows_no_secret(secured, cli, world, side):
-    """`compare` reads groups and records with secret settings: logs, documents and files contain no secret."""
+    """`compare` with secret settings leaves no secret in logs, documents and files."""
     all_secrets(cli, secured)
     if side == "target":
         for name in ("PROPERTIES", "BOOTSTRAP_SERVER", "COMMAND_CONFIG"):
@@ -255,7 +254,7 @@ def test_a_traceback_has_no_secret(secured, cli):
 
 @pytest.mark.parametrize("given", ["file", "inline"])
 def test_both_clients_read_an_encrypted_key(secured, here, secured_topic, client_properties, given):
-    """With ssl.key.password, both clients read an encrypted key, which Kafka's tool on Java 17 does not."""
+    """With ssl.key.password, both clients read an encrypted key, which Kafka's tool on Java 17 can't."""
     pem = secured.pem("locked.pem")
     at = pem.index("-----BEGIN CERTIFICATE")
     inline = {"ssl_keystore_key": pem[:at], "ssl_keystore_certificate_chain": pem[at:]}
@@ -348,7 +347,7 @@ WRONG: dict[str, tuple[str, Callable[[Secured], dict[str, str]], str]] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_client_properties_are_a_one_line_error(secured, here, client_properties, case):
-    """Each wrong configuration is exit 5 with one line, at once and not at the timeout, without a secret."""
+    """Each wrong configuration is exit 5 with one line, without a secret, at once and not only at the timeout."""
     listener, properties, said = WRONG[case]
     address = secured.address(listener.removesuffix(" by name"))
     address = address.replace("127.0.0.1", "localhost") if listener.endswith(" by name") else address
@@ -372,7 +371,7 @@ def hung():
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
 def test_hung_server_ends_at_the_timeout(here, hung, protocol):
-    """A command ends at the timeout if the server hangs, even in a TLS handshake (kafka-python alone waits forever)."""
+    """A command ends at the timeout if the server hangs, even in a TLS handshake."""
     options = ("--bootstrap-server", hung, "--property", f"security.protocol={protocol}", "--timeout", "1s")
     code, _, err = here.outcome("describe", "g", *options)
     assert code == 5
@@ -382,7 +381,7 @@ def test_hung_server_ends_at_the_timeout(here, hung, protocol):
 
 
 def test_hung_servers_leave_time_for_the_others(secured, here, hung):
-    """Each bootstrap server gets a share of the timeout, so that a working server is found after hung servers."""
+    """Each bootstrap server gets a share of the timeout, so that a working server is found after servers that hang."""
     servers = ",".join([hung, hung, "127.0.0.1:1", secured.address("PLAINTEXT")])
     code, _, err = here.outcome("describe", "no-such-group", "--bootstrap-server", servers, "--timeout", "8s")
     assert (code, "does not exist" in err) == (3, True), err
@@ -404,7 +403,7 @@ def test_user_name_with_comma_and_equals_sign_logs_in_with_scram(secured, here, 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_secret_is_in_the_repr_of_a_configuration(secured, mode):
-    """The repr of the settings, which a traceback or log may show, has no password, key or token secret."""
+    """The repr of the settings, which a traceback or log may show, has no password, key or other secret."""
     text = properties_text(**secured.modes()[mode][1])
     told = understand(parse_properties(text, "test"))
     shown = repr(ClientConfig(bootstrap_servers="a:1", security=told.security)) + repr(told)

@@ -1,4 +1,4 @@
-"""The proof that a group has stopped, on a real broker, by verify and by the checks of apply."""
+"""How verify and the checks of apply find out, on a real broker, whether a group has stopped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOW = ("--settle", "0s", "--guard", "0s")
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_verify_refuses_a_live_group(cli, world, protocol):
-    """A live group is refused with its members' client ids and hosts. When it has no members, it passes."""
+    """Verify refuses a live group, and names its members' client ids and hosts. A group without members passes."""
     topic, group = world.create_topic(), world.name("live")
     consumer = world.join(group, topic, **{"group.protocol": protocol})
     refusal = cli.fails("verify", group, "--settle", "0s", code=3)
@@ -37,7 +37,7 @@ def test_verify_refuses_a_live_group(cli, world, protocol):
 
 
 def test_verify_waits_for_the_last_member(cli, world):
-    """``--wait`` polls until the last member has left, and names the remaining members."""
+    """With ``--wait``, verify waits until the last member has left, and names the remaining members."""
     topic, group = world.create_topic(), world.name("live")
     world.commit(group, TopicPartition(topic, 0), 0)  # otherwise the group would disappear with its last member
     consumer = world.join(group, topic)
@@ -70,9 +70,9 @@ def test_verify_by_topic_passes_for_a_group_with_other_topics(cli, world, protoc
 
 @NEEDS_KIP_848
 def test_kip_848_member_that_is_assigned_nothing_is_refused_by_name(cli, world):
-    """A KIP-848 member that subscribes to a topic is named with its regular expression, even if it is assigned nothing.
+    """A KIP-848 member that subscribes to a topic is named, with its regular expression, even if it has no partition.
 
-    It gets the topic when another member leaves.
+    Kafka could assign it the topic at any time.
     """
     topic, group = world.create_topic(), world.name("live")
     world.commit(group, TopicPartition(topic, 0), 0)
@@ -81,7 +81,7 @@ def test_kip_848_member_that_is_assigned_nothing_is_refused_by_name(cli, world):
         return world.consumer(group, subscription, **{"group.protocol": "consumer", "client.id": client_id})
 
     def assigned(client_id: str | None = None) -> dict[str, list[object]]:
-        """Return the partitions of each member, when the group is Stable and the client has a partition."""
+        """Return members' partitions by client id; empty unless the group is Stable and the client has a partition."""
         (found,) = parsed(cli("describe", group, "--format", "json").stdout)["groups"]
         members = {member["client_id"]: member["assignment"] for member in found["members"]}
         return members if found["state"] == "Stable" and (not client_id or members.get(client_id)) else {}
@@ -100,7 +100,7 @@ def test_kip_848_member_that_is_assigned_nothing_is_refused_by_name(cli, world):
 
 
 def test_consumer_without_membership_is_found_by_moving_offsets(cli, world):
-    """A consumer without membership is found, because its commits move offsets within ``settle``."""
+    """A consumer without membership is noticed, because it commits during ``--settle``."""
     topic, group = world.create_topic(), world.name("simple")
     partition = TopicPartition(topic, 0)
     world.produce(topic, 0, 1000)
@@ -126,14 +126,14 @@ def test_consumer_without_membership_is_found_by_moving_offsets(cli, world):
 
 
 def test_missing_group_is_refused(cli):
-    """Every command that reads groups refuses a group that does not exist, and nothing is written."""
+    """Every command that reads groups refuses a group that does not exist, and writes no file."""
     for command in (["verify", "--settle", "0s"], ["describe"], ["snapshot", "-o", "out.csv"]):
         assert "'no-such-group' does not exist" in cli.fails(*command, "no-such-group", code=3)
     assert list(cli.folder.iterdir()) == []
 
 
 def group_with_a_snapshot(cli, world):
-    """Commit offset 4 of ten records and save the group's snapshot as s.csv; return the partition and the group."""
+    """Return a partition of ten records, and a group that has committed offset 4 in it. Save its snapshot as s.csv."""
     topic, group = world.create_topic(), world.name("old")
     world.produce(topic, 0, 10)
     world.commit(group, TopicPartition(topic, 0), 4)
@@ -154,7 +154,7 @@ def test_dry_run_with_a_live_source_is_pending_and_the_write_refused(cli, world)
 
 
 def test_source_that_moved_since_the_snapshot_is_refused(cli, world):
-    """A snapshot is refused if the source group has committed since; the error has the partition and the difference."""
+    """A write is refused if the source group has committed since the snapshot. The error has partition and offsets."""
     partition, group = group_with_a_snapshot(cli, world)
     world.commit(group, partition, 7)
     refusal = cli.fails("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes", code=3)
@@ -172,7 +172,7 @@ def test_live_target_is_refused(cli, world):
 
 
 def test_topic_recreated_since_the_snapshot_is_refused(cli, world):
-    """A topic with another topic id than in the snapshot is refused, because it has other records."""
+    """A topic that was deleted and created again since the snapshot is refused, because it has other records."""
     partition, group = group_with_a_snapshot(cli, world)
     world.delete_topic(partition.topic)
     world.create_topic(topic=partition.topic)
@@ -198,7 +198,7 @@ def test_offset_outside_the_log_is_refused(cli, world, offset, complaint):
 
 
 def test_existing_offsets_are_refused_forwarded_or_overwritten(cli, world):
-    """A target's own offsets are refused by default; options overwrite them, or only raise them."""
+    """If a target group has committed offsets, the write is refused; options overwrite them, or only raise them."""
     topic, group = world.create_topic(2), world.name("group")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     for partition in (first, second):
@@ -215,7 +215,7 @@ def test_existing_offsets_are_refused_forwarded_or_overwritten(cli, world):
 
 
 def test_partition_without_a_committed_offset_needs_uncommitted(cli, world):
-    """A partition of a moved topic without a committed offset is refused, unless ``--uncommitted`` decides."""
+    """If a partition of a moved topic has no committed offset, the write is refused without ``--uncommitted``."""
     topic, group = world.create_topic(2), world.name("old")
     world.produce(topic, 1, 10)
     world.delete_records(topic, 1, 3)
@@ -231,7 +231,7 @@ def test_partition_without_a_committed_offset_needs_uncommitted(cli, world):
 
 @NEEDS_NEW_PARTITIONS
 def test_partition_added_since_the_snapshot_needs_uncommitted(cli, world):
-    """A partition added since the snapshot has no committed offset: it is refused, or starts at its log start."""
+    """A partition that was added since the snapshot is refused, or gets its log start by ``--uncommitted earliest``."""
     partition, group = group_with_a_snapshot(cli, world)
     world.add_partitions(partition.topic, 2)
     arguments = ("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes")
@@ -241,7 +241,7 @@ def test_partition_added_since_the_snapshot_needs_uncommitted(cli, world):
 
 
 def test_snapshot_of_another_cluster_is_refused(cli, world):
-    """A snapshot of another cluster is refused, because the same offset is another record there."""
+    """A snapshot of another cluster is refused, because its offsets are those of other records."""
     group_with_a_snapshot(cli, world)
     text = (cli.folder / "s.csv").read_text()
     cluster = text.splitlines()[1].split(",")[0]
@@ -265,9 +265,9 @@ def test_commit_of_the_source_group_during_the_guard_is_exit_4(cli, world):
 
 @NEEDS_TRANSACTIONS
 def test_pending_transactional_commits_are_not_in_all_committed(world, bootstrap_servers):
-    """When all partitions are read, a pending transactional commit is None, and a first pending commit is left out.
+    """A partition with a pending transactional commit is None in all_committed, or missing if it is the first commit.
 
-    Requests for these partitions are refused until the transaction ends.
+    A request for these partitions by name is refused until the transaction ends.
     """
     topic, group = world.create_topic(3), world.name("old")
     known, again, first = (TopicPartition(topic, number) for number in range(3))
@@ -293,7 +293,7 @@ def test_pending_transactional_commits_are_not_in_all_committed(world, bootstrap
 
 @NEEDS_TRANSACTIONS
 def test_pending_transactional_commits_are_waited_for(cli, world):
-    """A committed offset in an open transaction is refused until the transaction ends; then it is used."""
+    """While a transactional commit is pending, verify refuses the group, and snapshot waits for the new offset."""
     partition, group = group_with_a_snapshot(cli, world)
     producer = world.transactional_producer()
     producer.begin_transaction()
@@ -313,7 +313,7 @@ def test_pending_transactional_commits_are_waited_for(cli, world):
 
 
 def test_dead_group_with_committed_offsets_counts_as_empty(world, bootstrap_servers, monkeypatch):
-    """A Dead group with committed offsets counts as Empty: on Azure Event Hubs a group goes from Stable to Dead."""
+    """A Dead group with committed offsets counts as Empty, because on Azure Event Hubs a stopped group is Dead."""
     group, partition = world.name("hub"), TopicPartition(world.create_topic(), 0)
     world.commit(group, partition, 0)
 

@@ -1,4 +1,4 @@
-"""Truststores and keystores that keytool wrote: what is read from them, and the errors of unusable stores."""
+"""Truststores and keystores that keytool wrote: what is read from them, and errors of unusable stores."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def certificates(pem: str) -> list[str]:
 @pytest.mark.parametrize("name", TRUSTSTORES)
 @pytest.mark.parametrize("password", [PASSWORD, ""])
 def test_a_truststore_of_keytool_has_the_certificates_that_were_added(secured: Secured, name, password):
-    """All certificates are read from JKS, from PKCS #12 under either name and of older Javas, and without a password.
+    """All trusted certificates are read from JKS and PKCS #12 stores, also from stores that an older Java wrote.
 
-    Without a password JKS is read unverified, as Java does; PKCS #12 can't be read then.
+    If no password is given, JKS is read unverified, as Java does, and PKCS #12 only if it was written without one.
     """
     if not password and name in ("trusted.jks", "legacy.p12"):
         with pytest.raises(InvalidInput, match=r"needs a password: set ssl\.truststore\.password"):
@@ -47,7 +47,7 @@ def test_a_truststore_of_keytool_has_the_certificates_that_were_added(secured: S
 
 @pytest.mark.parametrize("name", KEYSTORES)
 def test_a_keystore_of_keytool_has_the_key_and_its_chain_in_order(secured: Secured, name):
-    """The client's key and chain are read from JKS, where the key has its own password, and from PKCS #12."""
+    """The client's key and certificate chain are read from PKCS #12, and from JKS with a password for the key."""
     password = {"ssl_key_password": KEY_PASSWORD} if name.endswith("jks") else {}
     tls = read(**secured.store("keystore", name), **password)
     chain = certificates(secured.pem("client.pem"))
@@ -57,7 +57,7 @@ def test_a_keystore_of_keytool_has_the_key_and_its_chain_in_order(secured: Secur
 
 
 def test_java_trusts_the_certificate_of_a_key_in_a_truststore_but_not_its_chain(secured: Secured):
-    """If one JKS is keystore and truststore, it trusts the certificates that were added, and the client's own."""
+    """A JKS truststore with a key trusts the added certificates and the key's own, but not the rest of its chain."""
     tls = read(**secured.store("truststore", "both.jks"))
     expected = [secured.pem("ca.pem"), certificates(secured.pem("client.pem"))[0]]
     assert sorted(certificates(tls.trusted or "")) == sorted(expected)
@@ -81,7 +81,7 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("case", UNUSABLE)
 def test_an_unusable_store_is_one_line_with_the_cure(secured: Secured, here, case):
-    """The first command ends with exit 2 and one line that names the property, the file and what to do."""
+    """A command with an unusable store ends with exit 2 and one line: the property, the file and what to do."""
     kind, name, password, said = UNUSABLE[case]
     file = here.folder / "client.properties"
     file.write_text(
@@ -98,7 +98,7 @@ def test_an_unusable_store_is_one_line_with_the_cure(secured: Secured, here, cas
 @pytest.mark.parametrize("kind", ["truststore", "keystore"])
 @pytest.mark.parametrize("name", ["BCFKS", "JCEKS", "hidden-type"])
 def test_a_store_type_that_is_not_supported_is_refused_by_name(secured: Secured, kind, name):
-    """BCFKS and JCEKS are named, with the command that converts them; an unknown type is not quoted."""
+    """The error names BCFKS or JCEKS, and the command that converts the store. It does not quote an unknown type."""
     store = secured.store(kind, "client.jceks") | {f"ssl_{kind}_type": name}
     named = "an unknown value" if name == "hidden-type" else name
     advice = "correct it" if name == "hidden-type" else "convert it with keytool -importkeystore"
@@ -107,7 +107,7 @@ def test_a_store_type_that_is_not_supported_is_refused_by_name(secured: Secured,
 
 
 def test_a_certificate_that_no_root_signed_is_trusted_if_it_is_in_the_truststore(secured: Secured, here):
-    """As in Java, a broker's own certificate is enough in a truststore. librdkafka needs the root's, too."""
+    """As in Java, a truststore with only the broker's own certificate is enough to connect."""
     own = here.folder / "broker.pem"
     own.write_text(certificates(secured.pem("server.pem"))[0])
     file = here.folder / "client.properties"
@@ -116,7 +116,7 @@ def test_a_certificate_that_no_root_signed_is_trusted_if_it_is_in_the_truststore
 
 
 def mutants(content: bytes, number: int, seed: str) -> list[bytes]:
-    """Return damaged copies of a store: cut off, with changed, missing or repeated bytes, or too large a length."""
+    """Return damaged copies of a store: cut off, or with changed, missing or repeated bytes."""
     chance = random.Random(seed)
 
     def damaged() -> bytes:
@@ -141,7 +141,7 @@ def mutants(content: bytes, number: int, seed: str) -> list[bytes]:
 
 @pytest.mark.parametrize("number", [6, pytest.param(200, marks=pytest.mark.long)])
 def test_a_damaged_store_is_one_line_without_a_secret(secured: Secured, here, number):
-    """`list` with a store that is cut or changed anywhere either works, or ends with exit 2 or 5 and one line."""
+    """With a damaged store, `list` either works or ends with exit 2 or 5 and one line, without a secret."""
     damaged = here.folder / "damaged"
     for name in (*TRUSTSTORES, *KEYSTORES, "two.p12", "client.jceks"):
         kind, listener = ("truststore", "SSL") if name in TRUSTSTORES else ("keystore", "MTLS")

@@ -1,4 +1,4 @@
-"""Consumers of the old group that come back: `settle` sees them before the write, the guard after it."""
+"""Consumers of the old group that come back: settle notices them before the write, and the guard after it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ SECONDS = ("--guard", "1s")
     ],
 )
 def test_an_old_consumer_that_comes_back_is_noticed(bootstrap_servers, straggler, options, outcome):
-    """Before the write, `migrate` waits until it has left; afterwards the exit code is 4. No record is skipped."""
+    """If an old consumer comes back before the write, `migrate` waits until it has left; after it, the exit code is 4.
+
+    No record is skipped.
+    """
     found = hand_over(bootstrap_servers, straggler, [*SECONDS, *options])
     assert found.kind == outcome, found
     assert found.skipped == 0

@@ -49,7 +49,7 @@ class Move:
         (self.cli.folder / "move.toml").write_text("\n".join(lines))
 
     def mirror(self, first: int = 0, last: int | None = None) -> None:
-        """Copy the records of each partition from index ``first`` up to ``last``."""
+        """Copy the records of each partition from index ``first`` up to ``last`` (exclusive)."""
         for partition in range(PARTITIONS):
             found = records(self.source.bootstrap_servers, self.topic, partition)
             write(self.target.bootstrap_servers, self.topic, found[first:last])
@@ -64,11 +64,11 @@ class Move:
         return self.cli("migrate", "move.toml", "--yes", *options, code=code)
 
     def there(self, group: str | None = None) -> dict[int, int]:
-        """Return the committed offsets on the target cluster, by partition."""
+        """Return a group's committed offsets on the target cluster, by partition."""
         return {each.partition: offset for each, offset in self.target.committed(group or self.group).items()}
 
     def rest(self, *, of_source: bool, offsets: dict[int, int]) -> dict[int, list[tuple[Any, bytes]]]:
-        """Return what a consumer reads from these offsets on, on either cluster: timestamps and values."""
+        """Return the (timestamp, value) of each record from these offsets on, by partition, on one of the clusters."""
         servers = (self.source if of_source else self.target).bootstrap_servers
         return {
             partition: [
@@ -82,14 +82,17 @@ class Move:
 
 @pytest.fixture
 def move(world, target_servers, cli) -> Iterator[Move]:
-    """A group on the shared cluster, and a second cluster to which it moves."""
+    """A group on the shared cluster, and a second cluster to which the group moves."""
     cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = target_servers
     with broker_world(target_servers) as target:
         yield Move(world, target, cli)
 
 
 def test_a_group_keeps_its_name_on_the_other_cluster(move):
-    """The target group reads exactly the remaining records, although the mirror sent some twice; the source stays."""
+    """The target group reads exactly the remaining records, although the mirror copied some twice.
+
+    The source group keeps its offsets.
+    """
     move.commit(5, 18, 30)
     move.mirror(0, 20)
     move.mirror(10)
@@ -112,7 +115,7 @@ def test_a_group_keeps_its_name_on_the_other_cluster(move):
 
 
 def test_a_dry_run_names_both_clusters_and_writes_nothing(move):
-    """The plan shows the source of each offset. Without a target cluster a spec that keeps the name is refused."""
+    """The plan shows source offsets. Without a target cluster, a spec that keeps the group's name is refused."""
     move.commit(10, 20, 30)
     move.mirror()
     shown = move.cli("migrate", "move.toml", "--dry-run").stdout
@@ -155,8 +158,8 @@ def test_a_mirror_that_stays_behind_is_a_refusal(move):
 
 
 @pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
-def test_what_is_not_exact_is_refused_or_accepted_at_its_price(move):
-    """Identical records that were sent again leave several places. The option says how many may be read again."""
+def test_several_possible_places_are_refused_or_accepted_by_option(move):
+    """If identical records were copied twice, several places are possible, which only --accept-reread accepts."""
     twice = TopicPartition(move.topic, 0)
     move.source.produce_in_order(move.topic, 0, [("x", NOW + 1000)] * 4 + [("y", NOW + 1001)])
     move.commit(32, 20, 30)
@@ -171,8 +174,8 @@ def test_what_is_not_exact_is_refused_or_accepted_at_its_price(move):
 
 
 @pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
-def test_a_source_that_goes_on_is_seen(move):
-    """The guard finds a consumer that commits on the source cluster after the write. A second run continues."""
+def test_guard_reports_a_commit_on_the_source_cluster(move):
+    """The guard reports a commit on the source cluster after the write. A second run moves this offset, too."""
     move.commit(10, 20, 30)
     move.mirror()
     move.spec(move.group, guard="6s")
@@ -188,7 +191,7 @@ def test_a_source_that_goes_on_is_seen(move):
 
 @pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
 def test_an_earlier_offset_on_the_target_is_replaced_by_option_only(move):
-    """An offset that the mirror has written is named, and overwritten only with --on-existing."""
+    """If the target has another committed offset, as mirrors write it, only --on-existing overwrites it."""
     move.commit(10, 20, 30)
     move.mirror()
     move.target.commit(move.group, TopicPartition(move.topic, 1), 5)
@@ -198,7 +201,7 @@ def test_an_earlier_offset_on_the_target_is_replaced_by_option_only(move):
 
 
 def test_rollback_takes_the_offsets_on_the_target_back(move):
-    """Before the new group starts, a rollback deletes the offsets written on the target. The source's offsets stay."""
+    """Before the target groups start, a rollback deletes their offsets. The source group's offsets stay."""
     move.commit(10, 20, 30)
     move.mirror()
     move.spec(f"{move.group}-a", f"{move.group}-b")
@@ -210,8 +213,8 @@ def test_rollback_takes_the_offsets_on_the_target_back(move):
     assert sorted(move.source.committed(move.group).values()) == [10, 20, 30]
 
 
-def test_a_run_that_is_over_is_told(move):
-    """A repeated ``migrate`` after the new group has committed says that the run is over, and writes nothing."""
+def test_repeated_move_after_the_target_group_has_started(move):
+    """After the target group has committed, a repeated ``migrate`` says that it has started, and writes nothing."""
     move.commit(10, 20, 30)
     move.mirror()
     move.migrate()
@@ -221,7 +224,7 @@ def test_a_run_that_is_over_is_told(move):
 
 
 def test_an_approved_plan_holds_for_both_clusters(move):
-    """The plan of a dry run is approved. Another name of the copy, or another source, changes the intent."""
+    """An approved plan of a move holds after further commits. `apply` refuses it, and names --approved."""
     move.commit(10, 20, 30)
     move.mirror()
     move.cli("migrate", "move.toml", "--dry-run", "--plan-out", "plan.json")
@@ -233,7 +236,7 @@ def test_an_approved_plan_holds_for_both_clusters(move):
 
 
 def test_whole_groups_move_one_after_the_other(move):
-    """A group that does not stop is refused, while another moves. When it has stopped, the same command moves it."""
+    """A group that does not stop is refused, while another moves. Once it has stopped, the same command moves it."""
     running = f"{move.group}-running"
     move.commit(10, 20, 30)
     move.source.commit(running, TopicPartition(move.topic, 0), 5)
@@ -275,7 +278,7 @@ def test_the_example_of_the_python_api(move, tmp_path, monkeypatch, capsys):
 
 
 def test_names_of_copies_in_the_python_api(move, tmp_path):
-    """With `Copies` a copy may have another name. The plan of a dry run uses it, and nothing is written."""
+    """With `Copies` a copy of a topic may have another name, which the plan of a dry run uses. Nothing is written."""
     move.commit(10, 20, 30)
     other = move.source.name("copy")
     move.target.create_topic(PARTITIONS, topic=other)
@@ -292,7 +295,7 @@ def test_names_of_copies_in_the_python_api(move, tmp_path):
 
 
 def test_the_source_is_cleaned_after_the_new_group_has_started(move):
-    """delete-offsets deletes the source's offsets after it has read the new group on the target; a kill is resumed."""
+    """delete-offsets deletes the source group's offsets once the target group has started; a killed run is resumed."""
     move.commit(10, 20, 30)
     move.mirror()
     move.migrate()
@@ -311,7 +314,7 @@ def test_the_source_is_cleaned_after_the_new_group_has_started(move):
 
 
 def test_audit_needs_both_clusters(move):
-    """Both clusters' fences are kept. A missing cluster, or the wrong one, is an error before any log is read."""
+    """The run directory has the fences of both clusters. For audit a missing or wrong cluster is an error."""
     move.commit(10, 20, 30)
     move.mirror()
     move.migrate()
@@ -329,7 +332,7 @@ def test_audit_needs_both_clusters(move):
 
 @pytest.mark.parametrize("steps", [(3, 4), pytest.param(range(1, 40), marks=pytest.mark.long)], ids=["write", "all"])
 def test_a_move_that_is_killed_is_completed_by_the_same_command(move, steps):
-    """After a kill at any request that writes, or any save of the receipt, the same command gives the same offsets."""
+    """After a kill at any write or save of the receipt, the same command writes the right offsets."""
     move.commit(5, 18, 30)
     move.mirror(0, 20)
     move.mirror(10)
@@ -349,9 +352,10 @@ def test_a_move_that_is_killed_is_completed_by_the_same_command(move, steps):
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_running_application_moves_behind_mirrormaker(move, java, kafka_jars):
-    """A consumer stops on one cluster and starts on the other. Its ledger has every record once.
+    """An application stops on one cluster and starts on the other. Together they process every record once.
 
-    The logs of both clusters prove it, also after the offsets on the source were deleted; a commit there is late.
+    `audit` proves from the logs of both clusters that the source group stayed stopped. After its offsets were deleted,
+    a commit of the source group is a late commit.
     """
     jars = fetch_mirror_jars(java=java, cache=user_cache(), version=kafka_jars.version)
     servers = move.source.bootstrap_servers, move.target.bootstrap_servers

@@ -37,7 +37,7 @@ def cli(here: CliHere, bootstrap_servers: str, monkeypatch: pytest.MonkeyPatch) 
     ids=["slashes", "quotes", "non-ASCII", "control characters", "formula", "option", "long"],
 )
 def test_groups_with_unusual_names_are_migrated(cli, world, unusual):
-    """Groups with unusual names are migrated with offset and metadata, and the output has no control characters."""
+    """Groups with unusual names are migrated with offsets and metadata, and the output has no control characters."""
     prefix = world.name("")
     topic = world.create_topic(2, topic=f"a.b_{'t' * (245 - len(prefix))}{prefix}"[:249])
     old, new = f"{unusual}{world.name('-old')}", f"{unusual}{world.name('-new')}"

@@ -1,4 +1,4 @@
-"""The contract tests, Kafka's own tool and a group that lives on, for each Kafka version that the docs name."""
+"""The tests that depend on Kafka's version, for each version of Kafka that the docs name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECONDS = 900
 @pytest.mark.timeout(SECONDS + 60)
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version != DEFAULT_VERSION])
 def test_other_versions_of_kafka(version, tmp_path):
-    """These tests also pass on older versions of Kafka, except tests of features that a version lacks."""
+    """The tests in ``FILES`` also pass on other versions of Kafka, except tests of features that a version lacks."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "tests")]
     command += ["--long", "--kafka", version, *(str(TESTS / file) for file in FILES)]
     done = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=False, timeout=SECONDS)

@@ -27,7 +27,7 @@ def cli(bootstrap_servers, tmp_path) -> CliHere:
 
 @pytest.fixture
 def replay(cli, world) -> tuple[str, str]:
-    """A topic with twenty records, a replay group at the log start, and replay.csv: (topic, group)."""
+    """A topic with twenty records, and a replay group at the log start, made from replay.csv: (topic, group)."""
     topic, group = world.create_topic(2), world.name("replay")
     for partition in (0, 1):
         world.produce(topic, partition, 10)
@@ -37,7 +37,7 @@ def replay(cli, world) -> tuple[str, str]:
 
 
 def test_watch_ends_at_the_log_end_offsets_of_the_rewind(cli, world, replay):
-    """Watch prints progress while the group consumes, and exits with 0 at the log end offsets that rewind noted."""
+    """Watch prints progress while the group consumes, and exits with 0 at the log end offsets that rewind saved."""
     topic, group = replay
     watching = cli.start("watch", group, "--until", "replay.csv", "--wait", "60s")
     first = watching.stderr.readline()
@@ -53,8 +53,8 @@ def test_watch_ends_at_the_log_end_offsets_of_the_rewind(cli, world, replay):
     assert out.startswith(f"reached: 2 partitions of {group}, 20 records")
 
 
-def test_watch_is_exit_3_at_its_timeout(cli, replay):
-    """At --timeout, watch exits with 3 and reports the number of unread records."""
+def test_watch_is_exit_3_at_the_end_of_the_wait(cli, replay):
+    """At the end of --wait, watch exits with 3 and reports the number of unread records."""
     _, group = replay
     refusal = cli.fails("watch", group, "--until", "replay.csv", "--wait", "1s", code=3)
     assert "not finished after 1 s: 20 records left in 2 partitions" in refusal
@@ -62,7 +62,7 @@ def test_watch_is_exit_3_at_its_timeout(cli, replay):
 
 @NEEDS_TRANSACTIONS
 def test_watch_ends_before_the_last_transaction_marker(cli, world):
-    """A consumer never commits past the last control record. Watch ends when no record is unread."""
+    """Watch ends when no record is unread, although the committed offset stays before the last control record."""
     topic, group = world.create_topic(), world.name("replay")
     world.transact(topic, 0, 3)
     world.transact(topic, 0, 2, commit=False)
@@ -83,8 +83,8 @@ def test_watch_ends_before_the_last_transaction_marker(cli, world):
 
 
 @NEEDS_TRANSACTIONS
-def test_records_of_an_open_transaction_count_as_unread(world):
-    """Records of an open transaction count as unread, so watch waits for the end of the transaction."""
+def test_watch_waits_for_the_end_of_a_transaction(world):
+    """While a transaction is open, the first unread record is unknown, so watch waits for the transaction's end."""
     topic = world.create_topic()
     producer = world.transactional_producer()
     producer.begin_transaction()
@@ -125,7 +125,7 @@ def test_watch_shows_a_progress_bar_on_a_terminal(cli, world, replay):
 
 
 def test_delete_deletes_a_group_and_its_offsets(cli, world, replay):
-    """A dry run shows the offsets; --yes deletes the group with its offsets; a second delete is exit 3."""
+    """A dry run shows the offsets. With --yes the group and its offsets are deleted; a second deletion is exit 3."""
     topic, group = replay
     dry = cli("delete-group", group, "--dry-run")
     assert dry.stdout.count(topic) == 2
@@ -147,7 +147,7 @@ def test_delete_is_refused_while_the_group_has_members(cli, world, replay, proto
 
 
 def test_delete_asks_for_confirmation(cli, world, replay):
-    """Without a terminal, delete is exit 2; the answer no is exit 3; the answer yes deletes the group."""
+    """Without a terminal, delete-group is exit 2. With the answer no it is exit 3; with yes the group is deleted."""
     _, group = replay
     assert "--yes" in cli.fails("delete-group", group, code=2)
     code, shown = on_a_terminal(cli, "delete-group", group, typed="n\n")
@@ -171,7 +171,7 @@ def test_delete_refuses_a_connect_group(cli, world):
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_delete_checks_all_groups_before_the_first_deletion(cli, world, replay, protocol):
-    """A live and a missing group are both named, and no group is deleted. Without these two, all groups are deleted."""
+    """If one group is live and one is missing, both are named, and no group is deleted."""
     topic, group = replay
     live, other = world.name("live"), world.name("a b/ü\n")
     consumer = world.join(live, topic, **{"group.protocol": protocol})
@@ -188,7 +188,7 @@ def test_delete_checks_all_groups_before_the_first_deletion(cli, world, replay, 
 
 
 def test_a_missing_group_is_exit_3(cli, replay):
-    """Watch and delete report a group that does not exist."""
+    """Watch and delete-group report a group that does not exist, with exit 3."""
     for command in (
         ["watch", "nobody", "--until", "replay.csv"],
         ["watch", "nobody"],

@@ -1,4 +1,4 @@
-"""A headless Chromium of this machine. Without it these tests are skipped, and CI fails."""
+"""A headless Chromium of this machine. Without Chromium these tests are skipped; in CI they fail."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MISSING = f"there is no browser on the PATH ({', '.join(NAMES)}): install Chromi
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The browser, for one module, because Playwright occupies this thread with an event loop."""
+    """Chromium, started anew for each module, because Playwright occupies the thread with an event loop."""
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None and os.environ.get("TEST_BROWSER") == "required":
         pytest.fail(MISSING)

@@ -48,7 +48,11 @@ CONTRASTS = """() => {
 def opened_page(
     browser: Browser, file: Path, text: str, width: int = DESK, scheme: Literal["light", "dark"] = "light"
 ) -> Iterator[Page]:
-    """Open the page as a file in a window. Any request or console message of the page is an error."""
+    """Open a page from a file in a window, with all folds open.
+
+    text: the HTML. width: that of the window, in pixels. The test fails if the page requests anything else, or writes
+    to the console.
+    """
     file.write_text(text, encoding="utf-8")
     with browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme) as context:
         page = context.new_page()
@@ -67,12 +71,12 @@ def opened_page(
 
 
 def width_of(page: Page) -> int:
-    """Return the width of the page. It is larger than the window's if the page does not fit."""
+    """Return the width of the page in pixels. It is that of the window if the page fits."""
     return page.evaluate("document.documentElement.scrollWidth")
 
 
 def beyond(page: Page) -> list[str]:
-    """Return what is visible beyond the right edge of the window, outside of boxes that scroll."""
+    """Return the HTML of visible elements beyond the window's right edge, except in boxes that scroll."""
     return page.evaluate(
         "[...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll *') && e.checkVisibility()"
         " && e.getBoundingClientRect().right > innerWidth).map(e => e.outerHTML)"

@@ -29,7 +29,7 @@ OTHER = [cost(name, group="other", stood_still=0.5, outage=0.0, caused=4) for na
 
 
 def advice(rows: list[SharedCost]) -> str:
-    """Return the page about these applications, with 60 generations of group big, and each group's lag over time."""
+    """Return advice.html about these applications, with 60 generations of group big, and each group's lag over time."""
     applications = [row.application for row in rows if row.group == "big"]
     ended = [
         Generation(
@@ -50,7 +50,10 @@ def advice(rows: list[SharedCost]) -> str:
 
 
 def after(rows: list[SharedCost]) -> str:
-    """Return the page of the split of group big into a group for each application. One application shares its group."""
+    """Return after.html about the split of group big into a group for each application.
+
+    The last application shares its new group with another one.
+    """
     targets = {topic: f"big-{row.application}" for row in rows for topic in row.topics}
     since = [cost(row.application, group=f"big-{row.application}", outage=3.0, topics=row.topics) for row in rows]
     since[-1] = since[-1]._replace(topics=[*since[-1].topics, "views"])
@@ -63,7 +66,10 @@ PAGES = {"advice": advice([*BIG, *OTHER]), "after": after(BIG)}
 @pytest.mark.parametrize(("width", "scheme"), [(PHONE, "light"), (DESK, "dark")])
 @pytest.mark.parametrize("name", PAGES)
 def test_page_fits_and_can_be_read(browser, tmp_path, name, width, scheme):
-    """No text is beyond the window. Text has a contrast of at least 4.5 to its background; bars and dots of 3."""
+    """No text is beyond the window.
+
+    Text has a contrast of at least 4.5 to its background, bars and dots have one of at least 3.
+    """
     with opened_page(browser, tmp_path / "page.html", PAGES[name], width, scheme) as page:
         assert width_of(page) == width
         assert beyond(page) == []
@@ -75,7 +81,10 @@ def test_page_fits_and_can_be_read(browser, tmp_path, name, width, scheme):
 
 
 def test_each_application_has_its_own_colour(browser, tmp_path):
-    """An application has one colour in map, timeline and bars, which differs from the others and is easy to see."""
+    """An application has one colour in map, timeline and bars.
+
+    The colour differs from those of other applications, and is easy to see.
+    """
     light_and_dark = []
     for scheme in ("light", "dark"):
         with opened_page(browser, tmp_path / "advice.html", PAGES["advice"], DESK, scheme) as page:
@@ -107,7 +116,10 @@ BRIGHTNESS = """colours => colours.map(colour => {
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
 def test_advice_shows_each_shared_group(browser, tmp_path, width):
-    """The page has advice, map, times, bars in proportion, evidence, cheaper settings, and the split or a reason."""
+    """A group has advice, map, times, bars in proportion to the times, evidence, and cheaper settings.
+
+    It also has a split, or the reason why no split is proposed.
+    """
     with opened_page(browser, tmp_path / "advice.html", PAGES["advice"], width) as page:
         big = page.get_by_role("region", name="big", exact=True)
         for text in ("look: at most 40.0 s", "From 2026-11-20 11:00:00 to 2026-11-20 12:00:00", "[[target]]"):
@@ -134,7 +146,10 @@ def test_advice_shows_each_shared_group(browser, tmp_path, width):
 
 
 def test_after_shows_each_application(browser, tmp_path):
-    """Each application has its seconds before and since, and a line: group, prediction, whether it holds, remarks."""
+    """Each application has its seconds before and since the split.
+
+    It also has a row: group, prediction, whether the prediction holds, and remarks.
+    """
     with opened_page(browser, tmp_path / "after.html", PAGES["after"]) as page:
         expect(page.get_by_role("heading", level=1)).to_have_text("3 applications of big after the split")
         bars = [" ".join(each.split()) for each in page.locator(".topics li").all_inner_texts()]

@@ -27,7 +27,10 @@ def opened(
 
 @pytest.mark.parametrize(("width", "scheme"), VIEWS)
 def test_page_fits_its_window(browser, tmp_path, width, scheme):
-    """With all folds open the page fits any width and colour scheme; wide content scrolls in its own box."""
+    """With all folds open the page fits its window, in any width and colour scheme.
+
+    Wide content scrolls in its own box.
+    """
     with opened(browser, tmp_path, FOUND, width, scheme) as page:
         assert width_of(page) == width
         assert beyond(page) == []
@@ -112,7 +115,7 @@ def test_curves_have_a_dot_for_each_known_lag(browser, tmp_path):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_and_lines_have_enough_contrast(browser, tmp_path, scheme):
-    """Text has a contrast of at least 4.5 to its background, bars and lines of 3, in light and dark colours."""
+    """Text has a contrast of at least 4.5 to its background, bars and lines have one of at least 3."""
     every = reconciliation(
         *FOUND.summary,
         topic("more", unexpected=3),
@@ -131,7 +134,10 @@ def test_text_and_lines_have_enough_contrast(browser, tmp_path, scheme):
 
 
 def test_page_works_with_a_screen_reader_and_a_keyboard(browser, tmp_path):
-    """Headings are in order; tables, boxes and pictures have names; boxes take keyboard focus; bars have numbers."""
+    """Headings are in order; tables, boxes and pictures have names; boxes take keyboard focus.
+
+    Each bar has its number as text.
+    """
     with opened(browser, tmp_path, FOUND) as page:
         levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(h => +h.tagName[1])")
         assert levels[0] == 1

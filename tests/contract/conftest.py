@@ -19,7 +19,7 @@ from tests.support.in_memory import InMemoryCluster, InMemoryRecords
 
 
 class InMemoryWorld:
-    """Other clients on the cluster in memory, with the methods of `BrokerWorld`."""
+    """Producers, consumers and administrators on the cluster in memory, with the methods of `BrokerWorld`."""
 
     def __init__(self) -> None:
         self.writer = self.second_client = InMemoryCluster()
@@ -38,7 +38,10 @@ class InMemoryWorld:
         return getattr(self.writer, method)
 
     def join(self, group: str, *topics: str, **config: str) -> tuple[str, str]:
-        """Add a member that gets the partitions that no other member has. A topic ``^…`` is a regular expression."""
+        """Add a member, which gets the unassigned partitions. Return the group and the member id.
+
+        topics: names, or one regular expression, which begins with ``^``.
+        """
         member_id = self.name("member")
         regex = "".join(topic for topic in topics if topic.startswith("^"))
         matched = TopicPattern(regex, is_regex=True).matching([*self.writer.describe_topics(None)]) if regex else []
@@ -67,13 +70,13 @@ class InMemoryWorld:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allow more time for the first unread records than users get, because the machine may be busy."""
+    """Allow more time for reading first records than users get, because the machine may be busy."""
     monkeypatch.setattr("migrate_groups.kafka.first_records._LOOK_SECONDS", 60.0)
 
 
 @pytest.fixture(params=["in-memory", "broker"])
 def world(request: pytest.FixtureRequest):
-    """Other clients. The clients under test are ``world.writer``, ``world.second_client`` and ``world.records``."""
+    """The other clients. Those under test are ``world.writer``, ``world.second_client`` and ``world.records``."""
     if request.param == "in-memory":
         yield InMemoryWorld()
         return

@@ -28,7 +28,7 @@ def test_group_that_never_existed_is_dead(world):
 
 
 def test_group_created_by_alter_is_an_empty_consumer_group(world):
-    """A group created by writing offsets is classic and Empty, has no protocol type, and can be written again."""
+    """A group that is created by writing offsets is classic and Empty, and has no protocol type."""
     topic, group = world.create_topic(), world.name("group")
     world.writer.alter_offsets(group, {TopicPartition(topic, 0): CommittedOffset(offset=0)})
     described = world.writer.describe_group(group)
@@ -38,7 +38,7 @@ def test_group_created_by_alter_is_an_empty_consumer_group(world):
 
 
 def test_members_have_client_id_assignment_and_subscription(world):
-    """A live classic group is Stable, and its member shows client id, assignment and subscription."""
+    """A live classic group is Stable, and its member has a client id, an assignment and a subscription."""
     topic, group = world.create_topic(2), world.name("group")
     joined = world.join(group, topic)
     described = world.writer.describe_group(group)
@@ -57,7 +57,7 @@ def test_members_have_client_id_assignment_and_subscription(world):
 
 @NEEDS_KIP_848
 def test_kip_848_members_have_assignment_and_subscription(world):
-    """A KIP-848 member shows its subscription, by name or regular expression, even if it is assigned nothing."""
+    """A KIP-848 member has a subscription, by name or regular expression, even if it has no partition."""
     topic, group = world.create_topic(), world.name("group")
     kip_848 = {"group.protocol": "consumer"}
     joined = world.join(group, topic, **kip_848)
@@ -100,7 +100,7 @@ def test_unknown_topics_are_omitted_from_descriptions(world):
 
 
 def test_all_topics_are_described(world):
-    """The description of all topics includes Kafka's own, with their permissions; a deleted topic is omitted."""
+    """All topics are described with their permissions, also Kafka's internal topics; a deleted topic is omitted."""
     topic, other = world.create_topic(), world.create_topic()
     described = world.writer.describe_topics(None)
     assert {topic, other, "__consumer_offsets"} <= described.keys()
@@ -133,16 +133,19 @@ def test_the_initial_rebalance_delay_is_read_from_the_brokers(world):
 
 
 def test_recreated_topic_has_another_id(world):
-    """A recreated topic has another id; its leader epoch does not show the change, because it starts at 0 again."""
+    """A topic that is deleted and created again has another topic id, and its offsets start at 0 again."""
     topic = world.create_topic()
+    world.produce(topic, 0, 3)
     first = world.writer.describe_topics([topic])[topic].topic_id
     world.delete_topic(topic)
     world.create_topic(topic=topic)
     assert world.writer.describe_topics([topic])[topic].topic_id != first
+    partition = TopicPartition(topic, 0)
+    assert world.writer.log_ranges([partition]) == {partition: LogRange(start=0, end=0)}
 
 
 def test_log_start_and_log_end_offsets(world):
-    """Log start and log end offset change with produced and deleted records; unknown partitions are omitted."""
+    """Produced and deleted records change the log end and log start offset; unknown partitions are omitted."""
     topic = world.create_topic(2)
     world.produce(topic, 0, 5)
     world.delete_records(topic, 0, 2)
@@ -154,7 +157,7 @@ def test_log_start_and_log_end_offsets(world):
 
 
 def test_a_known_log_end_offset_is_not_read_again(world):
-    """A known log end or log start offset is returned as given; the other is read. Unknown partitions are left out."""
+    """A log start or log end offset that the caller gives is not read again. Unknown partitions are left out."""
     topic = world.create_topic(2)
     world.produce(topic, 0, 5)
     world.delete_records(topic, 0, 2)
@@ -173,7 +176,7 @@ def test_a_known_log_end_offset_is_not_read_again(world):
 
 
 def test_a_log_end_offset_that_no_leader_returned_is_read_again(world):
-    """A given log end offset is read again, unless a leader has returned it, or the log start offset is given, too."""
+    """A given log end offset is read again, unless a leader has reported it, or the log start offset is given too."""
     topic = world.create_topic()
     partition = TopicPartition(topic, 0)
     world.produce(topic, 0, 5)
@@ -196,7 +199,7 @@ def test_a_leader_epoch_without_a_later_one_has_no_end(world):
 
 @pytest.mark.parametrize("metadata", ["", "plain", 'quotes " and , commas\nand lines', "größer ✓", "x" * 4096])
 def test_offset_epoch_and_metadata_survive_write_and_read(world, metadata):
-    """The offset, leader epoch and metadata that are read equal what was written, up to the last character."""
+    """The offset, leader epoch and metadata that are read are exactly those that were written."""
     topic, group = world.create_topic(2), world.name("group")
     wanted = {
         TopicPartition(topic, 0): CommittedOffset(offset=2**62, leader_epoch=0, metadata=metadata),
@@ -209,7 +212,7 @@ def test_offset_epoch_and_metadata_survive_write_and_read(world, metadata):
 
 
 def test_second_client_reads_offset_and_leader_epoch(world):
-    """The second client reads the written offsets and epochs of 600 partitions, and None without a committed offset."""
+    """The second client reads the offsets and leader epochs of 599 partitions, and None if nothing is committed."""
     topic, group = world.create_topic(600), world.name("group")
     wanted = {TopicPartition(topic, number): CommittedOffset(offset=number, leader_epoch=0) for number in range(599)}
     world.writer.alter_offsets(group, wanted)
@@ -222,7 +225,7 @@ def test_second_client_reads_offset_and_leader_epoch(world):
 
 
 def test_several_groups_are_written_and_read_at_once(world):
-    """Each group has its own answers from both clients; an error in one group does not affect the others."""
+    """Both clients answer for each group separately: an error in one group does not affect the others."""
     topic, live = world.create_topic(), world.name("live")
     partition, nowhere = TopicPartition(topic, 0), TopicPartition("no-such-topic", 0)
     joined = world.join(live, topic)
@@ -249,7 +252,7 @@ def test_several_groups_are_written_and_read_at_once(world):
 
 
 def test_groups_are_listed(world):
-    """Every group is listed, sorted by name, with the state and type of its description."""
+    """Every group is listed with its state and type. The groups are sorted by name."""
     topic, live, empty = world.create_topic(), world.name("live"), world.name("empty")
     joined = world.join(live, topic)
     world.commit(empty, TopicPartition(topic, 0), 0)
@@ -265,7 +268,7 @@ def test_groups_are_listed(world):
 
 
 def test_several_groups_are_described_at_once(world):
-    """The descriptions of several groups, read at once, equal those of each group, even of groups that do not exist."""
+    """Several groups have the same descriptions at once as one by one, even a group that does not exist."""
     topic, live, empty, never = world.create_topic(), world.name("live"), world.name("empty"), world.name("never")
     joined = world.join(live, topic)
     world.commit(empty, TopicPartition(topic, 0), 0)
@@ -275,8 +278,8 @@ def test_several_groups_are_described_at_once(world):
     world.leave(joined)
 
 
-def test_descriptions_and_commits_of_groups_are_those_of_each_alone(world):
-    """Descriptions and committed offsets of many groups, read at once, equal those of each group read alone."""
+def test_groups_read_at_once_equal_groups_read_one_by_one(world):
+    """Groups that are read at once have the same descriptions and committed offsets as one by one."""
     topic, live, never = world.create_topic(2), world.name("live"), world.name("never")
     joined = world.join(live, topic)
     groups = [world.name("group") for _ in range(20)]
@@ -293,7 +296,7 @@ def test_descriptions_and_commits_of_groups_are_those_of_each_alone(world):
 
 
 def test_partition_without_commit_is_none(world):
-    """A partition without a committed offset is None, never a number; this includes unknown topics."""
+    """The committed offset is None, never a number, if nothing is committed or the topic does not exist."""
     topic, group = world.create_topic(2), world.name("group")
     world.commit(group, TopicPartition(topic, 0), 7)
     asked = [TopicPartition(topic, 0), TopicPartition(topic, 1), TopicPartition("no-such-topic", 0)]
@@ -303,7 +306,7 @@ def test_partition_without_commit_is_none(world):
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_live_group_refuses_every_partition(world, protocol):
-    """A live group refuses a write of every partition with UNKNOWN_MEMBER_ID, and nothing is written."""
+    """A write to a live group is refused for every partition with UNKNOWN_MEMBER_ID, and nothing is written."""
     topic, group = world.create_topic(2), world.name("group")
     joined = world.join(group, topic, **{"group.protocol": protocol})
     partitions = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
@@ -314,7 +317,7 @@ def test_live_group_refuses_every_partition(world, protocol):
 
 
 def test_unknown_partition_is_refused_and_the_rest_written(world):
-    """A partition that does not exist is refused; the others are written."""
+    """The write is refused for partitions that do not exist; the others are written."""
     topic, group = world.create_topic(), world.name("group")
     answers = world.writer.alter_offsets(
         group,
@@ -332,7 +335,7 @@ def test_unknown_partition_is_refused_and_the_rest_written(world):
 
 
 def test_metadata_over_the_limit_is_refused(world):
-    """Metadata of 4,097 bytes is refused for its partition."""
+    """A committed offset with metadata of 4,097 bytes is refused."""
     topic, group = world.create_topic(), world.name("group")
     wanted = {TopicPartition(topic, 0): CommittedOffset(offset=3, metadata="x" * 4097)}
     (answer,) = world.writer.alter_offsets(group, wanted).values()
@@ -340,7 +343,7 @@ def test_metadata_over_the_limit_is_refused(world):
 
 
 def test_negative_offset_is_refused():
-    """A `CommittedOffset` can't be negative: if written, the target group would apply auto.offset.reset."""
+    """A `CommittedOffset` can't be negative, because the target group would then apply auto.offset.reset."""
     with pytest.raises(ValueError, match="never negative"):
         CommittedOffset(offset=-1)
 

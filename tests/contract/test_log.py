@@ -1,4 +1,4 @@
-"""What every `GroupReader` reads from logs, and the deletion of groups, in memory and on a broker."""
+"""What every `GroupReader` reads from logs, and how groups are deleted, in memory and on a broker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = 1_700_000_000_000
 
 
 def test_lookup_by_timestamp_takes_one_timestamp_per_partition(world):
-    """One request looks up another timestamp in each partition."""
+    """One call can look up a different timestamp in each partition."""
     topic = world.create_topic(2)
     for partition in (0, 1):
         for seconds in range(3):
@@ -29,7 +29,7 @@ def test_lookup_by_timestamp_takes_one_timestamp_per_partition(world):
 
 
 def test_lookup_by_timestamp_finds_the_first_record_at_or_after_it(world):
-    """The lookup finds the first record at or after a timestamp; None after the last record and in an empty log."""
+    """The lookup finds the first record at or after a timestamp. It returns None if there is no such record."""
     topic = world.create_topic(2)
     full, empty = TopicPartition(topic, 0), TopicPartition(topic, 1)
     for number in range(3):
@@ -41,7 +41,7 @@ def test_lookup_by_timestamp_finds_the_first_record_at_or_after_it(world):
 
 
 def test_lookup_by_timestamp_with_records_out_of_order(world):
-    """The first matching record by offset is found. Later records may be older."""
+    """If timestamps are out of order, the lookup finds the lowest offset of a record at or after the timestamp."""
     topic = world.create_topic()
     for seconds in (5, 3, 9, 1, 7):
         world.produce(topic, 0, 1, timestamp=T + 1000 * seconds)
@@ -53,7 +53,7 @@ def test_lookup_by_timestamp_with_records_out_of_order(world):
 
 
 def test_lookup_by_timestamp_skips_deleted_records(world):
-    """A timestamp before the log start finds the first record of the log."""
+    """For the timestamp of a deleted record, the lookup finds the first record that is left."""
     topic = world.create_topic()
     for seconds in range(5):
         world.produce(topic, 0, 1, timestamp=T + 1000 * seconds)
@@ -72,14 +72,14 @@ def test_lookup_by_timestamp_omits_unknown_partitions(world):
 
 
 def test_a_negative_timestamp_is_refused(world):
-    """A negative timestamp is refused before any request, because for a broker -1 and -2 mean the log's ends."""
+    """A negative timestamp is refused before any request, because brokers read -1 and -2 as log end and log start."""
     with pytest.raises(ValueError, match="negative"):
         world.writer.offsets_at({TopicPartition("any", 0): -1})
 
 
 @NEEDS_TRANSACTIONS
-def test_aborted_records_and_markers_are_found_by_timestamp_but_not_consumed(world):
-    """A lookup by timestamp may find an aborted record. A read_committed consumer gets no aborted or control record."""
+def test_aborted_records_are_found_by_timestamp_but_not_consumed(world):
+    """A timestamp finds aborted records too; a read_committed consumer gets neither them nor control records."""
     topic = world.create_topic()
     partition = TopicPartition(topic, 0)
     world.transact(topic, 0, 2, timestamp=T)
@@ -90,11 +90,14 @@ def test_aborted_records_and_markers_are_found_by_timestamp_but_not_consumed(wor
     for span, offset in spans.items():
         first = None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=T)
         assert world.writer.first_records({partition: span}) == {partition: first}, span
+    only_aborted = TopicPartition(world.create_topic(), 0)
+    world.transact(only_aborted.topic, 0, 2, timestamp=T, commit=False)
+    assert world.writer.offsets_at({only_aborted: T})[only_aborted].offset == 0
 
 
 @NEEDS_TRANSACTIONS
 def test_last_stable_offsets(world):
-    """The LSO is the log end offset, or the first record of an open transaction. Unknown partitions are left out."""
+    """The LSO is the first offset of an open transaction, or else the log end; unknown partitions are left out."""
     topic = world.create_topic(2)
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     world.produce(topic, 0, 3)
@@ -110,7 +113,7 @@ def test_last_stable_offsets(world):
 
 @NEEDS_TRANSACTIONS
 def test_first_record_ignores_records_after_the_span(world):
-    """Records from the end of the span on do not count. Each partition has its own answer."""
+    """Records beyond the span do not count. Each partition has its own span and answer."""
     topic = world.create_topic(2)
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     world.produce(topic, 0, 2)
@@ -125,7 +128,7 @@ def test_first_record_ignores_records_after_the_span(world):
 
 @NEEDS_TRANSACTIONS
 def test_time_lag_beside_equal_timestamps_markers_and_aborted_records(world):
-    """The time lag is right with equal timestamps, a control record, or an aborted transaction near the offset."""
+    """The time lag is right if equal timestamps, a control record or an aborted transaction are near the offset."""
     topic, group = world.create_topic(5), world.name("group")
     for partition in (0, 1):
         for seconds in (0, 5, 5, 5, 9):
@@ -146,7 +149,7 @@ def test_time_lag_beside_equal_timestamps_markers_and_aborted_records(world):
 
 
 def test_a_group_without_members_is_deleted(world):
-    """A group without members is deleted with all its offsets; a second deletion does not find it."""
+    """A group without members is deleted with all its offsets. A second deletion is refused."""
     topic, group, other = world.create_topic(), world.name("group"), world.name("group")
     for each in (group, other):
         world.writer.alter_offsets(each, {TopicPartition(topic, 0): CommittedOffset(offset=1)})

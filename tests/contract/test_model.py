@@ -1,4 +1,4 @@
-"""Random sequences of writes and verbs have the same results in memory and on a real broker."""
+"""Random sequences of writes and migrations have the same results in memory and on a real broker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STEPS = 60
 
 
 class Side:
-    """One of the two clusters. Groups and topics have the same names on both."""
+    """The cluster in memory or the real one. Groups and topics have the same names on both."""
 
     def __init__(self, writer, topics: list[str], groups: list[str]) -> None:
         self.writer, self.topics, self.groups = writer, topics, groups
@@ -94,7 +94,7 @@ def attempt(side: Side, method: str, seed: float) -> object:
 @NEEDS_MODEL
 @pytest.mark.parametrize("seed", range(4))
 def test_random_steps_have_the_same_results_in_memory_and_on_a_broker(bootstrap_servers, seed):
-    """Each step of random writes, migrations and ways back has the same answers, verdicts, outcomes and offsets."""
+    """Each random write, migration or rollback has the same answers, verdicts, outcomes and offsets on both."""
     dice = random.Random(seed)
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
     with broker_world(bootstrap_servers) as world, closing(KafkaPythonWriter(config)) as writer:

@@ -16,7 +16,7 @@ def read(world, topic: str, span: range, *, committed_only: bool = True):
 
 
 def test_records_in_a_span(world):
-    """The records of a span come in order, with their timestamps. An empty span and an empty log have none."""
+    """The records of a span come in order, with their timestamps. An empty span or log has no records."""
     topic = world.create_topic()
     for number in range(5):
         world.produce(topic, 0, 1, timestamp=NOW + number)
@@ -39,7 +39,7 @@ def test_a_fingerprint_stands_for_the_record_and_not_for_its_offset(world):
 
 
 def test_records_that_were_deleted_are_left_out(world):
-    """Deleted records are left out: a span from the log's beginning has only the records that are left."""
+    """After a deletion, a span from the log start offset on has the remaining records."""
     topic = world.create_topic()
     world.produce(topic, 0, 5, timestamp=NOW)
     world.delete_records(topic, 0, 3)
@@ -48,7 +48,7 @@ def test_records_that_were_deleted_are_left_out(world):
 
 @NEEDS_TRANSACTIONS
 def test_transactions(world):
-    """Control records are never returned; aborted records and records of open transactions only on demand."""
+    """Control records are never returned; aborted and not yet committed records only without ``committed_only``."""
     topic = world.create_topic()
     world.produce(topic, 0, 1)
     world.transact(topic, 0, 2, commit=False)
@@ -60,6 +60,6 @@ def test_transactions(world):
 
 
 def test_compacted_topics(world):
-    """A topic is compacted if its cleanup.policy contains compact. A topic that does not exist is not."""
+    """A topic counts as compacted if its cleanup.policy contains compact. Topics that do not exist are left out."""
     kept = world.create_topic(**{"cleanup.policy": "compact"})
     assert world.writer.compacted_topics({kept, world.create_topic(), world.name("topic")}) == {kept}

@@ -12,7 +12,7 @@ from tests.support.cli import Cli, CliHere
 
 @pytest.fixture
 def world(bootstrap_servers: str):
-    """Other clients on the broker."""
+    """The shared broker, with clients, topics and groups of this test."""
     with broker_world(bootstrap_servers) as others:
         yield others
 
@@ -25,8 +25,8 @@ def cli(bootstrap_servers: str, tmp_path: Path) -> Cli:
 
 @pytest.fixture
 def here(bootstrap_servers: str, tmp_path: Path, spark) -> CliHere:
-    """The command line in this process, in the same folder. Its jobs use the shared Spark session.
+    """The command line in this process, in the same folder as ``cli``. Its jobs use the shared Spark session.
 
-    A job writes only to absolute paths, because Spark stays in the folder in which it was started.
+    Pass absolute paths for the output of a job, because Spark stays in the folder in which Spark was started.
     """
     return CliHere(tmp_path, bootstrap_servers)

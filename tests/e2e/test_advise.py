@@ -11,9 +11,9 @@ from tests.support.split_sharing import GROUP, near, split
 
 @pytest.mark.long
 def test_a_split_is_measured_as_the_clients_saw_it(spark, java, kafka_jars, tmp_path):
-    """Three applications share a group, then each has its own. The log agrees with the clients' callbacks.
+    """Three applications share a group; then each gets its own group. The log agrees with the clients' callbacks.
 
-    Whether predictions hold depends on how busy the machine is, so that only scripts/check_advise.py checks it.
+    Predictions depend on how busy the machine is, so that only scripts/check_advise.py checks them.
     """
     restarts = 2
     topics, before, after, costs, found = split(
@@ -42,7 +42,10 @@ def test_a_split_is_measured_as_the_clients_saw_it(spark, java, kafka_jars, tmp_
 
 
 def test_a_group_without_records_of_members_is_undetermined(here, world):
-    """A group of a simple consumer has no records of members: undetermined. Wrong usage is an error."""
+    """A group that never had members has no records of members: exit 7.
+
+    A missing or contradictory option is exit 2.
+    """
     group = world.name("simple")
     world.commit_all(group, {})
     assert "no record of the members" in here.fails("advise", group, "--log", "log", "-o", "out", code=7)

@@ -41,7 +41,7 @@ class HandedOver:
         cli("migrate", "split.toml", "--yes")
 
     def consume(self, number: int, records: int, **config: str) -> None:
-        """Process records of a topic with its target group's application, and commit."""
+        """Consume records of topic ``number`` as a member of its target group, and commit."""
         application = self.world.join(self.groups[number], self.topics[number], **config)
         self.world.consume(application, records)
         application.commit(asynchronous=False)
@@ -49,9 +49,9 @@ class HandedOver:
 
 
 def test_clean_hand_over_is_exit_0(tmp_path, bootstrap_servers, world, cli, here):
-    """A clean audit is exit 0, even if a target group has not started yet. Spark runs in its own process.
+    """A clean audit is exit 0, even if a target group has not started yet. It starts Spark in its own process.
 
-    After the source group is deleted, a second audit, which extends the landed log, is exit 7.
+    After the source group is deleted, another audit extends the landed log, and is exit 7.
     """
     handed = HandedOver(cli, world)
     handed.consume(0, 12)
@@ -111,9 +111,10 @@ def test_audit_finds_a_late_commit_a_wrong_start_and_a_rewind(bootstrap_servers,
 @pytest.mark.long
 @NEEDS_TOPIC_IDS
 def test_commits_of_a_recreated_topic_are_undetermined(world, cli, here):
-    """If topics were recreated after the hand-over, commits for the new topics are neither late, earlier nor rewinds.
+    """Commits for topics that were recreated after the hand-over are no late commits, no wrong starts and no rewinds.
 
-    The first target group has not started before, the second has; the source group commits for the third topic.
+    The first target group starts after its topic was recreated, the second had started before. The source group commits
+    for the third topic.
     """
     handed = HandedOver(cli, world)
     handed.consume(1, 12)
@@ -174,7 +175,7 @@ def test_compacted_log_is_undetermined(tmp_path, java, kafka_jars, spark):
 
 
 def test_run_without_a_fence_is_undetermined(tmp_path, world, cli):
-    """The audit of a run is exit 7 without a fence, exit 2 with a damaged file, and exit 3 after a rollback."""
+    """The audit is exit 7 without a fence, exit 2 with a damaged fence or log, and exit 3 after a rollback."""
     HandedOver(cli, world)
     run = tmp_path / "split.toml.run"
     kept = (run / "fence.parquet").read_bytes()

@@ -1,4 +1,4 @@
-"""Bad input on the command line is one line with what to do and the right exit code. Nothing is written."""
+"""Bad input on the command line gives one line that says what to do, and the right exit code. Nothing is written."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_bad_arguments_and_files_are_exit_2(cli, arguments, complaint):
     "command", ["snapshot g -o out.csv", "describe g", "verify g", "apply good.csv --to-group n --yes"]
 )
 def test_unreachable_broker_is_exit_5(cli, closed_port, command):
-    """A missing broker or a wrong port is exit 5 at once, with the address."""
+    """If no broker listens at the address, the exit code is 5, and the error has the address."""
     error = cli.fails(*command.split(), "--bootstrap-server", f"127.0.0.1:{closed_port}", code=5)
     assert f"127.0.0.1:{closed_port}: Connection refused" in error
     assert [path.name for path in cli.folder.iterdir()] == ["good.csv"]
@@ -104,7 +104,7 @@ def test_unknown_host_is_exit_5(cli):
 
 
 def test_unreadable_file_is_exit_2(cli):
-    """A file that is not text or is truncated is refused, and the error names it."""
+    """A file that is not text, or that is truncated, is refused. The error says which it is."""
     (cli.folder / "noise.csv").write_bytes(bytes(range(256)))
     (cli.folder / "cut.csv").write_text(f"{HEADER}\n{ROW[:-3]}")
     (cli.folder / "cut.parquet").write_bytes(b"PAR1 and no more")
@@ -152,7 +152,10 @@ def test_unreadable_file_is_exit_2(cli):
     ],
 )
 def test_a_command_line_with_a_mistake_is_one_line_that_says_what_to_type(cli, command, complaint):
-    """Unknown commands and options, those of Kafka's tools, and missing or extra arguments are exit 2 with one line."""
+    """An unknown command or option, an option of Kafka's tools, or a missing or extra argument is exit 2.
+
+    The error is one line.
+    """
     done = cli(*command.split(), code=2)
     assert done.stderr.startswith(f"error: {complaint}")
     assert (done.stderr.count("\n"), done.stdout) == (1, "")
@@ -218,12 +221,12 @@ def files(cli) -> Cli:
     ],
 )
 def test_a_file_of_another_kind_is_recognised(files, command, complaint):
-    """If a file of another kind is given, the message says what it is, and which command accepts it."""
+    """If a file of another kind is given, the error names its kind, and the commands that accept it."""
     assert complaint in files.fails(*command.split(), code=2)
 
 
 def test_a_plan_is_approved_by_a_plan_only(files):
-    """For a receipt after --approved, the error says that it is a receipt."""
+    """If a receipt is passed to ``--approved``, the error says that the file is a receipt."""
     refused = files.fails("migrate", "split.toml", "--approved", "split.toml.run/receipt.json", "--yes", code=2)
     assert "split.toml.run/receipt.json is a receipt, not a plan" in refused
 
@@ -252,7 +255,7 @@ def test_existing_file_is_replaced_only_with_force(cli):
 
 
 def test_version_and_help(cli):
-    """--version and --help answer on stdout with exit 0."""
+    """--version and --help print to stdout, with exit code 0."""
     assert cli.cold("--version").stdout.startswith("migrate-groups ")
     assert "Usage:" in cli.cold("apply", "--help").stdout
 
@@ -273,7 +276,7 @@ def test_a_mistyped_group_is_answered_with_the_similar_name(cli, world):
 
 
 def test_group_name_too_long_for_a_request_is_refused(bootstrap_servers, tmp_path):
-    """Every command refuses a group name of 40,000 bytes with a short error."""
+    """A group name of 40,000 bytes is refused by every command, with a short error."""
     cli = Cli(tmp_path, bootstrap_servers)
     for arguments in (["describe"], ["snapshot", "-o", "x.csv"], ["delete-group", "--yes"], ["verify"]):
         refused = cli.fails(arguments[0], "x" * 40_000, *arguments[1:], code=2)

@@ -1,4 +1,7 @@
-"""Bad input to rewind, watch and delete is one line with what to do and the right exit code. Nothing is written."""
+"""Bad input to rewind, watch and delete-group gives one line that says what to do, and the right exit code.
+
+Nothing is written.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ SOURCE = ["--topic", "t"]
 
 @pytest.fixture
 def cli(tmp_path: Path) -> CliHere:
-    """The command line with an address where no process listens, a valid snapshot, and a file for Kafka's tool."""
+    """The command line without a broker at its address, in a folder with a snapshot and a file for Kafka's tool."""
     (tmp_path / "good.csv").write_text(SNAPSHOT)
     (tmp_path / "reset.csv").write_text("t,0,5\n")
     return CliHere(tmp_path, "127.0.0.1:1")
@@ -86,7 +89,7 @@ def test_bad_or_ambiguous_rewind_options_are_exit_2(cli, arguments, complaint):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_bad_arguments_of_replay_commands_are_exit_2(cli, arguments, complaint):
-    """Unusable arguments of rewind, watch and delete are exit 2 with one line."""
+    """Unusable arguments of rewind, watch and delete-group are exit 2, with one line."""
     assert complaint in cli.fails(*arguments, code=2)
     assert (cli.folder / "good.csv").read_text() == SNAPSHOT
 
@@ -102,7 +105,7 @@ def test_bad_arguments_of_replay_commands_are_exit_2(cli, arguments, complaint):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_errors_of_the_option_parser_are_exit_2(cli, arguments, complaint):
-    """Invalid numbers, negative offsets, unknown choices and a missing output file are named, on one line."""
+    """An invalid number, a negative offset, an unknown choice or a missing option is named, on one line."""
     assert complaint in cli.fails("rewind", *SOURCE, *arguments, code=2)
     assert sorted(path.name for path in cli.folder.iterdir()) == ["good.csv", "reset.csv"]
 
@@ -112,6 +115,6 @@ def test_errors_of_the_option_parser_are_exit_2(cli, arguments, complaint):
     ["rewind good.csv --to-earliest -o out.csv", "watch g --until good.csv", "watch g", "delete-group g --yes"],
 )
 def test_unreachable_broker_is_exit_5(cli, command):
-    """A missing broker is exit 5, and no file is created."""
+    """If no broker listens at the address, the exit code is 5, and no file is created."""
     assert "Connection refused" in cli.fails(*command.split(), code=5)
     assert sorted(path.name for path in cli.folder.iterdir()) == ["good.csv", "reset.csv"]

@@ -17,7 +17,10 @@ from tests.support.documents import parsed
 def stories(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, tuple[Path, Process]]]:
-    """The story "migration" and, with ``--long``, "clusters" at the same time, because both mostly wait."""
+    """The running demos of "migration" and, with ``--long``, "clusters": folder and process, by story.
+
+    They run at the same time, because both mostly wait.
+    """
     names = ("migration", "clusters") if request.config.getoption("--long") else ("migration",)
     folders = {story: tmp_path_factory.mktemp(story) for story in names}
     started = {story: (folder, Cli(folder).start("demo", "--story", story)) for story, folder in folders.items()}
@@ -28,14 +31,17 @@ def stories(
 
 
 def told(process: Process) -> str:
-    """Return the output of a story, which must succeed."""
+    """Wait until a demo has ended, check that its exit code is 0, and return its stdout."""
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, f"{out}\n{err}"
     return out
 
 
 def test_demo_counts_every_record(stories):
-    """The demo's migration skips no record and processes none twice; its naive script processes records twice."""
+    """The demo's migration skips no record and processes none twice.
+
+    The naive script that the demo also runs processes some records twice.
+    """
     folder, process = stories["migration"]
     out = told(process)
     counts = re.search(r"produced ([\d,]+), processed ([\d,]+), skipped 0, twice 0", out)
@@ -53,9 +59,9 @@ def test_demo_counts_every_record(stories):
 
 @pytest.mark.long
 def test_the_story_of_two_clusters(stories):
-    """From the offsets of ``migrate``, every record is processed once; from MirrorMaker 2's, some are processed again.
+    """Groups that start at the offsets of ``migrate`` process every record once.
 
-    ``compare`` prints at least as many such records as the ledger counts.
+    Groups that start at MirrorMaker 2's offsets process some records again, at most as many as ``compare`` has printed.
     """
     out = told(stories["clusters"][1])
     said = re.search(r"9 exact; from the committed offsets on the target ([\d,]+) records read again, 0 skipped", out)
@@ -70,7 +76,10 @@ def test_the_story_of_two_clusters(stories):
 
 @pytest.mark.long
 def test_the_story_of_an_overloaded_group(tmp_path):
-    """The demo names the restarting application, splits the group, and compares its seconds with the prediction."""
+    """The demo names the application that restarts, and splits the group.
+
+    Then it compares the measured seconds with the predicted ones.
+    """
     done = Cli(tmp_path)("demo", "--story", "overload", "--format", "json", seconds=400)
     counts = parsed(done.stdout)
     assert counts["migrate_groups"]["skipped"] == counts["migrate_groups"]["twice"] == 0

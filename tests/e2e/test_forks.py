@@ -111,13 +111,13 @@ def test_signal_ends_only_its_process(tmp_path, number):
 
 
 def test_changed_python_startup_variables_are_refused(tmp_path):
-    """Variables that Python reads at its start can't be changed in a fork, and are refused."""
+    """Variables that Python reads when it starts are refused if they are changed, because a fork would ignore them."""
     with pytest.raises(AssertionError, match="PYTHONUTF8 takes a cold start"):
         start(forks.Popen, tmp_path, "", env={**os.environ, "PYTHONUTF8": "1"})
 
 
 def test_server_survives_a_caller_that_ends_during_its_request(tmp_path):
-    """A caller that ends in the middle of its request does not stop the server."""
+    """The fork server continues if a caller ends in the middle of a request."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         caller.connect(forks.address())
         caller.sendall(b'{"module":')
@@ -127,7 +127,7 @@ def test_server_survives_a_caller_that_ends_during_its_request(tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells")
 def test_server_has_one_thread_and_its_forks_end_with_it(tmp_path):
-    """The server has one thread, because a fork copies only one. Forked processes end with the server."""
+    """The fork server has one thread, because a fork copies only one thread. Its forks end with the server."""
     server = forks._Server()
     pid = server._process.pid
     assert len(list(Path(f"/proc/{pid}/task").iterdir())) == 1

@@ -23,7 +23,10 @@ def second_later() -> float:
 
 
 def test_history_shows_lag_over_time_without_a_snapshot(tmp_path, world, here):
-    """The history has the lag at each second, without a snapshot. A second run extends the log and shows all groups."""
+    """The history has the lag at every full second, and needs no snapshot.
+
+    Another run extends the landed log, and shows all groups.
+    """
     topic, group = world.create_topic(2), world.name("history")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     world.produce(topic, 0, 10)

@@ -1,4 +1,4 @@
-"""A replay group processes again the hour in which a store of Formula 1 telemetry failed."""
+"""A replay group processes again the records of an hour in which a store of telemetry lost all writes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ PARTITIONS, MINUTES = 3, 180
 
 @pytest.fixture
 def race(world):
-    """A topic with three hours of records, one each minute in each partition, and a live group near its log end.
+    """A topic with three hours of records, one each minute in each partition, and a live group near the log end.
 
-    Yields the topic, the live group, and the time when the store failed (an hour ago, in milliseconds since 1970).
+    Returns the topic, the live group, and the time when the store failed (an hour ago, in milliseconds since 1970).
     """
     topic, live = world.create_topic(PARTITIONS), world.name("telemetry")
     now = int(time.time() * 1000)
@@ -41,7 +41,7 @@ def values(topic: str, minutes: range) -> set[str]:
 
 
 def group_state(cli, world, group: str) -> tuple[str, dict[TopicPartition, int]]:
-    """Return the group's members, offsets and lag as describe prints them, and its offsets read by another client."""
+    """Return what describe prints about the group, and its committed offsets as another client reads them."""
     return cli("describe", group).stdout, world.committed(group)
 
 

@@ -48,7 +48,7 @@ def error(*arguments: str | Path, folder: Path) -> str:
 
 
 def build(source: Path, *kinds: str, to: Path) -> None:
-    """Build packages from a folder with this environment's build backend, so that no network is needed."""
+    """Build packages of ``source`` with this environment's build backend, so that no network is needed."""
     targets = [word for kind in kinds for word in ("-t", kind)]
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", to, *targets], cwd=source, check=True)
 
@@ -64,7 +64,7 @@ def packages(tmp_path_factory) -> Packages:
 
 @pytest.fixture
 def environment(tmp_path) -> Path:
-    """The folder of programs in a new environment with pip."""
+    """The ``bin`` folder of a new virtual environment with pip."""
     venv.create(tmp_path / "environment", with_pip=True)
     return tmp_path / "environment" / "bin"
 
@@ -75,7 +75,7 @@ def files_of(wheel: Path) -> dict[str, bytes]:
 
 
 def sources(*folders: str) -> set[str]:
-    """Return the files in folders of the checkout, without what Python and tools leave there."""
+    """Return the paths of the files in these folders of the checkout, without compiled Python files."""
     found = {path.relative_to(ROOT) for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()}
     return {str(path) for path in found if "__pycache__" not in path.parts and path.suffix != ".pyc"}
 
@@ -108,7 +108,10 @@ def test_the_metadata_of_the_wheel(packages):
 
 
 def test_the_sdist_has_the_tests_and_builds_the_same_wheel(packages, tmp_path):
-    """The sdist has the checkout's sources, tests and docs. The wheel built from it is the published wheel."""
+    """The sdist has the checkout's sources, tests and docs.
+
+    A wheel that is built from the sdist equals the published wheel.
+    """
     with tarfile.open(packages.sdist) as opened:
         opened.extractall(tmp_path)  # noqa: S202  our own; before Python 3.11.4 there is no filter
     [source] = tmp_path.iterdir()
@@ -155,7 +158,7 @@ def test_pip_installs_the_wheel_with_its_dependencies(packages, environment, tmp
 
 @pytest.mark.long
 def test_types_reach_a_program_that_uses_the_package(packages, environment, tmp_path):
-    """The types of the installed package are found by mypy: a wrong argument in a user's program is an error."""
+    """A type checker finds the types of the installed package: a wrong argument in a user's program is an error."""
     run(environment / "python", "-m", "pip", "install", packages.wheel, "mypy", folder=tmp_path)
     (tmp_path / "right.py").write_text("import migrate_groups\nmigrate_groups.connect('localhost:9092').close()\n")
     (tmp_path / "wrong.py").write_text("import migrate_groups\nmigrate_groups.connect(9092)\n")

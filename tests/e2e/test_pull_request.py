@@ -26,7 +26,7 @@ def blocks(language: str) -> list[str]:
 
 
 def lines_with(command: str) -> str:
-    """Return the page's only shell block that contains a command."""
+    """Return the only shell block of docs/pull-requests.md that contains a command."""
     [block] = [block for block in blocks("sh") if command in block]
     return block
 
@@ -35,7 +35,7 @@ CUT_OVER, AS_REVIEWED, OTHER_PIPELINES = map(lines_with, ("--approved", "apply p
 
 
 def workflow(runner: Runner, bootstrap_servers: str, properties: str = "") -> Ran:
-    """Run the workflow of the page, and keep the artifact that it uploads."""
+    """Run the workflow of docs/pull-requests.md, and keep its artifact. properties: the secret KAFKA_PROPERTIES."""
     [text] = blocks("yaml")
     checkout, plan, upload = yaml.safe_load(text)["jobs"]["plan"]["steps"]
     assert checkout["uses"].startswith("actions/checkout@")
@@ -52,7 +52,7 @@ def workflow(runner: Runner, bootstrap_servers: str, properties: str = "") -> Ra
 
 @pytest.fixture
 def runner(tmp_path) -> Runner:
-    """A runner with the checkout of a pull request."""
+    """A stand-in for GitHub's runner, with the checkout of a pull request."""
     return Runner(tmp_path)
 
 
@@ -88,12 +88,11 @@ class Review:
 
 @pytest.fixture
 def review(runner, world) -> Review:
-    """The group and the checkout of the pull request."""
     return Review(runner, world)
 
 
 def shell_of_operator(runner: Runner, lines: str, bootstrap_servers: str) -> tuple[int, str]:
-    """Run shell lines of the page as an operator does, with the cluster in the environment."""
+    """Run shell lines as an operator does, with the cluster in the environment. Return exit code and output."""
     return runner.shell(lines, more={"MIGRATE_GROUPS_BOOTSTRAP_SERVER": bootstrap_servers})
 
 
@@ -119,7 +118,10 @@ def test_first_push_is_commented(runner, review, world, bootstrap_servers):
 
 
 def test_second_push_updates_the_comment(runner, review, world, bootstrap_servers):
-    """The second push changes the first push's comment, and no comment of another author, even with the same text."""
+    """The second push changes the first push's comment.
+
+    It changes no comment of another author, not even one with the same text.
+    """
     theirs = {"id": 8, "user": {"login": "mallory"}, "body": "<!-- migrate-groups: the plan of split.toml -->\n"}
     other_spec = {"id": 9, "user": {"login": BOT}, "body": "<!-- migrate-groups: the plan of a/split.toml -->\n"}
     runner.comments = [theirs, other_spec, {"id": 10, "user": None, "body": "\u2028"}]
@@ -157,7 +159,10 @@ def test_plan_without_changes(runner, review, world, bootstrap_servers):
 
 
 def test_without_a_cluster_the_comment_says_that_there_is_no_plan(runner, review, bootstrap_servers):
-    """Without a cluster the job fails with the error, and the comment no longer shows an earlier plan."""
+    """If the cluster can't be reached, the job fails with the error.
+
+    The comment no longer shows an earlier plan.
+    """
     assert workflow(runner, bootstrap_servers).code == 0
     ran = workflow(runner, "127.0.0.1:1")
     assert (ran.code, "127.0.0.1:1" in ran.log) == (5, True)
@@ -175,7 +180,7 @@ def test_without_comment(runner, review, bootstrap_servers):
 
 
 def test_gh_that_fails_is_an_error(runner, review, bootstrap_servers):
-    """If the comment can't be made, the job fails with one line that names the permission."""
+    """If the comment can't be made, the job fails with one line that names the missing permission."""
     (runner.folder / "comments").unlink()  # the fake gh fails then
     ran = workflow(runner, bootstrap_servers)
     assert ran.code == 1
@@ -259,7 +264,10 @@ def test_a_stopped_group_is_applied_as_reviewed(runner, review, world, bootstrap
 
 
 def test_stale_plan_is_refused(runner, review, world, bootstrap_servers):
-    """A plan is refused, and nothing written, if offsets have moved, a target has changed or records were deleted."""
+    """A plan is refused if the source group has moved on, a target group has other offsets, or records were deleted.
+
+    Nothing is written.
+    """
     assert workflow(runner, bootstrap_servers).code == 0
     world.commit(review.old, TopicPartition(review.pay, 0), 8)
     world.commit(review.billing, TopicPartition(review.pay, 1), 2)
@@ -294,7 +302,7 @@ def test_reader_of_a_dry_run_has_no_method_that_writes(bootstrap_servers):
 
 
 def test_other_pipelines_learn_from_the_exit_code(runner, review, world, bootstrap_servers):
-    """With ``--detailed-exitcode`` a dry run is exit 10 if there is something to write, else 0, and 3 if refused."""
+    """With ``--detailed-exitcode`` a dry run is exit 10 if it would write, 0 if not, and 3 if it is refused."""
     folder = runner.workspace
     codes = []
     for offset in (None, 4, 5):
@@ -309,7 +317,10 @@ def test_other_pipelines_learn_from_the_exit_code(runner, review, world, bootstr
 
 
 def test_the_page_lists_the_inputs_and_outputs():
-    """The tables of the page have exactly the inputs, with defaults, and outputs of action.yml, in the same order."""
+    """The tables of docs/pull-requests.md have exactly the inputs and outputs of action.yml, in the same order.
+
+    The defaults of the inputs are equal, too.
+    """
     rows = re.findall(r"^\| `([a-z-]+)` \|([^|]*)\|", _PAGE, re.M)
     inputs, outputs = list(ACTION["inputs"]), list(ACTION["outputs"])
     assert [name for name, _ in rows] == inputs + outputs
@@ -319,7 +330,10 @@ def test_the_page_lists_the_inputs_and_outputs():
 
 
 def test_inputs_reach_the_shell_as_environment_variables():
-    """No shell line contains an expression. The ``env`` of each step has every variable that its lines use."""
+    """No shell line of action.yml contains a ``${{ }}`` expression.
+
+    Each step's ``env`` has every variable that the step's lines use.
+    """
     set_by_the_runner = {"GITHUB_ACTION_PATH", "GITHUB_OUTPUT", "RUNNER_TEMP"}
     for step in ACTION["runs"]["steps"]:
         lines = step.get("run", "")

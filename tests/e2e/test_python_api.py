@@ -1,4 +1,4 @@
-"""All topics, or some topics, of a group are handed over to another group with the Python API."""
+"""All topics, or some topics, of a group are handed over to another group, by calls from Python."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def old_group(world):
 
 
 def move(clients, taken: SnapshotTable, new: str) -> Execution:
-    """Write the snapshot of a stopped group to a target group."""
+    """Write the offsets of a stopped group's snapshot to target group ``new``."""
     writer, second_client = clients
     named = name_groups(taken, [new], fan_out=False, restore=False)
     shown = make_plan(writer, named, WriteOptions(settle=0, guard=0))
@@ -68,7 +68,10 @@ def assert_same_offsets(clients, old: SnapshotTable, new: str) -> None:
 
 
 def test_whole_group_moves_to_a_target_group(clients, world, old_group):
-    """Every offset, with epoch and metadata, is handed over after the proof of the stop; the source keeps its own."""
+    """After the proof that the source group has stopped, every offset is handed over, with epoch and metadata.
+
+    The source group keeps its offsets.
+    """
     group, _ = old_group
     prove_stopped(clients[0], [group], CLOCK, Wait(settle=0.5))
     taken = take_snapshot(clients[0], [group], CLOCK)

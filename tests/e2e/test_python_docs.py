@@ -19,7 +19,10 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read
 
 @pytest.fixture
 def orders(world) -> dict[str, str]:
-    """A stopped group on two topics of two partitions. The names in the docs are mapped to its unique names."""
+    """A stopped group on two topics of two partitions.
+
+    Returns the real names of the group and of the topics, by their names in docs/python.md.
+    """
     names = {name: world.name(name) for name in ("orders", "payments", "search")}
     for topic in ("payments", "search"):
         world.create_topic(2, topic=names[topic])
@@ -78,7 +81,10 @@ def test_api_refuses_a_live_group_and_writes_nothing(orders, world, bootstrap_se
 
 
 def test_a_cluster_that_nobody_closed_ends_with_the_interpreter(orders, bootstrap_servers, tmp_path):
-    """Connections that the program did not close are closed at its end: exit code 0, and an empty stderr."""
+    """Connections that a program did not close are closed when the program ends.
+
+    The exit code is 0, and stderr is empty.
+    """
     code = (
         "import sys, pathlib, migrate_groups as mg\n"
         "cluster = mg.connect(sys.argv[1], timeout=20)\n"

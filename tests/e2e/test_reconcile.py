@@ -20,10 +20,7 @@ NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 
 
 def test_reconcile_passes_a_hand_over_and_finds_a_rewind(tmp_path, world, cli, here):
-    """A correct hand-over is exit 0; a target group that was rewound is exit 6.
-
-    Spark runs in this process. `test_demo` starts Spark in separate processes.
-    """
+    """A correct hand-over is exit 0; a target group that was rewound is exit 6."""
     topic, group = world.create_topic(2), world.name("00123")
     new = f"{group}-new"
     for partition in (0, 1):
@@ -57,7 +54,10 @@ def test_reconcile_passes_a_hand_over_and_finds_a_rewind(tmp_path, world, cli, h
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which processes a process has started")
 def test_sigterm_while_spark_starts_leaves_no_jvm(tmp_path, monkeypatch):
-    """SIGTERM while Spark starts is one line and exit 130; the JVM ends, although PySpark would leave it running."""
+    """SIGTERM while Spark starts is one line and exit 130.
+
+    The JVM ends, too, which PySpark alone would leave running.
+    """
     cli = Connected(tmp_path, monkeypatch)
     with running(cli, "reconcile", "split.csv", "split.csv") as process:
         children = until(lambda: children_of(process.pid))
@@ -68,7 +68,10 @@ def test_sigterm_while_spark_starts_leaves_no_jvm(tmp_path, monkeypatch):
 
 
 def test_reconcile_and_describe_show_the_time_lag(world, cli, here):
-    """With `snapshot --time-lag` before and after, reconcile shows the largest time lags, and describe each one."""
+    """If the snapshots before and after have time lags, reconcile shows the largest of each.
+
+    ``describe --time-lag`` shows the time lag of each partition.
+    """
     topic, group = world.create_topic(2), world.name("aged")
     now = round(time.time() * 1000)
     for hours, partition in ((30, 0), (3, 0), (2, 0), (1, 1)):
@@ -90,7 +93,10 @@ def test_reconcile_and_describe_show_the_time_lag(world, cli, here):
 
 
 def test_reconcile_reads_the_snapshots_of_a_run_directory(tmp_path, world, cli, here):
-    """A run directory has snapshots from before and after the write; a later snapshot can replace the second."""
+    """Reconcile reads the snapshots from before and after the write in a run directory.
+
+    A later snapshot can take the place of the one from after the write.
+    """
     topic, group = world.create_topic(3), world.name("big")
     new = f"{group}-new"
     for partition in (0, 1):

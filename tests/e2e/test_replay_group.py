@@ -1,7 +1,7 @@
-"""A replay group beside the live group, as in a published Go service, but without that service's defect.
+"""A replay group whose offsets are set once, in the coordinator, before any member joins.
 
-The Go service resets its offsets to a timestamp whenever partitions are assigned to it, so that every rebalance replays
-all records again. In this test the offsets are set once, in the coordinator, before any member joins.
+The tests compare it with a published Go service, which resets its offsets to a timestamp whenever partitions are
+assigned to it, so that every rebalance replays all records again.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def as_committed(consumer: confluent_kafka.Consumer, partitions: list[confluent_
 
 
 def reset_to_timestamp(consumer: confluent_kafka.Consumer, partitions: list[confluent_kafka.TopicPartition]) -> None:
-    """Start at the timestamp, as the Go service does in its callback of ``AssignedPartitions``."""
+    """Start at timestamp `T`, as the Go service does whenever partitions are assigned to it."""
     asked = [confluent_kafka.TopicPartition(each.topic, each.partition, T) for each in partitions]
     consumer.assign(consumer.offsets_for_times(asked, 30))
 
 
 @dataclass
 class Replay:
-    """Changing members of a group, which commit each record before the next one, and the deliveries of each record."""
+    """A group whose members join and leave, and commit each record before the next one. It counts deliveries."""
 
     world: BrokerWorld
     group: str
@@ -102,7 +102,7 @@ class Replay:
 
 @pytest.fixture
 def topic(world) -> str:
-    """A topic with old records, and 150 records in each partition from the timestamp on."""
+    """A topic with older records in each partition, and 150 records from timestamp `T` on."""
     name = world.create_topic(PARTITIONS, **{"retention.ms": "-1"})
     for partition in range(PARTITIONS):
         world.produce(name, partition, 50, prefix="old-", timestamp=T - 1)
@@ -111,7 +111,7 @@ def topic(world) -> str:
 
 
 def play(replay: Replay) -> None:
-    """Make three members join and one leave during the replay, one after another."""
+    """Let three members join, one after another, and then one of them leave, during the replay."""
     replay.join()
     replay.deliver(50)
     replay.join()
@@ -123,7 +123,10 @@ def play(replay: Replay) -> None:
 
 
 def test_rebalances_do_not_repeat_a_replay(cli, world, topic, capsys):
-    """With offsets set once each record is delivered once. With a reset at each assignment many are repeated."""
+    """If offsets are set once, each record is delivered once.
+
+    If they are reset at each assignment, some records are delivered again.
+    """
     expected = {f"{topic}-{partition}-{number}" for partition in range(PARTITIONS) for number in range(RECORDS)}
     ours = Replay(world, world.name("replay"), topic, as_committed)
     cli("rewind", "--topic", topic, "--to-datetime", FROM, "-o", "replay.csv")

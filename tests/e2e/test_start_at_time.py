@@ -1,4 +1,4 @@
-"""Two kafka-python consumers start at a given time, because the tool has set the offsets and not their code."""
+"""Two kafka-python consumers start at a given time. Their code sets no offsets: the tool has set them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ SINCE = datetime.fromisoformat(NAIVE).replace(tzinfo=ZoneInfo(ZONE))
 
 
 def order(faker: Faker, placed: datetime) -> dict[str, str]:
-    """Return an order, a JSON document."""
     return {
         "id": faker.uuid4(),
         "customer": faker.name(),
@@ -37,7 +36,7 @@ def order(faker: Faker, placed: datetime) -> dict[str, str]:
 
 
 class Shop:
-    """Produces orders as JSON, with the time of each order."""
+    """Produces orders as JSON. The timestamp of a record is the time of its order."""
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
         settings = {"bootstrap.servers": bootstrap_servers, "linger.ms": 0, "log_level": 0}
@@ -56,7 +55,10 @@ class Shop:
 
 @pytest.fixture
 def shop(world):
-    """Partition 0 has orders before and after the time, partition 1 only earlier ones: (shop, topic, later ids)."""
+    """A shop, its topic, and the ids of the orders since `SINCE`, all in partition 0.
+
+    Both partitions also have earlier orders.
+    """
     topic = world.create_topic(2, topic=world.name("orders"), **{"retention.ms": "-1"})
     made = Shop(world.bootstrap_servers, topic)
     since = []
@@ -82,7 +84,7 @@ class Rejoin(ConsumerRebalanceListener):  # type: ignore[misc]
 
 
 def consumer(bootstrap_servers: str, group: str, topic: str) -> KafkaConsumer:
-    """Return a consumer that subscribes, without auto-commit, and without setting an offset."""
+    """Return a consumer that has subscribed. It has no auto-commit, and sets no offset."""
     settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False}
     made = KafkaConsumer(bootstrap_servers=bootstrap_servers, group_id=group, **settings)
     # kafka-python 3.0.12 does not assign a topic that it does not know yet.
@@ -93,7 +95,7 @@ def consumer(bootstrap_servers: str, group: str, topic: str) -> KafkaConsumer:
 
 @contextmanager
 def each_in_a_thread(consumers: Sequence[KafkaConsumer], received: list[dict[str, str]]) -> Iterator[None]:
-    """Poll each consumer in its own thread, as an application does. Add the committed records to ``received``."""
+    """Poll each consumer in its own thread during the block. Add the records that it commits to ``received``."""
     stop = threading.Event()
 
     def consume(each: KafkaConsumer) -> None:
@@ -117,7 +119,10 @@ def each_in_a_thread(consumers: Sequence[KafkaConsumer], received: list[dict[str
 
 
 def test_consumers_get_orders_since_a_local_time(cli, world, shop):
-    """Two consumers get each order since the time once. In a partition without such an order they get the next one."""
+    """Two consumers get each order since the given time once.
+
+    In a partition without an order since then, they get the next one that is produced.
+    """
     sells, topic, since = shop
     group = world.name("since")
     said = cli("rewind", "--topic", topic, "--to-datetime", NAIVE, "--timezone", ZONE, "-o", "offsets.csv").stderr

@@ -33,7 +33,7 @@ DEFAULTS: dict[str, Any] = {
 
 @pytest.fixture
 def snapshot(spark: SparkSession) -> Callable[..., DataFrame]:
-    """Return a function that makes a snapshot. Each row is given by its differences from default values."""
+    """Return a function that makes a snapshot. Each row is a dict of the columns that differ from `DEFAULTS`."""
 
     def make(*rows: dict[str, Any]) -> DataFrame:
         return local_table(spark, [tuple((DEFAULTS | row).values()) for row in rows], SNAPSHOT)
@@ -43,7 +43,7 @@ def snapshot(spark: SparkSession) -> Callable[..., DataFrame]:
 
 @pytest.fixture
 def csv_file(tmp_path: Path) -> Callable[..., str]:
-    """Return a function that writes lines to a file and returns its path."""
+    """Return a function that writes lines to a file and returns the file's path."""
 
     def write(*lines: str, name: str = "snapshot.csv") -> str:
         path = tmp_path / name
@@ -56,19 +56,19 @@ def csv_file(tmp_path: Path) -> Callable[..., str]:
 
 @pytest.fixture
 def always_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any number of rows is enough for the plan by hash."""
+    """Make `run_reconcile` treat any number of rows as many, so that it uses `pairs.single_rows` if it can."""
     monkeypatch.setattr(job, "SMALL", 0)
 
 
 @pytest.fixture
 def by_hash_only(always_large: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plan by sorted rows fails the test."""
+    """Fail the test if reconcile uses `pairs.latest_rows`, which sorts rows."""
     monkeypatch.setattr(reconcile, "latest_rows", _forbidden)
 
 
 @pytest.fixture
 def by_order_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plan by hash fails the test."""
+    """Fail the test if reconcile uses `pairs.single_rows`, which puts rows into a hash table."""
     monkeypatch.setattr(reconcile, "single_rows", _forbidden)
 
 

@@ -1,4 +1,4 @@
-"""The verdicts of an audit of logs that the tests make record by record."""
+"""The verdicts of the audit, on logs that the tests make record by record."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def key(group: str, topic: str = "t", partition: int = 0) -> bytes:
 
 
 def value(offset: int, topic_id: str = "") -> bytes:
-    """Return the value of a commit, in version 4. topic_id: 32 hexadecimal digits; empty: none."""
+    """Return the value of a commit, in version 4. topic_id: 32 hexadecimal digits; empty: no topic id."""
     tagged = b"\1\0\x10" + bytes.fromhex(topic_id) if topic_id else b"\0"
     return b"\0\4" + offset.to_bytes(8, signed=True) + b"\xff" * 4 + b"\1" + (1763610000000).to_bytes(8) + tagged
 
@@ -46,12 +46,16 @@ def group_key(group: str, kind: int = 2) -> bytes:
 
 
 class Case(NamedTuple):
-    """The records of one log partition from the fence on. ``old`` stopped at 10 and was handed over to ``new``.
+    """The records of one partition of the offsets topic, from the fence on.
 
-    Forms of a record: ``(group, offset)`` commits; ``(group, None)`` deletes; ``(group, offset, topic id)`` commits as
-    Kafka 4.3 does; ``(key, value)`` in bytes is a raw record; bytes are the key of a deletion; a string is the kind of
-    a record; None is an offset without a record. at_once: whether all records have the same time; otherwise each is a
-    second later than the previous one. topic_id: that of the topic handed over.
+    Group ``old`` stopped at offset 10, and its partition was handed over to group ``new``.
+
+    records: each has one of these forms. ``(group, offset)`` and ``(group, offset, topic id)`` are commits, the second
+    as Kafka 4.3 writes them; ``(group, None)`` is the deletion of a committed offset; ``(key, value)`` in bytes is any
+    record; ``key`` in bytes is a record without a value; ``"control"`` or ``"aborted"`` is a record of this kind; None
+    is an offset without a record. before, written, ours, topic_id: as in `audit.HANDED_OVER`. held_back: the number of
+    offsets that an open transaction holds back. old_fence: the fence of group ``old``. at_once: whether all records
+    have the same time; otherwise each record is a second later than the previous one.
     """
 
     records: tuple[Any, ...]
@@ -65,7 +69,7 @@ class Case(NamedTuple):
 
 
 class Tables:
-    """The tables of an audit of these cases. Each case has its own partition of the log and its own groups."""
+    """The tables that the audit makes of some cases. Each case has its own partition of the log and its own groups."""
 
     def __init__(self, spark: SparkSession, cases: Iterable[Case]) -> None:
         rows: list[Any] = []
@@ -246,7 +250,7 @@ OLD: dict[str, tuple[Case, tuple[str, int, str | None]]] = {
 def test_verdicts_of_a_target_group(compiled: SparkSession) -> None:
     """The target group's commits after the fence decide its verdict. A gap in the log never makes the verdict better.
 
-    This test compiles expressions; the other tests interpret them, as a small job does.
+    Here Spark compiles expressions, as in a large job. In the other tests it interprets them, as in a small job.
     """
     found = Tables(compiled, (case for case, _ in NEW.values())).proof()
     assert {name: row.new for name, row in zip(NEW, found, strict=True)} == {
@@ -255,7 +259,7 @@ def test_verdicts_of_a_target_group(compiled: SparkSession) -> None:
 
 
 def test_commits_of_a_recreated_topic_are_not_judged(spark: SparkSession) -> None:
-    """A commit with another topic id is of other records: it is neither a start nor a rewind, and proves nothing.
+    """A commit with another topic id counts neither as the group's first commit nor as a rewind.
 
     Commits without a topic id are judged by their offsets.
     """
@@ -267,9 +271,10 @@ def test_commits_of_a_recreated_topic_are_not_judged(spark: SparkSession) -> Non
 
 
 def test_verdicts_of_a_source_group(spark: SparkSession) -> None:
-    """A commit of the source group after the fence is late, even in a log with gaps, which can't prove a stop.
+    """A commit of the source group after the fence is late, even in a log with gaps.
 
-    The list of deletions agrees: a group that changes its protocol is not deleted.
+    A log with gaps can't prove that the group stopped. A group that only changes its protocol is not in the list of
+    deletions.
     """
     tables = Tables(spark, (case for case, _ in OLD.values()))
     found = {name: (row.old, row.late_commits, row.reason) for name, row in zip(OLD, tables.proof(), strict=True)}
@@ -300,7 +305,8 @@ def test_verdicts_of_a_source_group(spark: SparkSession) -> None:
 def test_rewinds_and_evidence_are_counted(spark: SparkSession) -> None:
     """A commit at a lower offset than the previous commit is a rewind, unless the tool wrote it.
 
-    A deletion between two commits does not hide a rewind. Every offset of the log is counted under one kind.
+    A deletion between two commits does not hide a rewind. Each offset of the log counts as a record, a control record,
+    an aborted record, or missing.
     """
     back = Case((OURS, ("new", 20), ("new", 12), ("new", 30), ("new", 29)), before=40)
     rest = [
@@ -324,8 +330,8 @@ def test_rewinds_and_evidence_are_counted(spark: SparkSession) -> None:
 def two_clusters(spark: SparkSession, source: tuple[Any, ...], target: tuple[Any, ...]) -> Audit:
     """Return the audit of group ``g``, which moved from offset 10 of topic ``t`` to 20 of its copy on a second cluster.
 
-    Group, topic and log partition have the same names on both clusters. source, target: the records of ``g`` on each
-    cluster from the fence on, in the forms of `Case`.
+    Group and topic have the same names on both clusters. source, target: the records of ``g`` on each cluster from the
+    fence on: ``(offset, topic id)`` is a commit, None is an offset without a record.
     """
     logs = []
     for records in (target, source):
@@ -340,7 +346,7 @@ def two_clusters(spark: SparkSession, source: tuple[Any, ...], target: tuple[Any
 
 
 def test_a_move_is_judged_from_the_logs_of_both_clusters(spark: SparkSession) -> None:
-    """Only commits on the source judge the source group, and only commits on the target judge the target group."""
+    """The source group is judged by the log of its own cluster only, and so is the target group."""
     # On the source the topic has another id, which makes a commit there neither less late nor recreated.
     found = two_clusters(spark, ((13, RECREATED),), ((20, TOPIC), (19, TOPIC)))
     assert (found.old["late-commit"], found.new["earlier"], found.rewinds) == (1, 1, 1)
@@ -350,7 +356,10 @@ def test_a_move_is_judged_from_the_logs_of_both_clusters(spark: SparkSession) ->
 
 
 def test_a_log_with_gaps_leaves_the_verdicts_of_the_other_cluster(spark: SparkSession) -> None:
-    """If the source's log lacks a record, only the source group is undetermined. The reason names the cluster."""
+    """If the source cluster's log lacks a record, only the source group is undetermined.
+
+    The reason names the cluster.
+    """
     found = two_clusters(spark, (None,), ((20, TOPIC), (25, TOPIC)))
     assert (found.old["undetermined"], found.new["starts-at-snapshot"]) == (1, 1)
     assert found.source_log is not None

@@ -16,7 +16,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "check_offsets_log.py"
 
 
 def test_decoded_commits_equal_those_of_kafkas_formatter(spark: SparkSession, tmp_path, java, kafka_jars) -> None:
-    """10,000 plain, transactional, aborted and deleted commits are decoded as Kafka's formatter prints them.
+    """10,000 commits, and some transactional, aborted or deleted ones, are decoded as Kafka's formatter prints them.
 
     From Kafka 4.3 on, every commit that is not in a transaction has a topic id.
     """

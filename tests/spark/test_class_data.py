@@ -29,7 +29,7 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that has the archive of a first process, which has ended."""
+    """A folder in which an earlier process has left a class-data archive (JEP 350) of Spark's classes."""
     made = tmp_path_factory.mktemp("spaces in the path")
     done = in_a_new_process(made, START, **environment())
     assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_second_process_uses_the_archive_of_the_first(folder: Path) -> None:
-    """The first process leaves one complete archive and no other file; the next JVM uses it."""
+    """The first process leaves one complete class-data archive and no other file. The second process uses it."""
     assert [*folder.iterdir()] == [folder / "archives"]
     [archive] = (folder / "archives").iterdir()
     assert archive.suffix == ".jsa"
@@ -48,7 +48,7 @@ def test_second_process_uses_the_archive_of_the_first(folder: Path) -> None:
 
 @pytest.mark.parametrize("damage", [pytest.param("cut short", marks=pytest.mark.long), "garbled"])
 def test_damaged_archive_is_ignored(folder: Path, damage: str) -> None:
-    """Java ignores a damaged archive without a message."""
+    """Java ignores a damaged class-data archive, and prints nothing."""
     [archive] = (folder / "archives").glob("*.jsa")
     whole = archive.read_bytes()
     half = len(whole) // 2
@@ -63,7 +63,10 @@ def test_damaged_archive_is_ignored(folder: Path, damage: str) -> None:
 
 @pytest.mark.parametrize("option", [pytest.param("", marks=pytest.mark.long), "-NoSuchOption"])
 def test_spark_starts_if_java_makes_no_archive(tmp_path: Path, option: str) -> None:
-    """If Java makes no archive or refuses the option, Spark starts, and an empty file prevents another attempt."""
+    """Spark starts even if Java makes no class-data archive, or refuses the option for it.
+
+    An empty file is left, so that no later process tries again.
+    """
     instead = f"import migrate_groups.spark.class_data as c\nc.ClassData.options = property(lambda _: {option!r})\n"
     done = in_a_new_process(tmp_path, instead + START, **environment())
     assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
@@ -72,7 +75,7 @@ def test_spark_starts_if_java_makes_no_archive(tmp_path: Path, option: str) -> N
 
 
 def test_failed_archive_is_not_tried_again(tmp_path: Path) -> None:
-    """A JVM that ends without an archive leaves an empty file, so that no JVM tries again."""
+    """If a JVM ends without writing its class-data archive, an empty file is left, so that no other JVM tries again."""
     asked = class_data(tmp_path, java=tmp_path, spark=tmp_path)
     assert asked is not None
     assert "ArchiveClassesAtExit" in asked.options
@@ -83,12 +86,12 @@ def test_failed_archive_is_not_tried_again(tmp_path: Path) -> None:
 
 
 def written(asked: ClassData, content: bytes) -> None:
-    """Write the file that a JVM with these options writes at its exit."""
+    """Write ``content`` to the file to which a JVM with ``asked.options`` writes its archive."""
     Path(asked.options.strip('"').removeprefix("-XX:ArchiveClassesAtExit=")).write_bytes(content)
 
 
 def test_processes_that_start_together_leave_one_complete_archive(tmp_path: Path) -> None:
-    """Each process writes its own file. The archive is that of the first process to end.
+    """Each process writes its own file. The file of the first process to end becomes the class-data archive.
 
     The files of killed processes are deleted.
     """
@@ -108,13 +111,13 @@ def test_processes_that_start_together_leave_one_complete_archive(tmp_path: Path
 
 
 def test_archive_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
-    """If the folder cannot be made, there is no archive and no error."""
+    """If the folder for class-data archives cannot be made, there is no archive and no error."""
     (tmp_path / "file").write_text("")
     assert class_data(tmp_path / "file", java=tmp_path, spark=tmp_path) is None
 
 
 def test_replaced_java_gets_a_new_archive(tmp_path: Path) -> None:
-    """A new Java at the same path gets a new archive."""
+    """If Java is replaced at the same path, a new class-data archive is made."""
     (tmp_path / "java").write_text("")
     first = class_data(tmp_path, java=tmp_path / "java", spark=tmp_path)
     same = class_data(tmp_path, java=tmp_path / "java", spark=tmp_path)

@@ -24,7 +24,7 @@ ONE_BEHIND_ONE_MISSING = ("c,00123,,007,0,9,0,15", "c,search,,catalog,0,5,0,5")
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """The package as a wheel."""
+    """The wheel of the package, built from the checkout."""
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path / "dist"), "-t", "wheel"]
     subprocess.run(command, cwd=ROOT, check=True)
     [wheel] = (tmp_path / "dist").glob("*.whl")
@@ -33,7 +33,7 @@ def package(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def reconciled(csv_file: Callable[..., str], tmp_path: Path, package: Path) -> Callable[..., Any]:
-    """Return a function that submits the job to a master, checks its exit code, and returns its totals."""
+    """Return a function that runs reconcile with spark-submit, checks the exit code, and returns the printed totals."""
     folder, out = tmp_path / "cwd", tmp_path / "out"
     folder.mkdir()
 
@@ -53,9 +53,9 @@ def counted(**counts: int) -> dict[str, int]:
 
 
 def test_spark_submit_runs_the_job(reconciled: Callable[..., Any]) -> None:
-    """spark-submit runs the job in one process, with the package as a wheel.
+    """spark-submit runs reconcile in one process, with the package as a wheel.
 
-    Exit code, tables, and the totals as one line of JSON are right.
+    The exit code is right, the tables are complete, and stdout is one JSON document with the totals.
     """
     found = reconciled("local[2]", ONE_BEHIND_ONE_MISSING, 6)
     assert (found["clean"], found["counts"]) == (False, counted(behind=1, missing=1, exact=1))
@@ -70,7 +70,7 @@ def test_spark_submit_runs_the_job(reconciled: Callable[..., Any]) -> None:
 def test_a_cluster_runs_the_job(
     reconciled: Callable[..., Any], tmp_path: Path, after: tuple[str, ...], code: int, counts: dict[str, int]
 ) -> None:
-    """On a master with two workers both workers take part, and the result is the same."""
+    """In a Spark cluster with two workers both workers take part, and exit code and counts are right."""
     with spark_cluster(tmp_path) as cluster:
         found = reconciled(cluster.url, after, code)
         assert cluster.took_part() == [True, True]

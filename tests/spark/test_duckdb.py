@@ -1,4 +1,4 @@
-"""Spark's verdicts equal those of the same query in DuckDB: a small run of the benchmark's comparison."""
+"""Spark's verdicts equal those of the same query in DuckDB, compared as in ``scripts/bench_reconcile.py``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from scripts.bench_reconcile import STATUSES, SUMS, fingerprint, generate, save,
 @pytest.mark.usefixtures("by_hash_only")
 @pytest.mark.parametrize(("kind", "session"), [("csv", "spark"), ("parquet", "compiled")])
 def test_totals_and_rows_equal_duckdbs(request: pytest.FixtureRequest, tmp_path: Path, kind: str, session: str) -> None:
-    """For 5,000 partitions with every status, totals and rows equal DuckDB's, with and without compiled expressions."""
+    """Totals and rows of 5,000 partitions equal DuckDB's, with and without compiled expressions.
+
+    Each status occurs.
+    """
     spark: SparkSession = request.getfixturevalue(session)
     before, after = generate(5_000, tmp_path, kind=kind)
     expected = totals(before, after)
@@ -34,8 +37,9 @@ def written(folder: Path) -> str:
 def test_rows_with_a_spec_and_a_plan_equal_duckdbs(
     spark: SparkSession, request: pytest.FixtureRequest, tmp_path: Path, kind: str, plan: str
 ) -> None:
-    """Every row equals DuckDB's if a spec maps the topics, a plan sets offsets that were not committed, and the output
-    folder is a URI.
+    """Rows equal DuckDB's if a spec maps the topics, and the output folder is a URI.
+
+    Some partitions without a committed offset have a planned offset.
     """
     request.getfixturevalue(plan)
     before, after = generate(1_000, tmp_path, kind=kind)
@@ -68,7 +72,7 @@ def test_rows_with_a_spec_and_a_plan_equal_duckdbs(
 
 
 def test_different_row_fails_the_comparison(tmp_path: Path) -> None:
-    """One different offset in one row makes the comparison fail."""
+    """One different offset in one row makes the comparison with DuckDB fail."""
     before, after = generate(5_000, tmp_path, kind="parquet")
     right = verdicts(before, after)
     last = "topic = 'topic-49' AND \"partition\" = 19 AND \"group\" = 'new-4'"

@@ -37,7 +37,7 @@ Caused by: java.lang.RuntimeException: java.io.IOException: %s
 def test_spark_failure_is_a_one_line_error(
     thrown: Exception, kind: type[MigrateGroupsError], code: int, message: str
 ) -> None:
-    """The error for a known failure says what to do. Any other has Spark's message without its stack trace."""
+    """The error for a known failure says what to do. Any other error has Spark's message without the stack trace."""
     with pytest.raises(MigrateGroupsError) as error, readable_failures():
         raise thrown
     assert (type(error.value), error.value.exit_code) == (kind, code)
@@ -52,7 +52,7 @@ def test_other_exceptions_are_raised_unchanged() -> None:
 
 
 def test_interrupt_stays_an_interrupt() -> None:
-    """If PySpark's own call fails after an interrupt, the error is still the interrupt."""
+    """If PySpark handles an interrupt with a call that fails, the interrupt is raised, not the failure of the call."""
     failure = ConnectionResetError("by the call that PySpark makes once more")
     failure.__context__ = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt), readable_failures():
@@ -71,7 +71,7 @@ def test_interrupt_stays_an_interrupt() -> None:
     ],
 )
 def test_invalid_path_is_named_in_the_error(spark: SparkSession, tmp_path: Path, path: str, message: str) -> None:
-    """An invalid glob, unknown scheme, missing connector, or glob over a colon is an error with the path."""
+    """The error has the path if its glob is invalid or matches a colon, its scheme is unknown or has no connector."""
     (tmp_path / "12:00.csv").write_text("topic,partition\n")
     path = path if ":" in path else str(tmp_path / path)
     with pytest.raises(InvalidInput) as error:

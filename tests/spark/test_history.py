@@ -46,7 +46,7 @@ _COMMITS: dict[str, DataFrame] = {}
 
 
 def tables(spark: SparkSession, events: list[Any] = EVENTS) -> Any:
-    """Return the commits, the log end offsets, and the moments: each hour, and half past three."""
+    """Return the table of commits, the table of log end offsets, and the moments: 13:00, 14:00, 15:00 and 15:30."""
     rows = [
         (7, number, at(hours), "record", key(*place), None if value_of[0] is None else value(*value_of))
         for number, (hours, *place, value_of) in enumerate((*event[:4], event[4:]) for event in events)
@@ -60,7 +60,6 @@ def tables(spark: SparkSession, events: list[Any] = EVENTS) -> Any:
 
 
 def no_members(spark: SparkSession) -> DataFrame:
-    """Return an empty table of group members."""
     return spark.createDataFrame([], MEMBERS)
 
 
@@ -82,10 +81,10 @@ def test_moments_are_full_hours_and_the_present(earliest: float, last: float, ex
 
 
 def test_lag_uses_the_last_commit_at_or_before_each_moment(spark: SparkSession) -> None:
-    """The lag at a moment is the log end offset at this moment minus the last commit up to it.
+    """The lag at a moment is the log end offset at this moment minus the last offset committed up to then.
 
-    Commits, rewinds and deletions since the previous moment are counted. A deleted offset has no lag, and neither has a
-    topic without known log end offsets.
+    Commits, rewinds and deletions since the previous moment are counted. A partition whose committed offset was deleted
+    has no lag, and neither has a topic without known log end offsets.
     """
     made, ends, moments = tables(spark)
     found = history(made, ends, no_members(spark), moments, "c").orderBy("group", "topic", "taken_at").collect()
@@ -121,7 +120,7 @@ def test_lag_uses_the_last_commit_at_or_before_each_moment(spark: SparkSession) 
 
 
 def test_lag_is_null_if_the_log_end_is_below_the_committed_offset(spark: SparkSession) -> None:
-    """A log end below the committed offset is that of a recreated topic: the lag is null, and not negative."""
+    """If the log end offset is below the committed offset, the topic was recreated: the lag is null, not negative."""
     made, ends, moments = tables(spark, [(0.5, "g", "t", 0, 35), (2.5, "g", "t", 0, 1)])
     found = history(made, ends, no_members(spark), moments, "c").orderBy("taken_at").collect()
     assert [(row.committed, row.lag) for row in found] == [(1, None), (1, None), (1, 39), (1, 39)]
@@ -129,7 +128,10 @@ def test_lag_is_null_if_the_log_end_is_below_the_committed_offset(spark: SparkSe
 
 @pytest.mark.parametrize(("ids", "rewinds", "consumed"), [((), 1, -34), (("0A" * 16, "0B" * 16), 0, None)])
 def test_commits_of_a_recreated_topic_are_no_rewind(spark: SparkSession, ids: Any, rewinds: int, consumed: Any) -> None:
-    """A lower commit with another topic id is no rewind, and consumed is null. Without topic ids it is a rewind."""
+    """A commit at a lower offset, but for another topic id, is no rewind, and ``consumed`` is null.
+
+    If commits have no topic ids, such a commit is a rewind.
+    """
     first, second = ([each] for each in ids) if ids else ([], [])
     made, ends, moments = tables(spark, [(0.5, "g", "t", 0, 35, *first), (2.5, "g", "t", 0, 1, *second)])
     found = history(made, ends, no_members(spark), moments, "c").orderBy("taken_at").collect()
@@ -142,7 +144,7 @@ def test_commits_of_a_recreated_topic_are_no_rewind(spark: SparkSession, ids: An
 
 
 def test_commits_are_ordered_by_the_log_and_not_by_time(spark: SparkSession) -> None:
-    """Commits are ordered by the log, because a new coordinator's clock may be behind the previous one's."""
+    """Commits are in the order of the log, because the clock of a new coordinator may be behind the previous one's."""
     events = [(0.9, "g", "t", 0, 10), (0.4, "g", "t", 0, 12), (1.5, "g", "t", 0, 20)]
     made, ends, moments = tables(spark, events)
     found = history(made, ends, no_members(spark), moments, "c").orderBy("taken_at").collect()
@@ -150,7 +152,7 @@ def test_commits_are_ordered_by_the_log_and_not_by_time(spark: SparkSession) -> 
 
 
 def test_each_moment_has_the_members_since_the_previous_one(spark: SparkSession) -> None:
-    """Each moment lists every member since the previous moment once, in order."""
+    """Each moment lists the members that the group had since the previous moment, each once and in order."""
     made, ends, moments = tables(spark)
     who = [
         ("g", at(0.3), at(1.5), ["b/h", "a/h"]),
@@ -171,7 +173,10 @@ def test_each_moment_has_the_members_since_the_previous_one(spark: SparkSession)
 
 
 def test_each_group_has_one_row(spark: SparkSession) -> None:
-    """A group has one row: topics, commits, first and last commit, and missing records of its log partition."""
+    """A group has one row: topics, commits, first and last commit, and missing records.
+
+    The missing records are those of the group's partition of the offsets topic.
+    """
     made, ends, moments = tables(spark)
     evidence = spark.createDataFrame([(7, 3), (8, 99)], "log_partition int, missing bigint")
     found = by_group(made, history(made, ends, no_members(spark), moments, "c"), evidence).orderBy("group").collect()
@@ -182,7 +187,7 @@ def test_each_group_has_one_row(spark: SparkSession) -> None:
 
 
 def landed(folder: Path, events: list[Any]) -> str:
-    """Return the path of a landed log of these events in partition 7. The record before the last is missing."""
+    """Write a landed log of these events in partition 7, without the last but one, and return its path."""
     rows = [
         (7, number, at(hours), "record", key(group, topic, partition), None if offset is None else value(offset))
         for number, (hours, group, topic, partition, offset) in enumerate(events)
@@ -192,7 +197,10 @@ def landed(folder: Path, events: list[Any]) -> str:
 
 
 def test_job_requests_log_ends_once_and_writes_one_table(spark: SparkSession, tmp_path: Path) -> None:
-    """The job requests log ends once for each committed partition and moment. It returns groups, curves, evidence."""
+    """The job requests the log end offsets of all committed partitions at all moments with one call.
+
+    It writes one table, and returns groups, lag over time, and evidence.
+    """
     asked: list[Any] = []
 
     def log_ends(partitions: Any, moments: Any) -> str:

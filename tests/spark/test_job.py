@@ -21,7 +21,7 @@ HEADER = "cluster_id,group,source_group,topic,partition,offset,log_start_offset,
 
 @pytest.fixture
 def split(csv_file: CsvFile) -> str:
-    """A file that ``split`` wrote, with the offsets that were handed over."""
+    """A snapshot as the command ``split`` writes it, with the offsets that were handed over."""
     rows = ("c,00123,big,007,0,10,0,15", "c,00123,big,007,1,20,0,25", "c,search,big,catalog,0,5,0,5")
     return csv_file(HEADER, *rows, name="split.csv")
 
@@ -42,7 +42,7 @@ def broken(csv_file: CsvFile) -> str:
 def test_job_writes_both_tables_as_parquet_and_csv(
     spark: SparkSession, split: str, broken: str, tmp_path: Path
 ) -> None:
-    """The job writes both tables as Parquet and CSV with the documented schema and equal rows, and no other file."""
+    """The verdicts and the summary are written as Parquet and CSV, with equal rows and the documented schema."""
     out = tmp_path / "out"
     found = run_reconcile(spark, [split], [broken], out=out)
     assert not found.clean
@@ -90,7 +90,7 @@ def test_job_writes_both_tables_as_parquet_and_csv(
 def test_spec_or_split_file_maps_the_source_group(
     spark: SparkSession, csv_file: CsvFile, after: str, split: str
 ) -> None:
-    """A spec or a split file maps the source group's offsets to the target groups' offsets."""
+    """With a spec or a split file, the source group's rows in BEFORE are compared with target groups' rows in AFTER."""
     rows = ("c,big,,007,0,10,0,15", "c,big,,007,1,20,0,25", "c,big,,catalog,0,5,0,5", "c,big,,legacy,0,5,0,5")
     before = csv_file(HEADER, *rows, name="before.csv")
     for how in (SplitMapping("big", lambda _: {"00123": ["007"], "search": ["catalog"]}), split):
@@ -136,7 +136,7 @@ def test_overlapping_output_and_quarantine_folders_are_refused(
 
 
 def test_each_side_may_be_several_files(spark: SparkSession, csv_file: CsvFile, split: str, tmp_path: Path) -> None:
-    """BEFORE and AFTER may be several files, folders and globs. More than two moments give a timeline."""
+    """BEFORE and AFTER may be several files, folders and globs. More than two moments also give lag over time."""
     timed = f"taken_at,{HEADER}"
     for hour in (1, 2):
         row = f"2026-11-2{hour}T12:00:00Z,c,search,,catalog,0,{4 + hour},0,{10 + hour}"
@@ -170,7 +170,7 @@ def test_each_side_may_be_several_files(spark: SparkSession, csv_file: CsvFile, 
 def test_bad_row_leaves_no_output(
     spark: SparkSession, split: str, csv_file: CsvFile, tmp_path: Path, row: str, message: str
 ) -> None:
-    """A bad row leaves no output, whether the job finds it before it writes or while it writes."""
+    """A bad row leaves no output, whether the job finds the row before it writes or while it writes."""
     bad = csv_file(HEADER, "c,00123,,007,0,9,0,15", row, name="bad.csv")
     with pytest.raises(InvalidInput, match=message):
         run_reconcile(spark, [split], [bad], out=tmp_path / "out")
@@ -180,7 +180,10 @@ def test_bad_row_leaves_no_output(
 def test_after_older_than_before_and_shared_files_are_refused(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
-    """An AFTER older than BEFORE, and a file in both, are refused. Equal times and rows without a time pass."""
+    """An AFTER older than BEFORE is refused, and so is a file in both.
+
+    Equal times and rows without a time are accepted.
+    """
     timed = HEADER.replace("cluster_id", "taken_at,cluster_id")
     row = "c,a,big,t,0,10,0,15"
     early = csv_file(timed, f"2026-11-20T12:00:00Z,{row}", name="early.csv")
@@ -200,7 +203,7 @@ def test_after_older_than_before_and_shared_files_are_refused(
 
 
 def test_unwritable_output_path_is_a_one_line_error(spark: SparkSession, split: str, after: str) -> None:
-    """An output path that cannot be written is a one-line error before the job."""
+    """An output path that cannot be written is a one-line error before the job runs."""
     for out in (Path(split) / "out", Path("/proc/out")):
         with pytest.raises(InvalidInput, match="can't be written") as error:
             run_reconcile(spark, [split], [after], out=out)

@@ -16,7 +16,7 @@ SnapshotTable = Callable[..., DataFrame]
 
 
 def split(**targets: str) -> SplitMapping:
-    """Return the mapping of a spec with source ``big``. Each keyword is a target group with its topic pattern."""
+    """Return the mapping of a split spec with source group ``big``. targets: a topic pattern for each target group."""
     spec = SplitSpec(
         source="big",
         targets=tuple(SplitTarget(group=group, topics=(TopicPattern(topics),)) for group, topics in targets.items()),
@@ -26,7 +26,7 @@ def split(**targets: str) -> SplitMapping:
 
 
 def test_a_spec_is_expanded_by_topic(spark: SparkSession, snapshot: SnapshotTable) -> None:
-    """Patterns match the source group's topics in all files; every partition follows its topic."""
+    """A spec's patterns are matched with the source group's topics in BEFORE. Every partition follows its topic."""
     before = snapshot(
         *({"topic": "pay.a", "partition": partition} for partition in (0, 1)),
         *({"topic": topic} for topic in ("pay.b", "find", "legacy")),
@@ -78,13 +78,16 @@ def test_driver_gets_each_topic_once(snapshot: SnapshotTable) -> None:
 def test_uncovered_and_overlapping_topics_are_refused(
     snapshot: SnapshotTable, rows: list[dict[str, str]], targets: dict[str, str], message: str
 ) -> None:
-    """Topics left over or taken twice, patterns without a match and another group's file are refused, as in `split`."""
+    """A topic that no target group takes, or that several take, is refused, as by the command ``split``.
+
+    So are a pattern without a match and a snapshot of another group.
+    """
     with pytest.raises(InvalidInput, match=message):
         spec_mapping(snapshot(*rows), split(**targets))
 
 
 def test_planned_offset_is_compared_if_none_was_committed(spark: SparkSession, snapshot: SnapshotTable) -> None:
-    """Without a committed offset the planned offset is compared, even if BEFORE lacks the partition; lag is null."""
+    """If BEFORE lacks an offset or the whole row, AFTER is compared with the planned offset. ``lag_before`` is null."""
     moved = {"group": "billing", "source_group": "big"}
     before = snapshot({**moved, "offset": None}, {**moved, "partition": 1, "offset": None}, {**moved, "partition": 5})
     after = snapshot(

@@ -1,4 +1,4 @@
-"""The members of a group, from the records of groups in the offsets topic."""
+"""The members of a group, decoded from the records of groups in the offsets topic."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def texts(*each: str | None) -> bytes:
 
 
 def classic(*members: tuple[Any, ...], version: int = 3) -> bytes:
-    """Return the record that a broker writes for a Stable group with these client ids and hosts."""
+    """Return the value of a Stable group's record, as a broker writes it. members: client id and host of each."""
     made = version.to_bytes(2) + texts("consumer") + bytes(4) + texts("range", "leader") + bytes(8)
     made += len(members).to_bytes(4)
     for number, (client, host) in enumerate(members):
@@ -37,7 +37,7 @@ KEY = RECORDED["group-value-3"][0]
 
 
 def broken(name: str) -> list[Record]:
-    """Return 250 records in which bytes are changed or missing."""
+    """Return 250 copies of record ``name`` of `RECORDED`, with bytes of the value changed or cut off."""
     chance = random.Random(9)
     key, value = RECORDED[name]
     assert value
@@ -52,7 +52,7 @@ def broken(name: str) -> list[Record]:
 
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> dict[str, list[Row]]:
-    """The result of one job over all records, by their kind."""
+    """The decoded members of three sets of records, by the name of the set. One job decodes all."""
     records: dict[str, list[Record]] = {
         "recorded": [RECORDED[name] for name in NAMES],
         "many": [(KEY, classic(*CLIENTS)), (KEY, classic()), (KEY, classic(("ünï", "/h")))],
@@ -68,7 +68,10 @@ def found(spark: SparkSession) -> dict[str, list[Row]]:
 
 
 def test_every_version_of_a_member_record_is_decoded(found: dict[str, list[Row]]) -> None:
-    """Every known version of a classic group's and a KIP-848 member's record is decoded; others give null."""
+    """A classic group's record is decoded in every known version, and so is a KIP-848 member's.
+
+    A record of an unknown version gives null.
+    """
     rows = found["recorded"]
     assert {row.group for row in rows} == {GROUP}
     assert dict(zip(NAMES, (row.clients for row in rows), strict=True)) == {
@@ -80,7 +83,10 @@ def test_every_version_of_a_member_record_is_decoded(found: dict[str, list[Row]]
 
 
 def test_records_with_many_members_and_with_none(found: dict[str, list[Row]]) -> None:
-    """Static and dynamic members, and an empty list of members, are decoded. A record is valid until the next one."""
+    """Static and dynamic members, and an empty list of members, are decoded.
+
+    A record is valid until the group's next record.
+    """
     rows = found["many"]
     assert [row.clients for row in rows] == [[f"{client}{host}" for client, host in CLIENTS], [], ["ünï/h"]]
     times = [row.log_time.astimezone(UTC) for row in rows]

@@ -32,7 +32,7 @@ Land = Callable[..., DataFrame]
 
 @pytest.fixture
 def landed(spark: SparkSession) -> Land:
-    """Return a function that makes a landed log of keys and values."""
+    """Return a function that makes a landed log of pairs of key and value."""
 
     def make(records: Iterable[Record], kind: str = "record") -> DataFrame:
         return local_table(spark, as_landed(records, kind), RAW)
@@ -41,13 +41,13 @@ def landed(spark: SparkSession) -> Land:
 
 
 def as_landed(records: Iterable[Record], kind: str = "record") -> list[tuple[Any, ...]]:
-    """Return rows of `RAW` with these keys and values, in partition 3."""
+    """Return rows with the columns of `RAW`, one for each pair of key and value, in partition 3."""
     return [(3, number, NOON, kind, key, value) for number, (key, value) in enumerate(records)]
 
 
 @pytest.fixture(scope="module")
 def decoded(spark: SparkSession) -> dict[str, Row]:
-    """The records that Kafka's own classes wrote, decoded, by name."""
+    """The decoded records of `RECORDED`, which Kafka's own classes wrote, by name."""
     found = decode(local_table(spark, as_landed(RECORDED.values()), RAW)).orderBy("log_offset").collect()
     return dict(zip(RECORDED, found, strict=True))
 
@@ -69,7 +69,7 @@ def test_every_version_of_a_committed_offset_is_decoded(decoded: dict[str, Row],
 
 
 def test_topic_id_of_a_commit_is_decoded(decoded: dict[str, Row]) -> None:
-    """The topic id that Kafka 4.3 adds to value version 4 is decoded, and fields that are not known are skipped."""
+    """The topic id that Kafka 4.3 adds to value version 4 is decoded, and unknown fields are skipped."""
     names = ("commit-topic-id", "commit-topic-id-metadata-127", "commit-topic-id-and-unknown-tag")
     assert [decoded[name].topic_id for name in names] == [TOPIC_ID.hex.upper()] * 3
     assert decoded["commit-unknown-tag"].topic_id is None
@@ -91,7 +91,7 @@ def test_rare_forms_of_a_committed_offset_are_decoded(decoded: dict[str, Row]) -
 
 
 def test_every_other_key_type_is_decoded(decoded: dict[str, Row]) -> None:
-    """Every key type gives its kind and group, and its member or regular expression if it has one."""
+    """Every key type gives the kind of the record, the group, and the member or the regular expression, if any."""
     for name, found in decoded.items():
         if name.startswith("key-") and name != "key-99":
             assert found.kind == KINDS[int(name.removeprefix("key-"))]
@@ -148,7 +148,10 @@ def test_malformed_record_is_kept_with_its_problem(landed: Land) -> None:
 
 
 def test_tagged_fields_that_hold_no_topic_id_are_skipped(landed: Land) -> None:
-    """A topic id of zeros, which Kafka never writes, counts as none; so do bytes after a count of no fields."""
+    """A topic id of zeros, which Kafka never writes, counts as no topic id.
+
+    So do bytes after a count of 0 tagged fields, and a field with another tag.
+    """
     assert VALUE is not None
     tails = {b"\1\0\x10" + bytes(16): None, b"\0\0\x10" + TOPIC_ID.bytes: None, b"\1\1\x10" + TOPIC_ID.bytes: None}
     found = decode(landed((KEY, VALUE[:-1] + tail) for tail in tails)).orderBy("log_offset").collect()

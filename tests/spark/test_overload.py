@@ -1,4 +1,4 @@
-"""The members of each generation, and how long applications stood still, from the offsets topic."""
+"""The members of each generation, and how long applications stood still, computed from the offsets topic."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sized(data: bytes) -> bytes:
 
 
 def member(client: str, topic: str, *, partitions: tuple[int, ...] = (0,), version: int = 3) -> bytes:
-    """Return a member of a generation. Its member id is its client id, and it subscribes to one topic."""
+    """Return a member in the record of a generation. client: the member id; without a final ``x``, the client id."""
     ids = texts(client) + (texts(None) if version >= 3 else b"") + texts(client.rstrip("x"), "/h")
     subscription = bytes(2) + (1).to_bytes(4) + texts(topic) + sized(b"")
     numbers = b"".join(each.to_bytes(4) for each in partitions)
@@ -42,7 +42,7 @@ def generation(number: int, *members: bytes, version: int = 3, assignor: str = "
 
 
 def log(spark, *records: tuple[float, bytes, bytes | None], partition: int = 0):
-    """Return a copied log of these records: seconds after noon, key and value."""
+    """Return a table with the columns of `RAW`. A record has seconds after noon, key and value."""
     rows = [(partition, at, NOON + timedelta(seconds=when), "record", k, v) for at, (when, k, v) in enumerate(records)]
     return local_table(spark, rows, RAW)
 
@@ -50,7 +50,7 @@ def log(spark, *records: tuple[float, bytes, bytes | None], partition: int = 0):
 def commit(
     when: float, topic: str, group: str, partition: int = 0, offset: int | None = None
 ) -> tuple[float, bytes, bytes]:
-    """Return a commit. Without an offset its value is cut short."""
+    """Return the record of a commit: ``when``, key and value. Without an offset the value is cut short."""
     value = b"\0\3" + (b"" if offset is None else offset.to_bytes(8))
     return when, b"\0\1" + texts(group, topic) + partition.to_bytes(4), value
 
@@ -59,7 +59,10 @@ TOPIC_ID = bytes(15) + b"\1"
 
 
 def owned(*partitions: int, revoking: tuple[int, ...] = (), epochs: bool = False) -> bytes:
-    """Return the record of a KIP-848 member's partitions of a topic: owned and to revoke. epochs: as in Kafka 4.3."""
+    """Return the value of a record that lists the partitions that a KIP-848 member owns, and those that it must revoke.
+
+    epochs: whether the record has an epoch for each partition, as from Kafka 4.3 on.
+    """
 
     def listed(numbers: tuple[int, ...]) -> bytes:
         tags = b"\1\0\5" + bytes(5) if epochs else b"\0"
@@ -70,7 +73,7 @@ def owned(*partitions: int, revoking: tuple[int, ...] = (), epochs: bool = False
 
 
 def classic_records(assignor: str) -> list[tuple[float, bytes, bytes | None]]:
-    """Return the records of a group with the name of its assignor. One of its applications restarts."""
+    """Return the records of a classic group of applications a and b, which is named after its assignor; b restarts."""
     a, b, key = member("a-1", "x"), member("b-1", "y"), b"\0\2" + texts(assignor)
     return [
         (0, key, generation(1, a, b, assignor=assignor)),
@@ -85,7 +88,8 @@ def classic_records(assignor: str) -> list[tuple[float, bytes, bytes | None]]:
 def uneven_records() -> list[tuple[float, bytes, bytes | None]]:
     """Return the records of a group with one application, two generations, and members without a partition.
 
-    The members consume 80, 10, 0 and 0 records, then 30, 30 and 0. The last commit of partition 2 is a rewind.
+    In the first generation the members consume 80, 10, 0 and 0 records, in the second 30, 30 and 0. The last commit of
+    partition 2 is a rewind.
     """
     idle, key = [member("c-3", "x", partitions=()), member("c-4", "x", partitions=())], b"\0\2" + texts("uneven")
     first = member("c-1", "x", partitions=(0, 1)), member("c-2", "x", partitions=(2,)), *idle
@@ -106,7 +110,7 @@ def upgraded_records() -> list[tuple[float, bytes, bytes | None]]:
 
 
 def consumer_records() -> list[tuple[float, bytes, bytes | None]]:
-    """Return the records of a KIP-848 group: member a hands partitions to b, then c takes the place of both."""
+    """Return the records of a KIP-848 group: member a hands partitions over to b, then c replaces both."""
     subscribed = bytes(4) + b"\4b-1" + b"\3/h\2\2x" + b"\1\0"
     changes = [
         (1, "a", owned(0, 1, 2)),
@@ -127,7 +131,10 @@ def consumer_records() -> list[tuple[float, bytes, bytes | None]]:
 
 @pytest.fixture(scope="module")
 def found(spark) -> dict[str, dict[str, list[Row]]]:
-    """The tables of one job over five groups, by group. Two groups are in a log partition that lacks 7 offsets."""
+    """The tables of `Overload` and the table ``advice``, by group and by the name of the table, all from one job.
+
+    The groups ``cooperative-sticky`` and ``new`` are in a log partition that lacks 7 offsets.
+    """
     raw = log(spark, *classic_records("range"))
     raw = raw.unionByName(log(spark, *classic_records("cooperative-sticky"), *consumer_records(), partition=1))
     raw = raw.unionByName(log(spark, *uneven_records(), *upgraded_records(), partition=2))
@@ -173,13 +180,16 @@ def test_an_application_stands_still_from_its_last_commit_to_the_next_generation
         ("new", {"b": (None, 7.0)}),
     ],
 )
-def test_what_never_happened_took_no_time(found, group, expected):
-    """An application that began all rebalances stood still 0 s for others; in a log with gaps this 0 is null."""
+def test_times_without_a_cause_are_0_or_null(found, group, expected):
+    """``stood_still`` and ``outage`` are 0 if no rebalance caused them, but null in a log with gaps."""
     assert {row.application: (row.stood_still, row.outage) for row in found[group]["advice"]} == expected
 
 
 def test_members_without_a_partition_and_the_busiest_member_are_found(found):
-    """A rewind consumes nothing. A member without a partition counts in the mean. Idle is of the last generation."""
+    """A rewind consumes nothing. Members without a partition count in the mean of ``spread``.
+
+    ``idle`` is the number of members without a partition in the last generation.
+    """
     rows = sorted(found["uneven"]["spread"], key=lambda row: row.generation)
     assert [(row.members, row.idle, row.consumed, row.busiest) for row in rows] == [(4, 2, 90, 80), (3, 1, 60, 30)]
     (row,) = found["uneven"]["advice"]
@@ -187,14 +197,21 @@ def test_members_without_a_partition_and_the_busiest_member_are_found(found):
 
 
 def test_a_spread_that_the_log_does_not_tell_is_null(found):
-    """Spread is null if commits have no offset. For a KIP-848 group both figures are null, even if it was classic."""
+    """``spread`` is null if commits have no offset.
+
+    In a KIP-848 group, even in one that was classic, ``spread`` and ``idle`` are null.
+    """
     assert {(row.idle, row.spread, row.keeps_up) for row in found["range"]["advice"]} == {(0, None, None)}
     for group in ("new", "upgraded"):
         assert {(row.idle, row.spread) for row in found[group]["advice"]} == {(None, None)}
 
 
 def test_an_application_keeps_up_if_it_consumes_what_is_produced(spark):
-    """Moments up to the first, and with an unknown figure, do not count. A third without records has no ratio."""
+    """``keeps_up`` is the number of consumed records divided by the number of produced records.
+
+    The first moment does not count, and neither does one with an unknown number. ``best_third`` is null if nothing was
+    produced in one of the thirds.
+    """
     figures: dict[str, list[tuple[int | None, int | None]]] = {
         "behind": [(10, 5), (10, 8), (20, 11)],
         "late": [(10, 5), (10, 15), (10, 10)],
@@ -225,7 +242,10 @@ def test_an_application_keeps_up_if_it_consumes_what_is_produced(spark):
 
 
 def test_a_partition_has_no_owner_until_another_member_has_it(found):
-    """A restart of all members counts once, whatever the number of partitions. A partition to revoke has its owner."""
+    """A restart of all members counts once, whatever the number of partitions.
+
+    A partition that a member must revoke still has an owner.
+    """
     rows = sorted(found["new"]["stood_still"], key=lambda row: row.ended_at)
     assert [(row.seconds, row.replaced, row.by_others, row.assignor) for row in rows] == [
         (3.0, False, False, "consumer"),
@@ -234,7 +254,10 @@ def test_a_partition_has_no_owner_until_another_member_has_it(found):
 
 
 def test_each_version_of_a_generation_is_decoded(spark):
-    """Versions 0 to 3 give the same members, an Empty generation none. Unknown and truncated ones are not decoded."""
+    """Versions 0 to 3 of the record give the same members, and the record of an Empty group none.
+
+    Records of an unknown version or of a wrong length are not decoded.
+    """
     values = [generation(1, member("a", "x", partitions=(0, 7), version=v), version=v) for v in range(4)]
     wrong = [generation(1, version=4), values[3][:-1], values[3] + b"x"]
     raw = log(spark, *((number, GROUP_KEY, value) for number, value in enumerate([*values, generation(2), *wrong])))
@@ -247,7 +270,10 @@ def test_each_version_of_a_generation_is_decoded(spark):
 
 
 def test_a_group_of_1000_members_is_decoded_and_other_groups_are_left_out(spark):
-    """Each of 1,000 members has its topic. Groups of Connect have no row, because their members are not consumers."""
+    """Each of 1,000 members has its topic.
+
+    Groups of Kafka Connect have no row, because their members are not consumers.
+    """
     many = generation(1, *(member(f"c-{number}", f"t-{number % 2}") for number in range(1000)))
     connect = generation(1, member("w-1", "x")).replace(texts("consumer"), texts("connect"), 1)
     raw = log(spark, (0, GROUP_KEY, many), (1, b"\0\2" + texts("workers"), connect))
@@ -257,7 +283,7 @@ def test_a_group_of_1000_members_is_decoded_and_other_groups_are_left_out(spark)
 
 
 def test_broken_records_fail_no_job(spark):
-    """Changed and missing bytes in keys and values give other rows or no row, and no error."""
+    """Records with changed or missing bytes give other rows or no row, and never an error."""
     chance = random.Random(1)
     whole = generation(1, member("a-1", "x"), member("b-1", "y"))
     records = []

@@ -1,4 +1,4 @@
-"""The two plans of the comparison: by hash where each partition has one row on each side, by sorted rows otherwise."""
+"""`pairs.single_rows`, which needs one row for each partition, and `pairs.latest_rows`, which sorts rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SPLIT: Row = {"group": "billing", "source_group": "big"}
 
 
 def random_rows(chance: random.Random, cluster: str | None) -> tuple[list[Row], list[Row]]:
-    """Return rows of 400 partitions: each has a row on both sides, on one, or on none."""
+    """Return rows of BEFORE and rows of AFTER. Each of 400 partitions has a row in both, in one, or in neither."""
     before: list[Row] = []
     after: list[Row] = []
     for number in range(400):
@@ -49,10 +49,13 @@ def random_rows(chance: random.Random, cluster: str | None) -> tuple[list[Row], 
 
 @pytest.mark.parametrize("cluster", ["cluster-a", None])
 @pytest.mark.parametrize("session", ["spark", "compiled"])
-def test_both_plans_return_the_same_rows(
+def test_single_rows_and_latest_rows_give_equal_verdicts(
     request: pytest.FixtureRequest, snapshot: SnapshotTable, session: str, cluster: str | None
 ) -> None:
-    """For random rows, with nulls, recreated topics, time lags and planned offsets, both plans return the same rows."""
+    """`pairs.single_rows` and `pairs.latest_rows` give equal verdicts.
+
+    The rows are random, with nulls, recreated topics, time lags and planned offsets.
+    """
     spark: SparkSession = request.getfixturevalue(session)
     rows = random_rows(random.Random(f"22 {cluster}"), cluster)
     oldest = F.when(F.col("partition") % 3 > 0, F.col("taken_at") - F.make_dt_interval(secs=F.col("partition")))
@@ -65,8 +68,11 @@ def test_both_plans_return_the_same_rows(
 
 
 @pytest.mark.usefixtures("by_hash_only")
-def test_tables_with_one_row_a_partition_take_the_plan_by_hash(snapshot: SnapshotTable, tmp_path: Path) -> None:
-    """One moment a side, even if both sides have the same: no row is sorted; totals and tables are right."""
+def test_one_row_for_each_partition_is_not_sorted(snapshot: SnapshotTable, tmp_path: Path) -> None:
+    """If each partition has one row in BEFORE and one in AFTER, no row is sorted.
+
+    This also holds if BEFORE and AFTER have the same time.
+    """
     before = snapshot(SPLIT | {"partition": 0}, SPLIT | {"partition": 1})
     after = snapshot({"group": "billing", "partition": 0}, {"group": "billing", "partition": 1, "offset": 99})
     found = reconcile_tables(before, after, out=tmp_path / "out")
@@ -76,12 +82,10 @@ def test_tables_with_one_row_a_partition_take_the_plan_by_hash(snapshot: Snapsho
 
 @pytest.mark.usefixtures("always_large")
 @pytest.mark.parametrize("remote", [False, True])
-def test_a_row_that_occurs_twice_takes_the_plan_by_sorted_rows(
-    snapshot: SnapshotTable, tmp_path: Path, remote: bool
-) -> None:
-    """If a partition has two rows with one offset at one moment, the verdict and the tables are those of a small job.
+def test_a_row_that_occurs_twice_makes_the_job_sort_rows(snapshot: SnapshotTable, tmp_path: Path, remote: bool) -> None:
+    """If a partition has two rows with the same time and offset, a large job sorts the rows, as a small job does.
 
-    An output folder with a URI counts as one on another machine: nothing in it is deleted between the attempts.
+    It does so in a second attempt. In between, it deletes nothing in an output folder with a URI, which may be remote.
     """
     new = AFTER | {"group": "billing"}
     other = SPLIT | {"log_start_offset": 5, "log_end_offset": 130}
@@ -94,8 +98,8 @@ def test_a_row_that_occurs_twice_takes_the_plan_by_sorted_rows(
 
 
 @pytest.mark.usefixtures("always_large")
-def test_a_group_of_two_source_groups_takes_the_plan_by_sorted_rows(snapshot: SnapshotTable, tmp_path: Path) -> None:
-    """If a group gets partitions of two source groups, each row of the table names its own."""
+def test_a_group_of_two_source_groups_makes_the_job_sort_rows(snapshot: SnapshotTable, tmp_path: Path) -> None:
+    """If a group gets partitions of two source groups, each row names the source group of its partition."""
     more = {"topic": "payments", "source_group": "large"}
     new = AFTER | {"group": "billing"}
     found = reconcile_tables(
@@ -106,13 +110,13 @@ def test_a_group_of_two_source_groups_takes_the_plan_by_sorted_rows(snapshot: Sn
 
 @pytest.mark.usefixtures("always_large")
 def test_contradictions_are_named_as_in_a_small_job(snapshot: SnapshotTable) -> None:
-    """Two offsets at one moment end in the sentence that names the partition, in a large job, too."""
+    """If a partition has two offsets at the same time, the error of a large job names the partition, too."""
     with pytest.raises(InvalidInput, match="BEFORE has two offsets at the same moment for orders-0 of group billing"):
         reconcile_tables(snapshot(SPLIT, SPLIT | {"offset": 1}), snapshot(AFTER | {"group": "billing"}))
 
 
-def test_a_second_row_fails_the_plan_by_hash(snapshot: SnapshotTable) -> None:
-    """A job over the plan by hash fails if a partition has two rows, even with different topic ids."""
+def test_a_second_row_fails_a_job_over_single_rows(snapshot: SnapshotTable) -> None:
+    """A job with `pairs.single_rows` fails if a partition has two rows, even with different topic ids."""
     after = snapshot(AFTER | {"topic_id": "one"}, AFTER | {"topic_id": "two"})
     with pytest.raises(PySparkException, match=NOT_SINGLE):
         partition_verdict(snapshot({}), after, single=True).collect()

@@ -1,4 +1,4 @@
-"""The plans of the jobs, which decide how long a small and a large job take."""
+"""The execution plans that Spark makes for the jobs. How long a job takes depends on its plan."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def operators(table: DataFrame) -> Counter[str]:
 
 
 def test_large_reconcile_sorts_no_row(snapshot: Callable[..., DataFrame]) -> None:
-    """If a partition has one row in BEFORE and AFTER, rows are exchanged once, by topic, and hashed, and not sorted.
+    """If a partition has one row in BEFORE and one in AFTER, rows are exchanged once, by topic, and not sorted.
 
-    Nothing is broadcast: each group of AFTER is expected, and a summary does not show the source groups.
+    Nothing is broadcast, because AFTER has no other groups, and a summary does not show the source groups.
     """
     side = snapshot({}).withColumn("cluster_id", F.lit("a"))
     found = operators(group_topic_summary(partition_verdict(side, side, single=True, other_groups=False)))
@@ -47,9 +47,9 @@ def test_large_reconcile_sorts_no_row(snapshot: Callable[..., DataFrame]) -> Non
 
 
 def test_hand_over_exchanges_commits_once(spark: SparkSession) -> None:
-    """If nothing is late or in doubt, commits are exchanged and sorted once, and summed up by hash.
+    """If no commit is late and no verdict in doubt, commits are exchanged and sorted once, and added up by hash.
 
-    The only join is a broadcast, which adds each group's fence.
+    The only join is a broadcast join, which adds the fence of each group.
     """
     tables = Tables(spark, [Case((OURS, ("new", 13)))])
     found = operators(hand_over(tables.chains, None, local_table(spark, [], REASONS)))
@@ -58,7 +58,10 @@ def test_hand_over_exchanges_commits_once(spark: SparkSession) -> None:
 
 
 def test_commits_need_one_window(spark: SparkSession) -> None:
-    """One window, after one exchange, finds each commit's time and the commit before it. Sums are made by hash."""
+    """In the history, one window after one exchange finds the commit before each commit.
+
+    Sums are made by hash, without sorting.
+    """
     row = (0, FENCE, NOON, "record", key("new"), value(10))
     log = decode(local_table(spark, [row], RAW)).localCheckpoint()
     found = operators(commits(log, HOUR, NOON))
@@ -70,9 +73,9 @@ def test_commits_need_one_window(spark: SparkSession) -> None:
     reason="PySpark 4.0 makes a larger method (8,647 bytes), so decoding is slower",
 )
 def test_decoding_is_compiled(compiled: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The method that Spark makes to decode a log is small enough for a JVM to compile, in each job.
+    """In each job, the method that Spark generates to decode a log is small enough for the JVM to compile.
 
-    Otherwise a JVM interprets it, which takes three times as long.
+    Otherwise the JVM would interpret the method, which takes three times as long.
     """
     compiled.createDataFrame([], RAW).write.parquet(str(tmp_path / "log"))
     rows = decode(landed_log(compiled, str(tmp_path / "log")))
@@ -86,7 +89,7 @@ def test_decoding_is_compiled(compiled: SparkSession, tmp_path: Path, capsys: py
 
 
 def test_clean_audit_runs_few_jobs(spark: SparkSession) -> None:
-    """A clean audit runs four jobs: send the groups' names, sum up records, count evidence, count verdicts."""
+    """A clean audit runs at most four Spark jobs: send group names, sum up records, count evidence, count verdicts."""
     rows = [(0, FENCE + at, NOON, "record", key("new"), value(offset)) for at, offset in enumerate((10, 13))]
     raw = local_table(spark, rows, RAW)
     tracker = spark.sparkContext.statusTracker()
@@ -98,7 +101,10 @@ def test_clean_audit_runs_few_jobs(spark: SparkSession) -> None:
 
 
 def test_reconcile_of_local_files_runs_two_jobs(spark: SparkSession, csv_file: Callable[..., str]) -> None:
-    """One job looks at both sides, one compares them: headers of files on this machine are read without a job."""
+    """One Spark job examines BEFORE and AFTER, and one compares them.
+
+    The headers of files on this machine are read without a job.
+    """
     header = "cluster_id,group,source_group,topic,partition,offset"
     before = csv_file(header, "c,new,old,t,0,10", name="before.csv")
     after = csv_file(header, "c,new,,t,0,12", name="after.csv")
@@ -109,7 +115,7 @@ def test_reconcile_of_local_files_runs_two_jobs(spark: SparkSession, csv_file: C
 
 
 def chain(case: Case) -> tuple[Any, ...]:
-    """Return the figures of a target group's commits, computed one by one; see `audit` for the rules."""
+    """Return first_own, committed, commits, rewinds and deletions, as `audit.hand_over` does, from a plain loop."""
     commits = [offset for group, offset in case.records if group == "new"]
     last: int | None = case.before
     reached = last
@@ -128,7 +134,7 @@ def chain(case: Case) -> tuple[Any, ...]:
 
 
 def test_random_logs_are_judged_as_one_record_after_the_other(spark: SparkSession) -> None:
-    """The figures of 300 random logs equal the figures of a plain loop over their records."""
+    """The numbers that the audit computes for 300 random logs equal those of a plain loop over the records."""
     chance = random.Random(22)
     offsets = [8, 10, 10, 12, 18, None]
 

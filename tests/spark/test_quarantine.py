@@ -30,7 +30,10 @@ def quarantined(folder: Path) -> list[dict[str, str]]:
 
 
 def test_bad_rows_are_quarantined_and_counted(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
-    """Bad rows are quarantined with side, file, line, cell and expectation. A hint says that the verdict omits them."""
+    """A quarantined row says BEFORE or AFTER, and has its file, line and cell, and what was expected.
+
+    A hint says that the verdict is about the other rows only.
+    """
     bad = ("new,big,t,3,NA,1", "new,big,t,4,1,x", "new,big,t,5", '"a\nb",big,t t,6,1,1', "new,big,t,7,NA,1")
     before = csv_file(HEADER, *GOOD[:2], *bad, GOOD[2], name="be fore+é.csv")
     after = csv_file(HEADER, *(row.replace("big", "") for row in GOOD[:2]), "new,,t,2,-1,35", name="after.csv")
@@ -67,7 +70,7 @@ def test_bad_row_without_a_quarantine_folder_is_an_error(spark: SparkSession, cs
 
 
 def test_good_rows_leave_an_empty_quarantine(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
-    """Without bad rows there is no count and no hint; the quarantine folder is complete and empty."""
+    """Without bad rows the count is 0, there is no hint, and the quarantine folder is complete and empty."""
     before, after = csv_file(HEADER, *GOOD), csv_file(HEADER, *GOOD, name="after.csv")
     found = run_reconcile(spark, [before], [after], quarantine=tmp_path / "aside")
     assert (found.clean, found.quarantined, found.hints, found.totals.partitions) == (True, 0, (), 3)
@@ -78,7 +81,7 @@ def test_good_rows_leave_an_empty_quarantine(spark: SparkSession, csv_file: CsvF
 def test_bad_parquet_row_has_no_line_number(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parquet rows have no line number, and neither have CSV rows beyond the limit of lines that are looked up."""
+    """A bad row has no line number in a Parquet file, or in a CSV file after `MAX_LINES` other invalid cells."""
     kinds = {"timestamp": pa.timestamp("us", tz="UTC"), "int": pa.int32(), "bigint": pa.int64()}
     schema = pa.schema([(field.name, kinds.get(field.dataType.simpleString(), pa.string())) for field in SNAPSHOT])
     row = {"group": "new", "topic": "t", "partition": 0, "offset": -3, "metadata": ""}
@@ -95,7 +98,10 @@ def test_bad_parquet_row_has_no_line_number(
 
 
 def test_existing_quarantine_folder_is_refused(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
-    """An existing folder is refused before anything is read; quarantined rows stay if the job fails later."""
+    """An existing quarantine folder is refused before anything is read.
+
+    If the job fails later, the quarantined rows stay.
+    """
     bad = csv_file(HEADER, "new,big,t,0,NA,1")
     with pytest.raises(InvalidInput, match="exists already"):
         run_reconcile(spark, [bad], [bad], quarantine=tmp_path)

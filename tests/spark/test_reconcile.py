@@ -108,7 +108,7 @@ PLANTED: dict[str, tuple[Row | None, Row | None, str, str | None]] = {
 
 
 def test_each_pair_of_rows_gets_its_status_and_reason(snapshot: SnapshotTable) -> None:
-    """Each pair of rows gets the expected status and reason."""
+    """Each pair of a row in BEFORE and a row in AFTER gets the expected status and reason."""
     pairs = [*enumerate(PLANTED.values())]
     before = snapshot(*(SPLIT | row | {"partition": number} for number, (row, *_) in pairs if row is not None))
     after = snapshot(*(NEW | row | {"partition": number} for number, (_, row, *_) in pairs if row is not None))
@@ -129,7 +129,10 @@ def test_each_pair_of_rows_gets_its_status_and_reason(snapshot: SnapshotTable) -
 
 
 def test_verdict_has_lags_and_records_produced_and_consumed(spark: SparkSession, snapshot: SnapshotTable) -> None:
-    """A verdict has lags, and the records produced and consumed in between. The schema is the documented one."""
+    """A verdict has the lags, and the numbers of records produced and consumed between BEFORE and AFTER.
+
+    The columns are the documented ones.
+    """
     before = snapshot(SPLIT | {"offset": 100, "log_start_offset": 10, "log_end_offset": 150})
     after = snapshot(NEW | {"offset": 130, "log_start_offset": 20, "log_end_offset": 170})
     verdicts = partition_verdict(before, after)
@@ -169,13 +172,16 @@ def test_names_of_digits_stay_text(snapshot: SnapshotTable) -> None:
 
 @pytest.fixture
 def mapping(spark: SparkSession) -> DataFrame:
-    """``orders`` goes to billing, partition 0 of ``searches`` to search. Partition 1 and all other topics stay."""
+    """Topic ``orders`` goes to group billing, partition 0 of ``searches`` to group search. Other partitions stay."""
     rows = [("big", "orders", 0, "billing"), ("big", "orders", 1, "billing"), ("big", "searches", 0, "search")]
     return spark.createDataFrame(rows, MAPPING)
 
 
 def test_mapped_rows_are_expected_in_the_target_group(snapshot: SnapshotTable, mapping: DataFrame) -> None:
-    """Mapped source rows are expected in their target group. Other rows, and the source in AFTER, are left out."""
+    """A mapped row of the source group is expected in its target group.
+
+    Other rows, and the source group's rows in AFTER, are left out.
+    """
     topics = [("orders", 0), ("orders", 1), ("searches", 0), ("searches", 1), ("legacy", 0)]
     old = [{"topic": topic, "partition": partition} for topic, partition in topics]
     before = snapshot(*old, {"group": "other", "topic": "orders"})
@@ -189,7 +195,10 @@ def test_mapped_rows_are_expected_in_the_target_group(snapshot: SnapshotTable, m
 
 
 def test_split_file_gives_the_same_verdicts_as_before_and_as_mapping(snapshot: SnapshotTable) -> None:
-    """A split file as BEFORE, as the mapping, or as both gives equal verdicts. Its history maps a partition once."""
+    """A split file gives equal verdicts as BEFORE, as the mapping, and as both.
+
+    Rows of an earlier time do not map a partition twice.
+    """
     old = snapshot({"topic": "orders"}, {"topic": "searches"})
     parts = [SPLIT | {"topic": "orders"}, SPLIT | {"topic": "searches", "group": "search"}]
     split = snapshot(*parts, *(part | {"taken_at": NOON - timedelta(days=1)} for part in parts))
@@ -214,7 +223,10 @@ def test_without_source_and_mapping_a_group_is_compared_with_itself(snapshot: Sn
 
 
 def test_latest_row_of_each_side_counts(snapshot: SnapshotTable) -> None:
-    """The latest row in BEFORE and in AFTER counts. A row without a time is the oldest; duplicate rows do no harm."""
+    """Of several rows of a partition, the latest one in BEFORE and the latest one in AFTER count.
+
+    A row without a time counts as the oldest. Equal rows do no harm.
+    """
     history: list[dict[str, Any]] = [
         {"taken_at": None, "offset": 500},
         {"taken_at": NOON - timedelta(days=1), "offset": 300},
@@ -246,7 +258,10 @@ def test_two_source_groups_for_one_target_partition_are_refused(snapshot: Snapsh
 
 
 def test_a_summary_has_counts_and_totals(snapshot: SnapshotTable) -> None:
-    """A topic of a group is one row: its worst status, and sums over the partitions that have a value."""
+    """A topic of a group is one row: the worst status, the number of partitions in each status, and sums.
+
+    A sum leaves out the partitions without a value.
+    """
     before = snapshot(
         *(SPLIT | {"partition": number, "offset": offset} for number, offset in enumerate([100, 100, None])),
         SPLIT | {"topic": "searches"},
@@ -278,7 +293,7 @@ def test_sums_that_are_too_large_are_null(snapshot: SnapshotTable) -> None:
 
 
 def test_time_lag_of_a_topic_is_the_largest_of_its_partitions(snapshot: SnapshotTable) -> None:
-    """The time lag is in seconds, null without an unread record or a column, and 0 for a future timestamp."""
+    """Time lags are in seconds: null without an unread record or without the column, 0 for a future timestamp."""
     oldest = F.timestamp_add("MILLISECOND", F.col("partition") * 1500 - 2500, "taken_at")
     sides = [
         snapshot(*({**side, "partition": number} for number in range(3)), side | {"topic": "searches"})
@@ -326,7 +341,10 @@ def test_only_problem_statuses_break_a_hand_over(status: str) -> None:
 
 
 def test_size_of_a_result_is_limited(snapshot: SnapshotTable) -> None:
-    """A result lists at most `MAX_SUMMARY` topics and `MAX_WORST` partitions, the worst first; counts are of all."""
+    """A result lists at most `MAX_SUMMARY` topics and `MAX_WORST` partitions, the worst first.
+
+    All partitions are counted.
+    """
     topics = [f"t{number}" for number in range(MAX_SUMMARY + 5)]
     before = snapshot(*(SPLIT | {"topic": topic} for topic in topics))
     lost = topics[-MAX_WORST - 1 :]
@@ -351,7 +369,7 @@ def reconciled(snapshot: SnapshotTable, before: list[Row], after: list[Row]) -> 
 def test_missing_cluster_id_is_filled_in(
     snapshot: SnapshotTable, before: list[str | None], after: list[str | None], cluster_id: str
 ) -> None:
-    """Rows without a cluster id, in BEFORE, in AFTER or in part, get the id that is known."""
+    """Rows without a cluster id get the cluster id of the other rows in BEFORE and AFTER."""
     sides = [snapshot(*({"cluster_id": cluster} for cluster in clusters)) for clusters in (before, after)]
     aligned = align(*sides)
     assert (aligned.cluster_id, aligned.hints, aligned.has_history) == (cluster_id, (), False)
@@ -416,7 +434,7 @@ def test_a_mapping_that_matches_nothing_is_refused(spark: SparkSession, snapshot
 
 
 def test_hint_names_groups_that_were_not_compared(snapshot: SnapshotTable) -> None:
-    """Groups that were not compared are named in a hint, which says how to follow a split."""
+    """A hint names groups that were not compared, and says what to pass after a split."""
     found = reconciled(snapshot, [{}], [{}, NEW, NEW | {"group": "search"}])
     assert found.clean
     assert found.hints == (

@@ -49,7 +49,10 @@ def test_second_session_shares_the_jvm(spark: SparkSession) -> None:
 
 
 def test_command_does_not_change_the_callers_session(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    """A command has its own settings and views. The caller's session keeps its own, and stays active."""
+    """A command uses a new session, with its own settings and views.
+
+    The caller's session keeps its settings and views, and stays active.
+    """
     zone = "spark.sql.session.timeZone"
     spark.conf.set(zone, "Asia/Tokyo")
     with spark_here(1) as ours:
@@ -112,7 +115,7 @@ def test_spark_that_cannot_start_is_a_one_line_error(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_during_a_job_ends_the_jvm() -> None:
-    """Ctrl-C, which Java ignores, also ends the JVM, and neither Spark nor Java prints anything."""
+    """Ctrl-C also ends the JVM, although Java ignores the signal. Neither Spark nor Java prints anything."""
     program = f"""
 import sys, threading, time
 sys.path[:0] = {sys.path!r}
@@ -149,7 +152,10 @@ except KeyboardInterrupt:
 
 
 def test_stages_are_shown_until_ctrl_c() -> None:
-    """Without a terminal, a running stage is a line now and then. After Ctrl-C nothing more is printed."""
+    """If stderr is not a terminal, the running stage is shown in a line now and then.
+
+    After Ctrl-C no stage is shown.
+    """
     program = f"""
 import sys
 sys.path[:0] = {sys.path!r}
@@ -196,7 +202,10 @@ def test_spark_connect_shows_no_stages() -> None:
 
 @pytest.mark.parametrize("module", JOB)
 def test_jobs_use_only_what_every_cluster_has(module: str) -> None:
-    """A job uses no Python UDF, no sparkContext or RDD (for Spark Connect), and needs no package but PySpark."""
+    """A job uses no Python UDF, and needs no package but PySpark.
+
+    It uses neither sparkContext nor RDDs, because Spark Connect has none.
+    """
     tree = ast.parse((PACKAGE / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8"))
     optional = {
         name.name

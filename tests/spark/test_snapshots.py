@@ -88,7 +88,7 @@ def test_empty_cell_is_null_except_in_metadata(spark: SparkSession, csv_file: Cs
 
 
 def test_columns_are_matched_by_name(spark: SparkSession, csv_file: CsvFile) -> None:
-    """Nullable columns may be missing, and the others may be in any order."""
+    """The columns may be in any order, and nullable columns may be missing."""
     [row] = rows_of(spark, csv_file("offset,partition,group,topic", "7,1,g,t"))
     assert (row.group, row.topic, row.partition, row.offset, row.taken_at, row.metadata) == ("g", "t", 1, 7, None, "")
 
@@ -112,7 +112,7 @@ def test_file_of_kafkas_export_is_read(spark: SparkSession, csv_file: CsvFile) -
     ],
 )
 def test_wrong_columns_are_refused(spark: SparkSession, csv_file: CsvFile, header: str, message: str) -> None:
-    """A header that is not a snapshot's is refused with the file and the column."""
+    """A header with a wrong or missing column is refused. The error names the file and the column."""
     path = csv_file(header, "t,0,1")
     with pytest.raises(InvalidInput) as error:
         read_snapshots(spark, [path])
@@ -142,7 +142,7 @@ WRONG_IN_PARQUET += [("partition", None, "a partition")]
 
 
 def csv_with(path: Path, **changes: str) -> str:
-    """Write a valid row that takes two lines, and the same row with ``changes``, which begins on line 4."""
+    """Write a valid row of two lines, and on line 4 the same row with ``changes``. Return the path."""
     good = FULL_ROW.asDict() | {"taken_at": "2026-11-20T23:27:08Z"}
     path.parent.mkdir(exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -152,7 +152,7 @@ def csv_with(path: Path, **changes: str) -> str:
 
 
 def parquet_with(path: Path, column: str, value: object) -> str:
-    """Write a file with one row that has ``value`` in ``column``."""
+    """Write a file with one row that has ``value`` in ``column``, and return the path."""
     path.parent.mkdir(exist_ok=True)
     nullable = pa.schema([field.with_nullable(True) for field in ARROW])
     return parquet(path, pa.table(arrow_row(**{column: value}), schema=nullable))
@@ -161,7 +161,7 @@ def parquet_with(path: Path, column: str, value: object) -> str:
 def test_every_bad_row_is_quarantined_with_its_place_and_expectation(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
-    """The one bad row of each file is quarantined, with its place and what was expected.
+    """The one bad row of each file is quarantined with file, line, column, value, and what was expected.
 
     The files have wrong cells and row lengths in CSV, wrong cells in Parquet, bytes that are not UTF-8, a missing
     offset in a file without a header, and names with special characters.
@@ -200,7 +200,7 @@ def test_every_bad_row_is_quarantined_with_its_place_and_expectation(
 
 @pytest.mark.parametrize("kind", ["a cell", "a row of another length", "a cell in Parquet"])
 def test_a_bad_row_stops_the_job(spark: SparkSession, csv_file: CsvFile, tmp_path: Path, kind: str) -> None:
-    """The error has the file's literal name, line, column, value, and what was expected."""
+    """The error has the file's unchanged name, line, column, value, and what was expected."""
     match kind:
         case "a cell":
             path = csv_with(tmp_path / "be[f]ore%20ö*.csv", topic="")
@@ -224,7 +224,10 @@ def test_bad_cell_in_an_unused_column_stops_the_job(spark: SparkSession, csv_fil
 
 
 def test_row_of_wrong_length_stops_a_job_that_selects_few_columns(spark: SparkSession, csv_file: CsvFile) -> None:
-    """A row of wrong length stops even a job that selects few columns. Spark's own reader would not count the cells."""
+    """A row of wrong length stops even a job that selects few columns.
+
+    Spark's own reader would not count the cells.
+    """
     path = csv_file("topic,partition,cluster_id,group_state,metadata", "t,0,c,Empty,", "t,1")
     with pytest.raises(InvalidInput, match="line 3: expected a row of 5 cells"), readable_failures():
         read_snapshots(spark, [path]).select("topic").collect()
@@ -242,7 +245,7 @@ def test_wrong_quote_is_refused_with_its_line(spark: SparkSession, csv_file: Csv
 def test_wrong_quote_in_a_remote_file_stops_the_job(
     spark: SparkSession, csv_file: CsvFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a file that is not on this machine, a wrong quote is found by the job, without a line."""
+    """A wrong quote in a file on another machine stops the job. The error has no line number."""
     monkeypatch.setattr(snapshots, "local_file", lambda uri: None)
     path = csv_file("group,topic,partition,offset", '"o"ld,t,1,2')
     with pytest.raises(InvalidInput) as refused:
@@ -276,13 +279,13 @@ def test_missing_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["before.txt", "before", "before.json"])
 def test_other_file_extensions_are_refused(spark: SparkSession, csv_file: CsvFile, name: str) -> None:
-    """An extension other than .csv or .parquet is refused, because it decides the format."""
+    """An extension other than .csv or .parquet is refused, because the extension decides the format."""
     with pytest.raises(InvalidInput, match=r"pass \.csv files or \.parquet files"):
         read_snapshots(spark, [csv_file("topic,partition", name=name)])
 
 
 def test_hidden_file_name_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
-    """A file name that Spark takes for hidden is refused, because its rows would be missing."""
+    """A file name that Spark takes for hidden is refused, because Spark would leave out the file's rows."""
     with pytest.raises(InvalidInput, match="has no file to read"):
         read_snapshots(spark, [csv_file("topic,partition", "t,0", name="_before.csv")])
 
@@ -307,7 +310,7 @@ def test_hidden_snapshot_in_a_folder_or_glob_is_refused(
 
 
 def test_a_byte_order_mark_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
-    """A byte order mark is refused, as by our own reader."""
+    """A byte order mark is refused, as by `files.snapshots`."""
     with pytest.raises(InvalidInput, match=r"snapshot\.csv: it starts with a byte order mark"):
         read_snapshots(spark, [csv_file("\ufefftopic,partition", "t,0")])
 
@@ -319,7 +322,10 @@ def test_other_special_characters_in_a_name_are_literal(spark: SparkSession, csv
 
 
 def test_a_folder_or_a_glob_is_read_as_one_table(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
-    """Files of a folder and its subfolders need equal headers; separate paths may have different columns."""
+    """The files of a folder and its subfolders are read as one table, and need equal headers.
+
+    Files that are passed separately may have different columns.
+    """
     csv_file("topic,partition", "t,0", name="days/1.csv")
     csv_file("topic,partition", "t,1", name="days/day=2/2.csv")
     other = csv_file("partition,topic,offset", "2,t,5", name="other.csv")
@@ -387,7 +393,7 @@ def test_a_parquet_column_of_another_type_is_refused(
 
 
 def test_parquet_columns_that_are_missing_or_unknown_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """Missing and unknown Parquet columns are refused. Spark would fill or ignore them."""
+    """Missing and unknown Parquet columns are refused, because Spark would fill or ignore them."""
     table = pa.table(arrow_row(), schema=ARROW)
     with pytest.raises(InvalidInput, match="'offset' is missing, expected bigint"):
         read_snapshots(spark, [parquet(tmp_path / "a.parquet", table.drop_columns(["offset"]))])
@@ -425,7 +431,7 @@ def test_a_damaged_parquet_file_is_named(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_parquet_page_with_a_wrong_checksum_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """A flipped bit in an offset is refused by the checksum of its page."""
+    """A file with a flipped bit in an offset is refused, because the checksum of the Parquet page is wrong."""
     path, offset = tmp_path / "s.parquet", 0x0102030405060708
     tables.save(SnapshotTable.of_rows([row(offset=offset)]), path)
     whole = bytearray(path.read_bytes())
@@ -444,7 +450,7 @@ def test_several_files_are_one_table(spark: SparkSession, tmp_path: Path, csv_fi
 
 
 def test_metadata_that_our_writer_saved_is_read_unchanged(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark reads metadata as our writer saved it: NULs, quotes, text like an escape, a leading apostrophe."""
+    """Spark reads metadata as `files.snapshots` saved it: NULs, quotes, backslashes, a leading apostrophe."""
     pieces = ["\0", "\\", "\\u00", "5cu00", "00", "'", "=", '"', "x"]
     texts = ["".join(each) for each in product(pieces, repeat=3)]
     ours = [row(partition=number, metadata=text) for number, text in enumerate(texts)]
@@ -457,7 +463,10 @@ def test_metadata_that_our_writer_saved_is_read_unchanged(spark: SparkSession, t
 def test_apostrophe_against_spreadsheet_formulas_is_removed(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
-    """``'=1`` is read as the group ``=1``, as our own reader does. Output tables get the apostrophe again."""
+    """The cell ``'=1`` is read as the group ``=1``, as by `files.snapshots`.
+
+    In output tables the cell has the apostrophe again.
+    """
     names = {"'=1": "=1", "''+x": "'+x", "'plain": "'plain", "-bare": "-bare", "'\uff1d1": "\uff1d1"}
     file = csv_file(HEADER, *(f"c,,{cell},,,,'-t,,{number},5,,,0,9" for number, cell in enumerate(names)))
     read = read_snapshots(spark, [file])
@@ -470,7 +479,7 @@ def test_apostrophe_against_spreadsheet_formulas_is_removed(
 
 
 def test_both_readers_accept_and_refuse_the_same_files(spark: SparkSession, tmp_path: Path) -> None:
-    """Our own reader and Spark's read the same rows from good files, and both refuse the bad ones."""
+    """`files.snapshots` and Spark's reader read the same rows from good files, and both refuse the bad ones."""
     for name, text in (GOOD | BAD).items():
         (tmp_path / f"{name}.csv").write_text(text, encoding="utf-8", newline="")
     for name in GOOD:

@@ -38,7 +38,10 @@ def test_results_have_the_exported_types(snapshot: Callable[..., DataFrame]) -> 
 
 @pytest.mark.parametrize("single", [False, True])
 def test_time_lags_are_where_the_page_says(snapshot: Callable[..., DataFrame], single: bool) -> None:
-    """With time lags, their columns follow lag_after in the verdicts, and are the last columns of the summary."""
+    """As docs/pyspark.md says, the columns of time lags follow lag_after in the verdicts.
+
+    In the summary they are the last columns.
+    """
     side = snapshot({}).withColumn("oldest_unconsumed_at", F.col("taken_at"))
     verdicts, lags = partition_verdict(side, side, single=single), columns(tables.TIME_LAGS)
     plain = columns(tables.PARTITION_VERDICT)
@@ -48,13 +51,13 @@ def test_time_lags_are_where_the_page_says(snapshot: Callable[..., DataFrame], s
 
 
 def test_page_names_every_exported_table() -> None:
-    """docs/pyspark.md names all tables that the module exports, except the optional columns."""
+    """docs/pyspark.md names each type that `spark.tables` exports, except those of optional columns."""
     for name in {*tables.__all__} - {"OLDEST_UNCONSUMED", "TIME_LAGS"}:
         assert f"`{name}`" in PAGE
 
 
 def test_examples_run(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The examples in docs/pyspark.md run unchanged, one after the other, and the catalog gets a table."""
+    """The examples in docs/pyspark.md run unchanged, one after the other, and save a table in the catalog."""
     monkeypatch.chdir(tmp_path)
     header, cells = ",".join(DEFAULTS), {"taken_at": "2026-11-20T12:00:00Z", "group": "new", "source_group": "big"}
     row = {name: "" if value is None else value for name, value in DEFAULTS.items()} | cells

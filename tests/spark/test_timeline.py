@@ -29,12 +29,12 @@ def row(hour: int, offset: int | None, end: int = 100, **changes: Any) -> dict[s
 
 @pytest.fixture
 def mapping(spark: SparkSession) -> DataFrame:
-    """``orders`` goes from group big to group billing."""
+    """Topic ``orders`` goes from group big to group billing."""
     return spark.createDataFrame([("big", "orders", "billing")], TOPIC_MAPPING)
 
 
 def points(timeline: DataFrame) -> list[tuple[Any, ...]]:
-    """Return hour, source group, lag, produced and consumed, ordered by time."""
+    """Return (hours after noon, source group, lag, produced, consumed) for each row, by group, topic and time."""
     rows = timeline.orderBy("group", "topic", "taken_at").collect()
     hours = [round((each.taken_at.astimezone(UTC) - NOON) / timedelta(hours=1)) for each in rows]
     return [
@@ -67,7 +67,10 @@ def test_curve_continues_from_the_source_group_to_the_target_group(
 def test_curve_leaves_the_source_group_where_the_target_group_begins(
     snapshot: SnapshotTable, mapping: DataFrame
 ) -> None:
-    """With all snapshots in BEFORE and in AFTER, the curve changes to the target group where its offsets begin."""
+    """The curve changes to the target group at the first moment with an offset of the target group.
+
+    Here BEFORE and AFTER both have all snapshots.
+    """
     old = [row(hour, min(10 * hour, 20)) for hour in range(5)]
     new = [row(hour, 10 * hour, group="billing") for hour in (3, 4)]
     for each in new:  # because a snapshot reads one group after the other
@@ -83,7 +86,7 @@ def test_curve_leaves_the_source_group_where_the_target_group_begins(
 
 
 def test_lag_is_null_without_a_committed_offset(snapshot: SnapshotTable) -> None:
-    """Lag is the sum over the partitions that have a committed offset, and null if none has."""
+    """Lag is the sum over the partitions with a committed offset, and null if there is no such partition."""
     rows = [row(0, None), row(1, None), row(1, 70, partition=1), row(2, 90), row(2, 80, partition=1)]
     timeline = lag_timeline(snapshot(*rows), snapshot(*rows))
     assert points(timeline) == [(0, None, None, None, None), (1, None, 30, 0, None), (2, None, 30, 0, 10)]
@@ -97,7 +100,7 @@ def test_offsets_of_a_recreated_topic_are_not_subtracted(snapshot: SnapshotTable
 
 
 def test_history_needs_three_times(snapshot: SnapshotTable) -> None:
-    """Two moments for each cluster are no history, because the verdict has both; three moments are."""
+    """A cluster has a history from three moments on; a verdict already shows two."""
     sides = [
         [row(hour, 1, cluster_id=name) for name, hour in moments]
         for moments in ((("a", 0), ("b", 1)), (("a", 2), ("b", 3)))
@@ -129,7 +132,10 @@ def test_driver_gets_a_curve_for_each_topic_and_for_the_group(snapshot: Snapshot
 
 
 def test_size_of_a_history_is_limited(snapshot: SnapshotTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups come before their topics, the largest lag first. A curve that is cut keeps its latest moments."""
+    """A history that is too long keeps groups rather than topics, and large lags rather than small ones.
+
+    A curve that is cut keeps its latest moments.
+    """
     rows = [
         row(hour, 100 - lag, group=group, topic=topic)
         for group, topic, lag in (("g", "small", 1), ("g", "large", 70), ("h", "middle", 30))

@@ -64,7 +64,7 @@ exec {python} "$@"
 
 
 class Ran(NamedTuple):
-    """The result of a run of the action: its exit code, its log, its outputs, and the summary of the job."""
+    """The result of running action.yml once: exit code, log, outputs, and the summary of the job."""
 
     code: int
     log: str
@@ -73,10 +73,10 @@ class Ran(NamedTuple):
 
 
 class Runner:
-    """A runner with a checkout of pull request 7 of the repository acme/groups, and the comments of this pull request.
+    """A fake runner of GitHub Actions, with a checkout and the comments of pull request 7 of acme/groups.
 
-    real_python: whether the action makes a Python environment and installs the package, as on a runner of GitHub. If
-    not, it gets an environment with the Python and the modules of this test.
+    real_python: whether the action makes a Python environment and installs the package, as on GitHub. If not, the
+    action gets an environment with the Python and the modules of this test.
     """
 
     def __init__(self, folder: Path, *, real_python: bool = False) -> None:
@@ -113,7 +113,7 @@ class Runner:
 
     @property
     def comments(self) -> list[dict[str, Any]]:
-        """The comments of the pull request, as GitHub's API has them."""
+        """The comments of the pull request, as GitHub's API returns them."""
         return json.loads((self.folder / "comments").read_text())
 
     @comments.setter
@@ -130,13 +130,13 @@ class Runner:
         (self.folder / "artifact").write_bytes(Path(plan).read_bytes())
 
     def contexts(self, **more: Any) -> dict[str, Any]:
-        """Return the contexts by name, such as ``github`` for the expression ``${{ github.sha }}``."""
+        """Return GitHub's contexts by name, such as ``github`` for ``${{ github.sha }}``. more: further contexts."""
         event = json.loads(self._event.read_text())
         github = {"event": event, "sha": "of the merge", "token": "the job's token", "ref": "refs/pull/7/merge"}
         return {"github": github, "!cancelled()": True, **more}
 
     def action(self, inputs: Mapping[str, str]) -> Ran:
-        """Run the action with these inputs."""
+        """Run the steps of action.yml with these inputs."""
         assert inputs.keys() <= ACTION["inputs"].keys()
         defaults = {name: about.get("default", "") for name, about in ACTION["inputs"].items()}
         contexts = self.contexts(inputs=defaults | dict(inputs), steps={})
@@ -159,7 +159,10 @@ class Runner:
         return Ran(code, log, outputs, summary)
 
     def shell(self, lines: str, where: Path | None = None, more: Mapping[str, str] | None = None) -> tuple[int, str]:
-        """Run a script as GitHub runs a step with ``shell: bash``; return the exit code and the log."""
+        """Run a script as GitHub runs a step with ``shell: bash``; return the exit code and the log.
+
+        where: the working directory; None: the checkout. more: additional environment variables.
+        """
         script = self.folder / "script.sh"
         script.write_text(lines)
         done = subprocess.run(
@@ -194,7 +197,7 @@ def evaluate(condition: str, contexts: Mapping[str, Any]) -> bool:
 
 
 def _value(expression: str, contexts: Mapping[str, Any]) -> Any:
-    """Return the value of an expression made of lookups, texts, ``||``, ``&&``, ``==`` and ``!=``, without brackets."""
+    """Return the value of an expression of names, quoted texts, ``||``, ``&&``, ``==`` and ``!=``, without brackets."""
     for operator in ("||", "&&", "==", "!="):
         left, found, right = expression.partition(operator)
         if found:

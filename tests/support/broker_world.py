@@ -22,6 +22,7 @@ from migrate_groups.kafka.records import KafkaRecords
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.model.partitions import TopicPartition
+from tests.support.closed_consumers import close_consumer
 
 _SECONDS = 30.0
 
@@ -42,7 +43,7 @@ def _producer(bootstrap_servers: str) -> confluent_kafka.Producer:
 
 
 class BrokerWorld:
-    """Other clients of a broker while the tool is tested. Every name is new, so that tests can share one broker."""
+    """The clients of a broker beside the tool under test. Their topics and groups have unique names."""
 
     # The clients under test, which only the contract suite sets.
     writer: KafkaPythonWriter
@@ -60,7 +61,7 @@ class BrokerWorld:
 
     def close(self) -> None:
         for consumer in self._consumers:
-            consumer.close()
+            close_consumer(consumer)
         self._admin.close()
 
     def name(self, what: str) -> str:
@@ -107,7 +108,7 @@ class BrokerWorld:
     def produce_in_order(self, topic: str, partition: int, records: Iterable[tuple[str, int]]) -> None:
         """Append records, given as value and timestamp. Send each when the previous record is acknowledged.
 
-        When all were sent at once, some arrived in another order on a busy machine.
+        Records that are sent at once may arrive in another order on a busy machine.
         """
         self._producer.list_topics(topic, _SECONDS)
         for value, timestamp in records:
@@ -220,7 +221,7 @@ class BrokerWorld:
         return consumer
 
     def let_expire(self, consumer: confluent_kafka.Consumer, group: str, partition: TopicPartition) -> None:
-        """Make a committed offset expire, as if the group had unsubscribed from its topic long ago.
+        """Make a committed offset expire, as if the group had unsubscribed from the topic long ago.
 
         The consumer commits the same offset again with a retention of 1 ms, in a version of OffsetCommit that has a
         retention field (before KIP-211). The request names generation 1, so that the consumer must be the only member
@@ -275,7 +276,7 @@ class BrokerWorld:
 
     def leave(self, consumer: confluent_kafka.Consumer) -> None:
         self._consumers.remove(consumer)
-        consumer.close()
+        close_consumer(consumer)
 
     def consume(self, consumer: confluent_kafka.Consumer, records: int) -> list[str]:
         """Return the values of the consumer's next ``records`` records."""

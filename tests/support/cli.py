@@ -29,13 +29,13 @@ class Process(subprocess.Popen[str]):
 
 
 class _Forked(Process, forks.Popen[str]):
-    """A command's process that is forked, to save the start of Python."""
+    """A command's process, forked to save the start of Python."""
 
 
 class Cli:
     """Runs ``migrate-groups`` in a folder, with ``bootstrap_servers`` in the environment.
 
-    Its processes are forked from a process that has already imported everything. Those of `cold` start Python anew.
+    With `cold`, commands start Python anew. Otherwise they run in forks of a process that has imported everything.
     """
 
     program: tuple[str, ...] = ("-m", "migrate_groups")
@@ -50,7 +50,7 @@ class Cli:
 
     @property
     def cold(self) -> Self:
-        """Return a command line whose processes start Python anew, for tests of the start and of the imports."""
+        """Return a `Cli` that starts Python anew for each command, for tests of the start and of the imports."""
         other = copy.copy(self)
         other.is_cold = True
         return other
@@ -86,7 +86,7 @@ class Cli:
         return lines[0]
 
     def killed_at(self, step: int, *arguments: str) -> bool:
-        """Run a command that is killed at a step; return False if it succeeded before it reached that step."""
+        """Run a command that is killed at a step. Return False if the command succeeded before that step."""
         process = self.start_killed_at(step, *arguments)
         _, err = process.communicate(timeout=_SECONDS)
         assert process.returncode in (0, -signal.SIGKILL), err
@@ -134,7 +134,7 @@ class CliHere(Cli):
 
 @contextlib.contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Restore the signal handlers, because a command replaces them and its process normally ends afterwards."""
+    """Restore the signal handlers at the end of a ``with`` block, because a command replaces them."""
     kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield

@@ -47,12 +47,12 @@ class Mirrored:
 class Moved:
     """The record counts after a move, and other facts about it.
 
-    records: the number from the group's first committed offset to the log end. skipped: how many were processed on
-    neither cluster. again: how many were processed on both. fault: a description of the fault. halted: whether the
-    command reached the step at which it had to halt. runs: how often the command was run. lowered: the number of
-    partitions whose committed offset MirrorMaker 2 lowered after the command had ended and before the application
-    started. seconds: from the stop of the last consumer on the source cluster to the notice that the applications may
-    start on the target cluster.
+    records: the number of records from the group's first committed offset to the log end. skipped: how many of them
+    were processed on neither cluster. again: how many of them were processed on both. fault: a description of the
+    fault. halted: whether the command reached the step at which it had to halt. runs: how often the command was run.
+    lowered: the number of partitions whose committed offset MirrorMaker 2 lowered after the command had ended and
+    before the application started. seconds: from the stop of the last consumer on the source cluster to the notice
+    that the applications may start on the target cluster.
     """
 
     records: int
@@ -67,7 +67,7 @@ class Moved:
 
 @contextmanager
 def mirrored(source: str, target: str, maker: MirrorMaker, topic: str, partitions: int = 4) -> Iterator[Mirrored]:
-    """Create a topic, and produce to it for the length of a ``with`` block, which begins when it has a copy."""
+    """Create a topic, wait for its copy, and produce to the topic during a ``with`` block."""
     with broker_world(source) as here, broker_world(target) as there:
         here.create_topic(partitions, topic=topic)
         producing = Producing(source, topic, partitions)
@@ -84,7 +84,7 @@ def mirrored(source: str, target: str, maker: MirrorMaker, topic: str, partition
 class Move:
     """A group that consumes on the source cluster, and its move to the target cluster. `result` completes the move.
 
-    said: the output of the last command, if it did not have to halt at a step.
+    said: the output of the last command; a command that halts at a step leaves it unchanged.
     """
 
     def __init__(self, pair: Mirrored, here: BrokerWorld, cli: Cli, rng: random.Random, options: list[str]) -> None:
@@ -127,7 +127,7 @@ class Move:
         self._stopped = time.monotonic()
 
     def migrate(self, while_waiting: Callable[[], None] = lambda: None) -> int:
-        """Run the command, stop the application when the command waits for it, and return the exit code."""
+        """Run the command, stop the application once the command waits for it, and return the exit code."""
         self.runs += 1
         running, self.said = self.cli.start(*self.command), ""
         for line in running.stderr:
@@ -194,7 +194,7 @@ class Move:
 
 @contextmanager
 def moving(pair: Mirrored, cli: Cli, rng: random.Random, *options: str) -> Iterator[Move]:
-    """Yield a group that consumes on the source cluster. options: the options of ``migrate`` for its move."""
+    """Yield a group that consumes on the source cluster, ready to move. options: the options of ``migrate``."""
     cli.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = pair.source
     cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = pair.target
     with broker_world(pair.source) as here:
@@ -265,7 +265,7 @@ def _ends(pair: Mirrored) -> dict[int, int]:
 
 
 def _checked(code: int, said: str) -> int:
-    """Return the exit code of a command; fail if no fault explains it."""
+    """Return the exit code of a command, after a check that a fault explains it. said: the command's output."""
     assert code in (0, 3, 4, 5, -signal.SIGKILL), said
     assert "Traceback" not in said, said
     return code

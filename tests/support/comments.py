@@ -1,4 +1,4 @@
-"""Parse a comment as GitHub renders it, and draw text from users that is put into a comment."""
+"""Parse a comment as GitHub renders it; hypothesis strategies for user text in a comment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAME = TEXT.filter(bool)
 
 
 class Page(HTMLParser):
-    """A rendered comment: its table cells, summaries of folds, list items, code, and text outside of code."""
+    """A rendered comment: table cells, summaries of collapsed sections, list items, code, and text outside of code."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -16,7 +16,7 @@ _Log = list[tuple[int, int]]
 
 
 class Compacted(NamedTuple):
-    """The part of the two logs that a comparison reads, and the whole truth about them.
+    """The parts of the source log and of the copy that a comparison reads, and the true content of both logs.
 
     kept: the numbers of the records that the source log still has. copied: the offset and the number of each record of
     the copy.
@@ -29,7 +29,7 @@ class Compacted(NamedTuple):
     copied: Sequence[tuple[int, int]]
 
     def read_again(self, place: int) -> int:
-        """Return how many records from before the committed offset a group reads again from ``place`` in the copy."""
+        """Return how many records from before the committed offset a group at ``place`` in the copy reads again."""
         return sum(number < self.committed for offset, number in self.copied if offset >= place)
 
     def skipped(self, place: int) -> set[int]:
@@ -64,7 +64,7 @@ def compacted(rng: random.Random) -> Compacted:
 
 
 def _cleaned(rng: random.Random, log: _Log, keys: Sequence[int], tombstones: Collection[int]) -> _Log:
-    """Return a log after compaction. Compaction does not change the end of the log."""
+    """Return a log after compaction. The last records of the log stay."""
     if not log:
         return log
     end, _ = rng.choice(log)

@@ -44,7 +44,7 @@ _SUBSCRIBED = {
 
 
 class Row(NamedTuple):
-    """A case on the page: the group, each tool's commands and result, and ``same`` or the reason for a difference."""
+    """A row of conformance.md: the group, each tool's commands and result, and ``same`` or why they differ."""
 
     case: str
     group: str
@@ -61,7 +61,7 @@ class Row(NamedTuple):
 
 
 def rows() -> list[Row]:
-    """Return the cases of all tables of the page."""
+    """Return the rows of all tables in conformance.md."""
     lines = [line.strip("|").split("|") for line in PAGE.read_text().splitlines() if line.count("|") == 8]
     cells = [[cell.strip() for cell in line] for line in lines]
     return [
@@ -72,7 +72,7 @@ def rows() -> list[Row]:
 
 
 def make_topics(world: BrokerWorld, *, second_of_orders: int = 1) -> dict[str, str]:
-    """Make the topics that the page names. Return their real names, by their names on the page.
+    """Make the topics that conformance.md names. Return their names on the broker, by their names in conformance.md.
 
     second_of_orders: the id of the broker for ``orders-1``; all other partitions are on broker 1.
     """
@@ -90,7 +90,7 @@ def make_topics(world: BrokerWorld, *, second_of_orders: int = 1) -> dict[str, s
 
 
 class Shop:
-    """The groups ``shop`` and ``other`` of a case, made for one tool or for both, and the real names of all topics."""
+    """The groups ``shop`` and ``other`` of a case, for one tool or for both, and all names on the broker."""
 
     def __init__(self, world: BrokerWorld, topics: Mapping[str, str], row: Row) -> None:
         self._world = world
@@ -123,26 +123,26 @@ class Shop:
             until(lambda: sorted(map(len, self.poll())) == [0, 1])
 
     def poll(self) -> list[list[confluent_kafka.TopicPartition]]:
-        """Let each member take part in a rebalance, and return the assignments."""
+        """Let each member take part in a rebalance. Return the assignment of each member."""
         return [each.poll(0.05) or each.assignment() for each in self._members]
 
     def named(self, text: str) -> str:
-        """Return a command or file on the page with the real names of groups and topics."""
+        """Return a command or file of conformance.md with the groups' and topics' names on the broker."""
         return re.sub(r"\w+", lambda word: self._names.get(word[0], word[0]), text)
 
     def write_files(self, folder: Path) -> None:
-        """Write the files that the page's commands read."""
+        """Write the files that the commands in conformance.md read."""
         for file, text in _FILES.items():
             (folder / file).write_text(self.named(text))
 
     def committed(self) -> str:
-        """Return the committed offsets of the groups in the form of the page."""
+        """Return the committed offsets of the groups, as conformance.md writes them."""
         return ", ".join(self._written(self._world.committed(group)) for group in self.groups)
 
     def shown(self, offsets: Iterable[Sequence[str]]) -> str:
-        """Return the offsets that a tool has shown in the form of the page, and check that nothing was written.
+        """Return offsets that a tool printed, as conformance.md writes them. Check that the tool wrote nothing.
 
-        offsets: topic, partition and offset of each.
+        offsets: rows of topic, partition and offset.
         """
         assert self.committed() == self._before
         found = {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in offsets}
@@ -155,12 +155,12 @@ class Shop:
 
 
 def lines_of(groups: Sequence[str], printed: str) -> list[list[str]]:
-    """Return the cells of each printed line that begins with one of the groups, sorted."""
+    """Return the cells of each line that begins with one of the groups; the lines are sorted."""
     return sorted(cells for line in printed.splitlines() if (cells := line.split()) and cells[0] in groups)
 
 
 def summary(row: Row, lines: Sequence[Sequence[str]]) -> str:
-    """Return the content of Kafka's lines about a group, in the form of the page."""
+    """Return what the lines about a group contain, as conformance.md writes it."""
     if lines and re.search("--list --(state|type)", row.kafkas[0]):
         return lines[0][1]
     if lines and "--state" in row.kafkas[0]:
@@ -170,7 +170,7 @@ def summary(row: Row, lines: Sequence[Sequence[str]]) -> str:
 
 
 def as_kafkas(row: Row, groups: Sequence[str], printed: str) -> list[list[str]]:
-    """Return the lines that Kafka's tool must print if it agrees with our describe or list. printed: our output."""
+    """Return the cells of the lines that Kafka's tool must print to agree with our output, ``printed``."""
     lines = lines_of(groups, printed)
     if match := re.search("--list --(state|type)", row.kafkas[0]):
         return [[line[0], line[1] if match[1] == "state" else line[2].capitalize()] for line in lines]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import confluent_kafka
 
 from tests.support.broker_world import until
+from tests.support.closed_consumers import close_consumer
 
 _SECONDS = 120.0
 
@@ -70,7 +71,7 @@ class Application:
         self._committed: Mapping[int, int] = {}
 
     def process(self) -> None:
-        """Process a few records, and commit. If the commit fails, the next call commits."""
+        """Process a few records, and commit their offsets. If the commit fails, the next call repeats it."""
         for message in self._consumer.consume(500, 0.1):
             assert not message.error(), message.error()
             self.ledger[int(message.value())] += 1
@@ -86,7 +87,7 @@ class Application:
     def stop(self) -> None:
         """Commit the offsets of all processed records, and leave the group."""
         until(self._commits_all, seconds=_SECONDS)
-        self._consumer.close()
+        close_consumer(self._consumer)
 
     def _commits_all(self) -> bool:
         self.process()

@@ -13,7 +13,7 @@ SCHEMAS = DOCS / "schemas"
 
 
 def parsed(printed: str | bytes) -> dict[str, Any]:
-    """Return the document that a command printed. Fail if there are several, or if the schema rejects the document."""
+    """Return the document that a command printed. Fail if it printed several, or if the schema rejects the document."""
     document = json.loads(printed)
     jsonschema.validate(
         document,

@@ -1,8 +1,8 @@
 """The server of `forks`: ``python -m tests.support.fork_server SOCKET`` prints ``ready`` and forks on request.
 
-It imports the command line's modules first. It has only one thread, because a forked process would wait forever for a
-lock that another thread held. A request is a line of JSON together with file descriptors. The answers are the id of the
-new process and, when the process has ended, its exit code.
+The server imports the command line's modules first. It has only one thread, because a forked process would wait
+forever for a lock that another thread held. A request is a line of JSON together with file descriptors. The answers are
+the id of the new process and, when this process has ended, its exit code.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def _stream(number: int, mode: str, like: Any, *, by_line: bool = False) -> io.T
 
 
 class ForkedHere(subprocess.Popen[AnyStr]):
-    """The second client's process. It is forked from this process, unless this process has several threads."""
+    """The second client's process: a fork of this process, unless this process has several threads."""
 
     def _execute_child(self, args: list[str], *values: Any) -> None:
         if threading.active_count() > 1:

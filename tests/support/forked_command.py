@@ -1,6 +1,6 @@
-"""Let the server of `forks` run a module: ``python -IS forked_command.py SOCKET MODULE ARGUMENT...``, for scripts.
+"""Run a module in the server of `forks`, from a script: ``python -IS forked_command.py SOCKET MODULE ARGUMENT...``.
 
-This program starts in 20 ms. Signals that it gets do not reach the forked process.
+It starts in 20 ms. Signals to it do not reach the forked process.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from tests.support import forks
 
 
 class Halted:
-    """The command's process. said: the file with its stdout and stderr."""
+    """The process of a command. said: the file with its stdout and stderr."""
 
     def __init__(self, process: subprocess.Popen[bytes], telling: TextIO, go_on: int, said: Path) -> None:
         self.process, self._said = process, said
@@ -22,7 +22,7 @@ class Halted:
         self._go_on: int | None = go_on
 
     def await_step(self) -> tuple[bool, int]:
-        """Wait for the step, or for the end of the command. Return whether it has halted, and its number of steps."""
+        """Wait until the command halts or ends. Return whether it has halted, and the number of its steps so far."""
         told = self._telling.readline().split() or ["of", "0"]
         return told[0] == "at", int(told[1])
 
@@ -44,10 +44,10 @@ class Halted:
 def halted(
     step: int | str, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], *, said: Path | None = None
 ) -> Iterator[Halted]:
-    """Start a command that halts at a step, for the length of a ``with`` block; then kill it if it still runs.
+    """Start a command that halts at a step. At the end of the ``with`` block kill the command if it still runs.
 
-    step: its number, or a text such as ``w3`` (`tests.support.halted_at`). said: the file for stdout and stderr; None:
-    ``said.txt`` in ``folder``.
+    step: the number of the step, or a text such as ``w3`` (`tests.support.halted_at`). said: the file for stdout and
+    stderr; None: ``said.txt`` in ``folder``.
     """
     said = said or folder / "said.txt"
     tell_from, tell_to = os.pipe()

@@ -1,12 +1,12 @@
 """Run the command line, and halt it at one of its steps until the parent lets it continue or kills it.
 
 ``python -m tests.support.halted_at STEP TELL HEAR ARGUMENT...``. There is a step before and after each request to the
-cluster, each question to the second client, and each time that the receipt is recorded. STEP is the number of a step,
-or ``w`` and a number, which counts from the first time that the receipt is recorded. At this step the process writes
-the line ``at N`` to the file descriptor TELL, where N counts from the start, and waits for input from HEAR: nothing, or
-the number of seconds by which its clock jumps. At the end it writes ``of`` and the number of steps.
+cluster, each question to the second client, and each save of the receipt. STEP is the number of a step, or ``w`` and a
+number, which counts from the first save of the receipt. At this step the process writes the line ``at N`` to the file
+descriptor TELL, where N counts from the start. It then waits for input from HEAR: the number of seconds by which its
+clock jumps, or an end of file. At the end it writes ``of`` and the number of steps to TELL.
 
-Under root, the process gives up the right to ignore the permissions of files, so that a read-only directory is one.
+Under root, the process gives up the right to ignore file permissions, so that it can't write to a read-only directory.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Steps:
 
 
 def jump_clock(seconds: float) -> None:
-    """Set the clock forward (or back) for this process, and for children that it forks; no monotonic clock jumps."""
+    """Add these seconds to the clock of this process and of its forks; monotonic clocks don't change."""
     system_time, system_now = time.time, SystemClock.now
     time.time = lambda: system_time() + seconds
     setattr(SystemClock, "now", lambda self: system_now(self) + timedelta(seconds=seconds))  # noqa: B010  for mypy

@@ -39,7 +39,7 @@ class HandOver:
         return "".join(stream for each in (listed, taken, done) for stream in (each.stdout, each.stderr))
 
     def refused(self, *options: object, second_client: str, code: int) -> str:
-        """Run ``migrate``, check that it ends with exit code ``code`` and writes nothing, and return its output."""
+        """Run ``migrate``, check that its exit code is ``code`` and that it writes nothing, and return its output."""
         done = self._migrate(options, second_client, code)
         assert self._world.committed(self.target) == {}
         return done.stdout + done.stderr
@@ -47,7 +47,7 @@ class HandOver:
     def wait_until(self, condition: Callable[[], bool], *options: object, second_client: str = "required") -> None:
         """Run ``migrate``, stop the source group when the condition is true, and check that the hand-over succeeds.
 
-        ``migrate`` waits for the source group, and must not end before.
+        ``migrate`` must not end before the source group stops.
         """
         member = self._world.join(self.source, self.partition.topic)
         with running(self._cli, *_migrate(second_client), "--wait", "5m", *options) as process:

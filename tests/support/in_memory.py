@@ -47,7 +47,7 @@ class _Held:
 
 
 def _each(groups: Iterable[str], ask: Callable[[str], T]) -> Mapping[str, T | MigrateGroupsError]:
-    """Call ``ask`` for each group, and return the results by group. If it raises an error, the error is the result."""
+    """Return the result of ``ask`` for each group. If ``ask`` raises an error, the error is the result."""
     found: dict[str, T | MigrateGroupsError] = {}
     for group in groups:
         try:
@@ -235,7 +235,7 @@ class InMemoryCluster:
     def committed_now(
         self, wanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """See `GroupReader.committed_now`. In this cluster no commit is ever pending."""
+        """See `GroupReader.committed_now`. In this cluster no commit is ever part of an open transaction."""
         return self.committed_by_group(wanted)
 
     def all_committed_by_group(
@@ -280,13 +280,13 @@ class InMemoryCluster:
         return found
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Return each partition's first record at or after a timestamp (milliseconds since 1970); None: no record."""
+        """Return for each partition the first record at or after its timestamp (ms since 1970); None: no record."""
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
             raise ValueError(f"a negative timestamp: {negative[0]}")
         return {partition: log.first_since(timestamps[partition]) for partition, log in self._led(timestamps)}
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return each span's first record that ``read_committed`` consumers get; None: there is none."""
+        """Return for each span the first record that ``read_committed`` consumers get; None: no record."""
         return {partition: log.first_in(spans[partition]) for partition, log in self._led(spans)}
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
@@ -305,7 +305,7 @@ class InMemoryCluster:
         return frozenset(self._compacted & set(topics))
 
     def initial_rebalance_delay(self) -> timedelta | None:
-        """Return the attribute ``rebalance_delay``: 0, as on a sandbox, unless a test sets it."""
+        """Return the attribute ``rebalance_delay``, which is 0, as on a sandbox, unless a test sets another value."""
         return self.rebalance_delay
 
     def records(self, partition: TopicPartition, span: range, *, committed_only: bool) -> Records:
@@ -319,7 +319,7 @@ class InMemoryCluster:
     def alter_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Commit these offsets, and return the answer for each partition. It is a refusal if the group has members."""
+        """Commit these offsets, and return the answer for each partition: a refusal if the group has members."""
         if not group:
             raise ValueError("a group name is empty")
         answers = {partition: self._answer(group, partition, committed) for partition, committed in offsets.items()}
@@ -366,7 +366,7 @@ class InMemoryCluster:
 
     @contextmanager
     def held(self, group: str) -> Iterator[HeldGroup]:
-        """Check that the group has no members. A hold needs nothing more, because here no consumer joins by itself."""
+        """Check that the group has no members, and yield a hold. No consumer joins by itself in this cluster."""
         if not self.describe_group(group).stopped:
             raise Refused(f"group {group!r} can't be held: somebody is in it")
         yield _Held()

@@ -76,7 +76,7 @@ class Log:
         self.epoch_starts[self.epoch] = self.end
 
     def end_of(self, epoch: int) -> int | None:
-        """Return the offset at which the next later leader epoch starts; None: there is no later epoch."""
+        """Return the offset at which the next leader epoch starts; None: there is no later epoch."""
         return min((start for later, start in self.epoch_starts.items() if later > epoch), default=None)
 
     def first_in(self, span: range) -> OffsetAndTimestamp | None:
@@ -85,6 +85,6 @@ class Log:
         return None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=self.timestamps[offset])
 
     def first_since(self, timestamp: int) -> OffsetAndTimestamp | None:
-        """Return the first record, by offset, with this or a later timestamp, even if consumers do not get it."""
+        """Return the first record, by offset, at or after a timestamp; it may be one that consumers do not get."""
         offset = min((offset for offset, stamp in self.timestamps.items() if stamp >= timestamp), default=None)
         return None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=self.timestamps[offset])

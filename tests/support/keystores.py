@@ -21,9 +21,9 @@ _UNPROTECTED = ("-J-Dkeystore.pkcs12.certProtectionAlgorithm=NONE", "-J-Dkeystor
 def write_keystores(java: Java, folder: Path) -> None:
     """Write truststores and keystores made from ca.pem, other.pem and client.pem, which are in ``folder``.
 
-    - trust.jks: two certificates. trusted.jks: a PKCS #12 store, as Java since version 9 writes it.
+    - trust.jks: two certificates. trusted.jks: in spite of its name a PKCS #12 store, the default since Java 9.
     - legacy.p12: a store as Java before version 17 wrote it. open.p12: a store without a password.
-    - client.jks: a key with its own password. client.p12: the same key. both.jks: also the authority's certificate.
+    - client.jks: a key with its own password. client.p12: the same key. both.jks: the key and a trusted certificate.
     - two.jks, two.p12: two keys. client.jceks: a type that is not supported.
     """
     tool = Keytool(java, folder)

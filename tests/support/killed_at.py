@@ -1,7 +1,7 @@
 """Run the command line and kill it at its Nth step, as ``kill -9`` does.
 
 ``python -m tests.support.killed_at N ARGUMENT...``. There is a step before and after each request that writes, and each
-time that the receipt is recorded.
+save of the receipt.
 """
 
 from __future__ import annotations

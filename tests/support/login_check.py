@@ -19,7 +19,7 @@ LISTENER = "listener.name.sasl_plaintext"
 
 
 class LoginCheck:
-    """A broker with a SASL_PLAINTEXT listener, on which logins are tried, and a topic with ten records."""
+    """A broker whose SASL_PLAINTEXT listener has the kind of login under test, and a topic with ten records."""
 
     def __init__(self, world: BrokerWorld, folder: Path, address: str) -> None:
         self._world, self._folder, self._address = world, folder, address
@@ -27,7 +27,7 @@ class LoginCheck:
         world.produce(self._topic, 0, 10)
 
     def cli(self, way: str, properties: str, environment: Mapping[str, str]) -> Cli:
-        """Return the command line in a new folder named ``way``, which connects with these client properties."""
+        """Return the command line with these client properties and environment, in a new folder named ``way``."""
         folder = self._folder / way
         folder.mkdir()
         (folder / "client.properties").write_text(f"security.protocol=SASL_PLAINTEXT\n{properties}\n")
@@ -46,7 +46,7 @@ class LoginCheck:
 
 @contextmanager
 def login_check(jars: KafkaJars, java: Java, settings: Mapping[str, str], folder: Path) -> Iterator[LoginCheck]:
-    """Run a broker with these settings for its listener. The commands run in folders below ``folder``."""
+    """Run a broker with these settings of its listener. Commands run in subfolders of ``folder``."""
     listeners = {"SASL_PLAINTEXT": "SASL_PLAINTEXT"}
     with start_sandbox(jars, java=java, settings=settings, listeners=listeners) as sandbox:
         wait_for_coordinators(sandbox.bootstrap_servers)

@@ -22,7 +22,7 @@ class MavenRepository:
         self.url = ""
 
     def add(self, organisation: str, name: str, version: str, needs: Sequence[tuple[str, str, str]] = ()) -> None:
-        """Add a module: its POM and a jar."""
+        """Add a module: its POM and a jar. needs: organisation, name and version of each dependency."""
         dependencies = "".join(
             f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{number}</version>"
             "</dependency>"

@@ -1,4 +1,4 @@
-"""Move a group between two clusters in memory. One of them has copies of the other's records."""
+"""Move a group between two clusters in memory. The target has copies of the source's records."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Move:
             self.source.commit("g", TopicPartition("orders", number), offset)
 
     def wanted(self, options: WriteOptions, **more: object) -> MigrateRequest:
-        """Return the request that moves the group."""
+        """Return the request that moves the group. more: fields of the request."""
         targets = tuple(SplitTarget(group=group, topics=(TopicPattern("orders"),)) for group in self.groups)
         spec = SplitSpec(source="g", targets=targets, fan_out=True)
         file = SplitFile(content=b"", spec=spec, options=options)
@@ -81,6 +81,6 @@ class Move:
         return done.execution
 
     def there(self, group: str = "g") -> dict[int, int]:
-        """Return the committed offsets on the target cluster, by partition number."""
+        """Return a group's committed offsets on the target cluster, by partition number."""
         found = self.target.all_committed(group)
         return {partition.partition: offset.offset for partition, offset in found.items() if offset}

@@ -1,4 +1,4 @@
-"""Faults of the topic of committed offsets: its leader is moved by reassignment, or it has too few replicas in sync."""
+"""Faults of ``__consumer_offsets``: a reassignment moves the coordinator, or too few replicas are in sync."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECONDS = 60.0
 
 
 def move_coordinator(brokers: ThreeBrokers, group: str) -> None:
-    """Take the replica of a group's commits from the coordinator's broker, so that another one becomes coordinator."""
+    """Take the replica of a group's commits from the coordinator, so that another broker becomes coordinator."""
     number = log_partition(group, _PARTITIONS)
     leader = brokers.leader(TopicPartition(OFFSETS_TOPIC, number))
     _reassign(brokers, number, [node.node_id for node in brokers.sandbox.nodes if node.node_id != leader])

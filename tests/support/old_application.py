@@ -1,4 +1,4 @@
-"""A slow member of a source group, which knows what it has processed."""
+"""A slow member of a source group, which knows up to which offsets it has processed records."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class OldApplication:
         self._thread.start()
 
     def stop(self) -> None:
-        """Return once the application has committed and left. Raise RuntimeError if it could not."""
+        """Stop the application; return once it has committed and left. Raise RuntimeError if it could not."""
         self._stop.set()
         self._thread.join(_SECONDS)
         if self._failure or self._thread.is_alive():

@@ -1,4 +1,4 @@
-"""Consumers in threads that keep a ledger: members, consumers without membership, and one that stops polling."""
+"""Consumers, each in a thread, that record what they did in a ledger: members, and consumers without membership."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Ledger:
     """What consumers of a group have done.
 
     records: the values of the records that they processed. commits: when each of their commits was accepted. first:
-    when the first record was processed. Times are those of ``time.monotonic``.
+    when they processed the first record; None: not yet. Times are those of ``time.monotonic``.
     """
 
     records: set[str] = field(default_factory=set)
@@ -34,7 +34,7 @@ class Ledger:
 
 
 class Consumer:
-    """A consumer that notes each record, then commits. After an error it starts anew, as under a supervisor.
+    """A member that notes each record, then commits. After an error it starts anew, as under a supervisor.
 
     While ``going`` is not set, it keeps the records of its last poll without processing them, and does not poll.
     """
@@ -90,9 +90,9 @@ class Consumer:
 
 
 class SimpleConsumer(Consumer):
-    """A consumer that assigns itself both partitions of a topic. It commits at once, then every ``every`` seconds.
+    """A consumer that assigns itself both partitions of a topic. It commits after some 20 records, then periodically.
 
-    producer: if given, it commits in transactions.
+    every: the seconds between two commits. producer: if given, the consumer commits in its transactions.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Another version of PySpark than that of `.venv`, with what Spark Connect needs: ``other_pyspark.py VERSION``.
+"""Install a version of PySpark beside that of `.venv`, with what Spark Connect needs: ``other_pyspark.py VERSION``.
 
-Installs it once, in the user's cache, and prints its folder, which belongs on the PYTHONPATH.
+The script installs it once, in the user's cache, and prints its folder, for the PYTHONPATH.
 """
 
 from __future__ import annotations

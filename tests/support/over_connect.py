@@ -1,7 +1,7 @@
-"""Run each job in the session that SPARK_REMOTE names: ``over_connect.py FOLDER``, with PYTHONPATH.
+"""Run each Spark job in the session that SPARK_REMOTE names: ``over_connect.py FOLDER``, with PYTHONPATH.
 
-Writes BEFORE, AFTER and the tables of reconcile to the folder, and prints the session's module and each job that has
-passed.
+The script writes BEFORE, AFTER and the tables of reconcile to the folder. It prints the module of the session's class,
+and each job that has passed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from migrate_groups.spark.session import submitted_session
 
 
 def main(folder: Path) -> None:
-    """Run reconcile, audit and history; the last two check their results."""
+    """Run reconcile, audit and history, and check the results of audit and history."""
     spark = submitted_session()
     sys.stdout.write(f"{type(spark).__module__}\n")
     before, after = generate(2_000, folder, kind="csv")

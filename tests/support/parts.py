@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the longest groups first; skip tests that are marked as long unless --long is given."""
+    """Run the longest groups of tests first. Skip tests that are marked as long, unless --long is given."""
     for item in items:
         if item.get_closest_marker("long") and not config.getoption("--long"):
             item.add_marker(pytest.mark.skip(reason="--long"))
@@ -37,8 +37,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 class Groups(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
     """A scheduler that gives each worker whole groups of tests in order, and unit tests one by one.
 
-    The tests of a group share a fixture that starts slowly: Spark, or a special broker. pytest-xdist 3.8.0 has the same
-    as `--dist loadgroup`, but that does not work with pytest 9.2.
+    The tests of a group share a fixture that starts slowly: Spark, or a special broker. `--dist loadgroup` of
+    pytest-xdist 3.8.0 would do this, but does not work with pytest 9.2.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -71,7 +71,7 @@ def _place(path: Path) -> tuple[int, int]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the number of tests in each part and the sum of their durations."""
+    """Print the number of tests in each folder and the sum of their durations."""
     seconds: defaultdict[str, float] = defaultdict(float)
     tests: defaultdict[str, set[str]] = defaultdict(set)
     for reports in terminalreporter.stats.values():

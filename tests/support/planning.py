@@ -29,7 +29,7 @@ def prepare(reader, *arguments, **options) -> Prepared:
 
 
 def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda reasons, looks, seconds: None) -> Prepared:
-    """Wait up to 60 s for the source group to stop, and return the final plan."""
+    """Wait up to 60 s for the source group to stop, and return the final plan. shown: the provisional plan."""
 
     class Watching(Silent):
         def still_running(self, *observed) -> None:
@@ -42,7 +42,7 @@ def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda rea
 
 @contextmanager
 def connected(bootstrap_servers: str, *, timeout: float = 20) -> Iterator[KafkaPythonWriter]:
-    """Yield a client of a broker, for making plans."""
+    """Yield a client that is connected to a broker, for making plans."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=timeout)
     with closing(KafkaPythonWriter(config)) as client:
         yield client
@@ -57,7 +57,7 @@ def old_group(world, group: str | None = None) -> tuple[TopicPartition, str]:
 
 
 def handed_over(writer, old: str, new: str) -> SnapshotTable:
-    """Return a snapshot of the source group, renamed to the target group."""
+    """Return a snapshot of the source group ``old``, with its rows renamed to the target group ``new``."""
     return name_groups(take_snapshot(writer, [old], FakeClock()), [new], fan_out=False, restore=False)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def gone(pid: int) -> bool:
-    """Return whether a process has ended. A zombie, which waits only for its parent, counts as ended."""
+    """Return whether a process has ended. A zombie counts as ended."""
     try:
         os.kill(pid, 0)
         stat = Path(f"/proc/{pid}/stat")
@@ -26,7 +26,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def crash_children(pid: int, number: int) -> int:
-    """Send a signal to a process's children, and return the number of children (Linux only).
+    """Send a signal to all children of a process, and return how many children there were (Linux only).
 
     number: the number of the signal.
     """

@@ -35,7 +35,7 @@ class Proxies:
         self.bootstrap_servers = ",".join(self.addresses)
 
     def cut(self, responses: int) -> None:
-        """Forward half of each of the next responses, and then close its connection."""
+        """Forward only the first half of each of the next ``responses`` responses, then close the connection."""
         self._to_cut = responses
 
     def slow(self, seconds: float) -> None:
@@ -80,7 +80,7 @@ class Proxies:
 
 
 def put_before(sandbox: Sandbox) -> Proxies:
-    """Start a proxy before the listener `LISTENER` of each broker, and restart the brokers, which then advertise it."""
+    """Start a proxy before each broker's `LISTENER`, and restart the brokers, so that they advertise the proxies."""
     own = [node.listeners[LISTENER] for node in sandbox.nodes]
     proxies = Proxies(own)
     for node, address, advertised in zip(sandbox.nodes, own, proxies.addresses, strict=True):

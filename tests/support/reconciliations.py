@@ -1,4 +1,4 @@
-"""Results of ``reconcile`` for tests of their display."""
+"""Results of ``reconcile``, for tests of how they are shown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def topic(
 
 
 def partition(status: str = "behind", number: int = 0, **more: Any) -> PartitionVerdict:
-    """Return a partition for the list of the worst partitions. more: fields that replace the defaults."""
+    """Return an entry for the list of the worst partitions. more: fields that replace the defaults."""
     values: dict[str, Any] = {
         "cluster_id": "cluster-1",
         "group": "new",
@@ -61,7 +61,7 @@ def moments(*lags: int | None, group: str = "new", topic: str | None = None) -> 
 
 
 def reconciliation(*summary: GroupTopic, topics: int | None = None, worst=(), **more) -> Reconciliation:
-    """Return the result of a reconciliation with these rows and their totals. The worst row comes first."""
+    """Return the result of a reconciliation with these rows, sorted from worst to best, and their totals."""
     ordered = sorted(summary, key=lambda row: STATUSES.index(row.worst))
     counts = {status: sum(row.counts[status] for row in ordered) for status in STATUSES}
     sums = [_sum(row[place] for row in ordered) for place in range(6, 10)]

@@ -1,4 +1,4 @@
-"""A broker with every kind of listener and an authorizer, a client.properties for each mode, and a token server."""
+"""A broker with every kind of listener and an authorizer, client properties for each of them, and a token server."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def properties_text(**properties: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secured:
-    """The broker. folder: the folder of the certificates. server: the token server. tokens: its URL."""
+    """The broker. folder: the folder of the certificates. server: the token server. tokens: the token server's URL."""
 
     sandbox: Sandbox
     folder: Path
@@ -81,7 +81,7 @@ class Secured:
         return {name.replace("_", "."): value for name, value in self.trust().items()}
 
     def login(self, mechanism: str, password: str | None = None, user: str = "alice") -> dict[str, str]:
-        """Return the properties of a login. For OAUTHBEARER they are those of Kafka before 4.1."""
+        """Return the client properties of a login; for OAUTHBEARER in the form of Kafka before 4.1."""
         if mechanism == "OAUTHBEARER":
             options = {"clientId": "app", "clientSecret": password or SECRETS["client"], "scope": "kafka"}
             options |= self._trust_in_jaas()
@@ -96,7 +96,7 @@ class Secured:
         return {"sasl_mechanism": mechanism, "sasl_jaas_config": jaas(module, username=user, password=secret)}
 
     def modes(self) -> dict[str, tuple[str, dict[str, str]]]:
-        """Return, for each mode, the name of its listener and the client's properties."""
+        """Return the modes (protocol and login) by name; for each the listener's name and the client's properties."""
         inline = self.pem("client.pem")
         at = inline.index("-----BEGIN CERTIFICATE")
         own = {"ssl_keystore_type": "PEM"}
@@ -210,7 +210,8 @@ def _make_certificates(folder: Path) -> None:
 
     - ca.pem: the trusted authority. other.pem: an authority that is not trusted.
     - server.pem: the broker's certificate, valid for 127.0.0.1 only.
-    - client.pem: the client's, issued by an intermediate authority. locked.pem: the same with an encrypted key.
+    - client.pem: the client's certificate, issued by an intermediate authority, and its key. locked.pem: the same with
+      an encrypted key.
     """
     authority, other = trustme.CA(), trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.pem")

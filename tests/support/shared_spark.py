@@ -23,7 +23,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def compiled(spark: SparkSession) -> Iterator[SparkSession]:
-    """A second session, which compiles expressions, as jobs over many rows do."""
+    """A second session, in which Spark compiles expressions, as in jobs over many rows."""
     with beside(spark) as session:
         session.conf.set("spark.sql.codegen.wholeStage", "true")
         session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")

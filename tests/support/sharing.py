@@ -68,7 +68,7 @@ class Application:
         return all(len(each) == len(self.topics) for each in self._owned.values())
 
     def without(self) -> float:
-        """Return for how many seconds a partition had no owner, from the first full assignment to the last change."""
+        """Return for how many seconds any partition had no owner, from the first full assignment to the last change."""
         wanted, seconds, owned = len(self.topics) * 2, 0.0, {1: frozenset[tuple[str, int]](), 2: frozenset()}
         lacks: float | None = None
         begun = False
@@ -141,7 +141,7 @@ class Application:
 
 @contextmanager
 def produced(world: BrokerWorld, topics: Sequence[str]) -> Iterator[None]:
-    """Append 20 records a second to each partition of these topics, which have two each, during a ``with`` block."""
+    """Append 20 records a second to both partitions of each of these topics, during a ``with`` block."""
     over = Event()
 
     def produce() -> None:
@@ -161,7 +161,7 @@ def produced(world: BrokerWorld, topics: Sequence[str]) -> Iterator[None]:
 
 
 def progress(world: BrokerWorld, group: str, topics: Sequence[str]) -> None:
-    """Wait until the group has committed a new offset in every partition of these topics, which have two each."""
+    """Wait until the group has committed a new offset in both partitions of each of these topics."""
     begun: dict[TopicPartition, int] = {}
 
     def moved() -> bool:

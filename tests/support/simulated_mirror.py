@@ -72,10 +72,10 @@ def _timestamps(rng: random.Random, number: int) -> list[int]:
 
 
 def windows(rng: random.Random, case: Mirrored) -> tuple[LogPart, int, CopyPart, Sequence[int]]:
-    """Return what a comparison reads: the source log from a random record on, a committed offset, and the copy.
+    """Return the input of a comparison: the source log from a random record on, a committed offset, and the copy.
 
-    A fourth value is the truth: for each record of the copy its index in the part of the source log that is read;
-    negative: it is an earlier record.
+    The fourth value is the truth: for each record of the copy its index in that part of the source log; negative: the
+    record is from before that part.
     """
     cut = rng.randint(0, len(case.log))
     start = rng.choice([0, rng.randint(0, cut)])
@@ -102,7 +102,7 @@ def windows(rng: random.Random, case: Mirrored) -> tuple[LogPart, int, CopyPart,
 
 
 def is_wrong(place: int, source: LogPart, committed: int, copy: CopyPart, truth: Sequence[int]) -> bool:
-    """Return whether a group that starts at ``place`` in the copy skips a record, or reads one from before its commit.
+    """Return whether a group that starts at ``place`` in the copy skips a record, or reads a record again.
 
     Records with the same content count as the same record. truth: the last value that `windows` returns.
     """

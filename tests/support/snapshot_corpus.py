@@ -1,4 +1,4 @@
-"""CSV files on which our own reader and Spark's must agree: both read the same rows of GOOD, and refuse BAD."""
+"""CSV files that our own reader and Spark's must judge alike: both read the same rows of GOOD, and refuse BAD."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real servers of Spark on loopback: a standalone master with two workers, each in its own process; Spark Connect."""
+"""Real servers of Spark on loopback: a standalone master with two workers, in a process each; and Spark Connect."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _process(
     stdout: int | IO[str] = subprocess.PIPE,
     stderr: int | IO[str] = subprocess.PIPE,
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run a process in a new process session; at the end kill the whole session, which includes executors."""
+    """Run a process in a new process session. At the end kill the whole session, which includes Spark's executors."""
     process = subprocess.Popen(
         command,
         cwd=cwd,
@@ -136,7 +136,7 @@ def _process(
 
 
 def _logged(process: subprocess.Popen[str], log: Path, pattern: str, *, times: int) -> list[str]:
-    """Wait until a process has logged a pattern ``times`` times, and return what the pattern's group matched each time.
+    """Wait until a process has logged a pattern ``times`` times. Return each match of the pattern's first group.
 
     log: the file to which the process logs.
     """

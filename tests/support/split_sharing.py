@@ -21,9 +21,9 @@ class Split(NamedTuple):
     """The results of `split`.
 
     topics: the topics of each application. before, after: for each application the seconds in which a partition had no
-    owner, measured by callbacks, in the shared group and in its own group. costs: the JSON document of ``advise --log``
-    from before the split. found: for each application its entry in the document of ``advise --after``. The two commands
-    wrote their files to the folders ``costs`` and ``out``.
+    owner, measured by callbacks, in the shared group and then in the application's new group. costs: the JSON document
+    of ``advise --log`` from before the split. found: for each application its entry in the document of ``advise
+    --after``. The two commands wrote their files to the folders ``costs`` and ``out``.
     """
 
     topics: dict[str, list[str]]
@@ -36,11 +36,11 @@ class Split(NamedTuple):
 def split(cli: CliHere, java: Java, kafka_jars: KafkaJars, protocol: str, restarts: int, delay: int) -> Split:
     """Run the applications before and after a split, on a new sandbox, and run ``advise`` each time.
 
-    The application ``billing`` restarts several times, and has a longer outage after the split. ``web`` processes each
-    record slowly. ``shop`` uses kafka-python if the protocol is eager; the others use confluent-kafka.
+    The application ``billing`` restarts before and after the split. ``web`` processes each record slowly. ``shop`` uses
+    kafka-python if the protocol is eager; the others use confluent-kafka.
 
-    restarts: how often billing restarts before the split, and again after it. delay:
-    ``group.initial.rebalance.delay.ms`` of the broker.
+    restarts: the number of restarts before the split, and again after it. delay: ``group.initial.rebalance.delay.ms``
+    of the broker.
     """
     group, heartbeat = GROUP, 3000 if delay == 3000 else 300
     settings = {"group.initial.rebalance.delay.ms": str(delay)}
@@ -94,14 +94,14 @@ def split(cli: CliHere, java: Java, kafka_jars: KafkaJars, protocol: str, restar
 
 
 def near(found: float, truth: float) -> bool:
-    """Return whether ``found`` differs from ``truth`` by at most 20 % of ``truth``, or by at most 2 s (in seconds)."""
+    """Return whether two numbers of seconds differ by at most 20 % of ``truth``, or by at most 2 s."""
     return abs(found - truth) <= max(2.0, 0.2 * truth)
 
 
 def holds(found: dict[str, Any], truth: float) -> bool:
     """Return whether the prediction of ``advise`` is near the true number of seconds.
 
-    For a KIP-848 group it is enough that ``truth`` lies between ``seconds`` and ``at_most`` of the prediction.
+    For a KIP-848 group, ``truth`` may also lie between ``seconds`` and ``at_most`` of the prediction.
     """
     seconds, at_most = found["predicted"]["seconds"], found["predicted"]["at_most"]
     return near(seconds, truth) or (found["assignor"] == "consumer" and near(min(max(truth, seconds), at_most), truth))

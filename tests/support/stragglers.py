@@ -1,4 +1,4 @@
-"""Kinds of old consumers that come back, or never leave, while `migrate` takes their group over."""
+"""Stragglers: kinds of old consumers that come back, or never leave, while `migrate` hands over their group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Act = Callable[[HandOver], None]
 
 
 def hand_over(bootstrap_servers: str, name: str, options: Sequence[str]) -> Outcome:
-    """Run one hand-over with this kind of straggler, and these options of `migrate`."""
+    """Run one hand-over with these options of `migrate`. name: a key of `STRAGGLERS`."""
     kind = STRAGGLERS[name]
     with tempfile.TemporaryDirectory() as folder, broker_world(bootstrap_servers) as world:
         one = HandOver(world, Cli(Path(folder), bootstrap_servers), kind.config)
@@ -43,12 +43,12 @@ def _leave(one: HandOver) -> None:
 
 
 def _stay(one: HandOver) -> None:
-    """A consumer without membership goes on, at a random time since its last commit."""
+    """A consumer without membership does not stop."""
     one.left()
 
 
 def _back(seconds: float, apart: float = 0.0) -> Act:
-    """Both members leave, and come back some seconds later, one after the other."""
+    """Both members leave, and come back after ``seconds``, the second one ``apart`` seconds after the first."""
 
     def scenario(one: HandOver) -> None:
         one.leave()
@@ -65,7 +65,7 @@ def _back(seconds: float, apart: float = 0.0) -> Act:
 
 
 def _over_poll(seconds: float) -> Act:
-    """One member leaves. The other exceeds max.poll.interval.ms, and polls again some seconds after it was removed."""
+    """One member leaves. The other is removed by max.poll.interval.ms, and polls again ``seconds`` later."""
 
     def scenario(one: HandOver) -> None:
         first, slow = one.members
@@ -80,7 +80,7 @@ def _over_poll(seconds: float) -> Act:
 
 
 def _killed(one: HandOver) -> None:
-    """The only member is killed. Another one takes its place 2 s later."""
+    """The only member is killed. Another member joins 2 s later."""
     assert one.process is not None
     one.process.kill()
     one.process.wait()
@@ -105,7 +105,10 @@ def _process(one: HandOver) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """One kind of old consumers: what they do once `migrate` waits, how they begin, and the members' configuration."""
+    """A kind of old consumers.
+
+    scenario: what they do once `migrate` waits. begin: how they start. config: the configuration of the members.
+    """
 
     name: str
     scenario: Act

@@ -1,4 +1,4 @@
-"""The hand-over of a group whose consumers come back or never leave; ledgers say what that cost."""
+"""The hand-over of a group whose consumers come back or never leave. Ledgers show the records that are repeated."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ _TICK = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one hand-over.
+    """The outcome of one hand-over.
 
-    code: the exit code of `migrate`. said: its error. waited: the old consumers came back before the write, so that
-    `migrate` waited until they had left again. late: commits of old consumers that were accepted after the write, until
-    `migrate` ended. guarded: those of them during the guard, in which a hold lasts. twice: records that old consumers
-    and the new one processed. skipped: records that none processed. stop: seconds from the last member's leaving to
-    `START THE NEW GROUPS NOW`; None: it was not said. first: seconds from there to the new consumer's first record.
+    code: the exit code of `migrate`. said: the error of `migrate`. waited: whether old consumers came back before the
+    write, so that `migrate` waited until they had left again. late: the number of commits of old consumers that were
+    accepted between the write and the end of `migrate`. guarded: how many of these were during the guard. twice: the
+    number of records that both the old consumers and the new one processed. skipped: the number of records that no
+    consumer processed. stop: seconds from the moment when the last member left to `START THE NEW GROUPS NOW`; None:
+    this was not printed. first: seconds from `START THE NEW GROUPS NOW` to the new consumer's first record.
     """
 
     code: int
@@ -48,16 +49,16 @@ class Outcome:
 
     @property
     def kind(self) -> str:
-        """The outcome in a word or two."""
+        """The outcome in a few words, such as ``clean`` or ``exit 4``."""
         if self.code == 0:
             return "waited" if self.waited else "unnoticed" if self.late or self.twice else "clean"
         return f"exit {self.code}" if self.stop is not None else f"exit {self.code}, no start"
 
 
 class HandOver:
-    """A group that consumes a topic of two partitions, each of which gets ten records a second; and its hand-over.
+    """The hand-over of a group that consumes a topic of two partitions. Each partition gets ten records a second.
 
-    config: of the members, beside what all have; ``{}`` in a value becomes the member's number.
+    config: additional configuration of the members; ``{}`` in a value becomes the member's number.
     """
 
     def __init__(self, world: BrokerWorld, cli: Cli, config: Mapping[str, str]) -> None:
@@ -88,22 +89,22 @@ class HandOver:
         assert producer.flush(_SECONDS) == 0
 
     def config(self, number: int) -> dict[str, str]:
-        """Return the configuration of an old consumer with this number."""
+        """Return the configuration of the old consumer with this number."""
         config = {"group.id": self.group, "client.id": "old-{}", **self._config}
         servers = {"bootstrap.servers": self.world.bootstrap_servers}
         return servers | {key: value.format(number) for key, value in config.items()}
 
     def join(self, number: int) -> None:
-        """Start a member."""
+        """Start the member with this number."""
         self.members.append(Consumer(self.old, [self.topic], self.config(number)))
 
     def leave(self) -> None:
-        """Stop all members, and return once the coordinator knows none of them any more."""
+        """Stop all members, and return once the coordinator has removed all of them."""
         self._stop_all()
         self.left()
 
     def left(self) -> None:
-        """Return once the coordinator knows no old member any more. A closed static member stays for a while."""
+        """Return once the coordinator has removed all members: a closed static member after its session timeout."""
         self._left = time.monotonic()
         config = ClientConfig(bootstrap_servers=self.world.bootstrap_servers)
         with closing(KafkaPythonReader(config)) as reader:
@@ -120,7 +121,7 @@ class HandOver:
         self._over.wait(seconds)
 
     def come_back(self, start: Callable[[], object]) -> None:
-        """Start old consumers again. If `migrate` has not written before they commit, they leave for good."""
+        """Start old consumers again. If they commit before `migrate` has written, they leave for good."""
         if self._over.is_set():
             return
         began = time.monotonic()
@@ -136,7 +137,7 @@ class HandOver:
         until(lambda: len(self.world.committed(self.group)) == 2, seconds=60)
 
     def run(self, scenario: Callable[[HandOver], None], *options: str) -> Outcome:
-        """Run `migrate`, and the scenario as soon as it waits for the members; return the outcome."""
+        """Run `migrate`, run the scenario once `migrate` waits for the members, and return the outcome."""
         target = f"{self.group}-new"
         (self._cli.folder / "split.toml").write_text(
             f'source = "{self.group}"\n[[target]]\ngroup = "{target}"\ntopics = ["*"]\n'

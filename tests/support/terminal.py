@@ -1,4 +1,4 @@
-"""Pseudo-terminals: as a stream of this process, or for a command's process."""
+"""Pseudo-terminals: as a stream in this process, or as the terminal of a command's process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Terminal:
         self.close()
 
     def wait_for(self, pattern: str, start: int = 0) -> None:
-        """Wait until the output from ``start`` on has a match of the pattern."""
+        """Wait until the output from index ``start`` on matches the pattern."""
         with self._more:
             found = self._more.wait_for(lambda: re.search(pattern, self.shown[start:], re.DOTALL), _SECONDS)
         assert found, f"no {pattern!r} in {self.shown[start:]!r}"

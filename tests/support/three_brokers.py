@@ -22,6 +22,7 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.broker import Sandbox
 from migrate_groups.sandbox.node import Node
 from tests.support.broker_world import until
+from tests.support.closed_consumers import close_consumer
 from tests.support.processes import gone
 from tests.support.proxy import LISTENER, Proxies, put_before
 
@@ -40,7 +41,7 @@ _SECONDS = 60.0
 
 
 def persistently(function):
-    """Return a function's result; call it again while the cluster can't answer."""
+    """Return a function's result. Call the function again while the cluster can't answer."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((KafkaException, KafkaError, OSError)),
         stop=tenacity.stop_after_delay(_SECONDS),
@@ -50,7 +51,7 @@ def persistently(function):
 
 
 class ThreeBrokers:
-    """Requests to the cluster. Each is repeated until it is answered."""
+    """A cluster of three brokers, with requests that are repeated until they are answered."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
@@ -78,7 +79,7 @@ class ThreeBrokers:
     def create_topic(
         self, what: str, partitions: int = 2, *, only_on: int | Sequence[int] | None = None, **config: str
     ) -> str:
-        """Create a topic with a replica on all three brokers, or only on the brokers with these ids."""
+        """Create a topic with a replica on each broker, or only on the brokers with these ids. Return its name."""
         topic = self.name(what)
         ids = only_on or [node.node_id for node in self.sandbox.nodes]
         brokers = [ids] if isinstance(ids, int) else [*ids]
@@ -124,7 +125,7 @@ class ThreeBrokers:
         assert self.producer.flush(_SECONDS) == 0
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit as a simple consumer does."""
+        """Commit as a consumer without membership does."""
         wanted = {KafkaTopicPartition(*each): OffsetAndMetadata(offset, "", -1) for each, offset in offsets.items()}
 
         def attempt() -> None:
@@ -143,7 +144,7 @@ class ThreeBrokers:
             try:
                 found = consumer.committed([confluent_kafka.TopicPartition(*each) for each in partitions], timeout=5)
             finally:
-                consumer.close()
+                close_consumer(consumer)
             for each in found:
                 if each.error:
                     raise KafkaException(each.error)
@@ -171,7 +172,7 @@ class ThreeBrokers:
             node.go_on()
 
     def heal(self) -> None:
-        """Bring every broker back, and return once all replicas of all partitions are in sync."""
+        """Resume or start each broker that does not run, and return once all replicas are in sync."""
         self.go_on(*(node for node in self.sandbox.nodes if node.node_id in self._hung))
         ended = [node for node in self.sandbox.nodes if gone(node.pid)]
         for node in ended:
@@ -192,13 +193,13 @@ class ThreeBrokers:
         )
 
     def roll(self) -> None:
-        """Restart the brokers one by one, each once all replicas are in sync again."""
+        """Restart the brokers one by one. After each restart wait until all replicas are in sync."""
         for node in self.sandbox.nodes:
             node.stop()
             self.heal()
 
     def proxies(self) -> Proxies:
-        """Return proxies before all brokers; at the first call the brokers restart."""
+        """Return the proxies before all brokers. The first call starts them, and restarts the brokers."""
         if self._proxies is None:
             self._proxies = put_before(self.sandbox)
             self.heal()
@@ -234,7 +235,7 @@ class ThreeBrokers:
         try:
             until(at_end, seconds=_SECONDS)
         finally:
-            consumer.close()
+            close_consumer(consumer)
         return values
 
     def committed_records(self, topic: str) -> Counter[str]:
@@ -254,5 +255,5 @@ class ThreeBrokers:
         try:
             until(at_end, seconds=_SECONDS)
         finally:
-            consumer.close()
+            close_consumer(consumer)
         return values

@@ -51,7 +51,7 @@ class TokenServer:
         return f"{signed}.{_base64(signature)}"
 
     def answer(self, form: dict[str, str], authorization: str | None) -> tuple[int, dict[str, object]]:
-        """Return the status and the content of the answer to a request."""
+        """Return the HTTP status and the content of the answer to a request."""
         if self.failing:
             return self.failing, {"error": "temporarily_unavailable"}
         if not self._is_known(form, authorization):
@@ -111,7 +111,7 @@ def token_server(signing_key: rsa.RSAPrivateKey, folder: Path) -> Iterator[Token
 
 @contextmanager
 def metadata_server(answers: dict[str, str]) -> Iterator[tuple[str, list[tuple[str, Message]]]]:
-    """Run a cloud's metadata server. Yield its URL, and the path and headers of each request so far.
+    """Run a fake metadata server of a cloud. Yield its URL, and the path and headers of each request so far.
 
     answers: the answer for each path.
     """

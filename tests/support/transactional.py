@@ -42,7 +42,7 @@ class TransactionalApplication:
         persistently(lambda: self._producer.send_offsets_to_transaction(positions, self._group, _SECONDS))
 
     def end(self, *, commit: bool) -> None:
-        """Commit or abort the transaction. A commit that the brokers refuse becomes an abort, as applications do it."""
+        """Commit or abort the transaction. If the brokers refuse the commit, abort it, as applications do."""
         try:
             if commit:
                 self._patiently(self._producer.commit_transaction)

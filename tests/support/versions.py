@@ -6,7 +6,7 @@ import pytest
 
 
 def is_at_least(version: str, least: str) -> bool:
-    """Return whether a version of Kafka is ``least`` or a later version."""
+    """Return whether ``version``, a version of Kafka, is ``least`` or later."""
     number, needed = (tuple(map(int, each.split("."))) for each in (version, least))
     return number >= needed
 

@@ -79,7 +79,7 @@ def test_applications_are_the_members_that_share_topics(cluster):
 
 
 def test_applications_are_named_by_a_topic_if_client_ids_do_not_tell_them_apart():
-    """An application is named after a topic if its client ids have no common beginning, or share it with another's."""
+    """An application is named after a topic if its client ids share no prefix, or if two applications share it."""
     alike = [member(f"m{number}", topic, client="consumer-big-1") for number, topic in enumerate(("a", "b"))]
     assert [each.name for each in applications(alike, ())] == ["a", "b"]
     mixed = [member("x", "b", client="cart"), member("y", "b", client="shop"), member("z", "c", client="b")]
@@ -98,14 +98,14 @@ def test_one_application_has_nothing_to_do(cluster):
 
 
 def test_members_that_are_connected_by_others_are_one_application(cluster):
-    """A chain of subscriptions, each of which shares one topic with the next, is one application."""
+    """If each member shares one topic with the next member, all members are one application."""
     chain = [member(f"m{number}", f"t{number}", f"t{number + 1}") for number in range(1000)]
     assert [each.topics for each in applications(chain, ())] == [{f"t{number}" for number in range(1001)}]
 
 
 @pytest.mark.parametrize("regex", ["", ".*", "look-(?=around)"])
 def test_a_subscription_that_joins_applications_is_named(cluster, regex):
-    """The subscription that makes one application of three is named, even a regular expression that can't be read."""
+    """The advice names the member that joins three applications, even if its regular expression can't be evaluated."""
     topics = () if regex else tuple(TOPICS)
     for each in (*SHOP, *BILLING, WEB, member("audit-1", *topics, regex=regex)):
         cluster.join("big", each, group_type="consumer")
@@ -136,7 +136,7 @@ def test_what_is_not_known_is_said(cluster):
 
 
 def test_the_worst_group_comes_first(cluster):
-    """Shared groups come first, then idle members, then groups that are not known; then more applications, more lag."""
+    """Groups with the most applications come first, then those with idle members, then unknown groups by their lag."""
     for each in (*SHOP, *BILLING):
         cluster.join("two", each)
     for each in (*SHOP, *BILLING, WEB):
@@ -160,7 +160,7 @@ def test_only_groups_that_are_named_are_looked_at(cluster):
 
 @given(st.lists(st.frozensets(st.sampled_from("abcdefgh"), max_size=3), max_size=12))
 def test_components_are_those_of_a_merge_one_by_one(subscriptions):
-    """The components equal those of merging the subscriptions one after the other; each topic is in one component."""
+    """``components`` returns the same sets as merging overlapping subscriptions one by one."""
     merged: list[frozenset[str]] = []
     for each in filter(None, subscriptions):
         near = [other for other in merged if other & each]
@@ -170,7 +170,7 @@ def test_components_are_those_of_a_merge_one_by_one(subscriptions):
 
 @given(st.lists(st.frozensets(st.sampled_from("abcdef"), min_size=1, max_size=4), min_size=1, max_size=8))
 def test_a_joining_subscription_is_one_without_which_there_are_more_applications(subscriptions):
-    """A subscription is named if and only if there are more components without the members that have it."""
+    """A subscription is named if and only if the application falls into several without the members that have it."""
     members = [member(f"m{number}", *topics) for number, topics in enumerate(subscriptions)]
     for each in applications(members, ()):
         own = {m.subscription for m in each.members}
@@ -207,7 +207,7 @@ def test_the_proposed_split_gives_each_application_a_group(cluster):
 
 
 def test_no_split_is_proposed_for_one_application_or_an_unknown_one(cluster):
-    """A split of one application is refused, even if one subscription joins several; a stopped group is unknown."""
+    """A group of one application is refused, even if a single subscription joins its parts. So is a stopped group."""
     for each in (*SHOP, *BILLING, member("audit", *TOPICS)):
         cluster.join("joined", each)
     cluster.join("well", WEB)
@@ -220,7 +220,7 @@ def test_no_split_is_proposed_for_one_application_or_an_unknown_one(cluster):
 
 
 def test_cheaper_settings_fit_the_group(cluster):
-    """Advice depends on the group: cooperative-sticky for eager, KIP-848 and shorter polls for classic groups."""
+    """The advised settings fit the group: cooperative-sticky for eager groups, KIP-848 for all classic groups."""
     static = replace(member("a", "orders"), group_instance_id="a")
     cluster.join("eager", member("a", "orders"))
     cluster.join("cooperative", static, assignor="cooperative-sticky")
@@ -246,7 +246,7 @@ PATTERNS = st.builds(TopicPattern, st.text(st.characters(exclude_categories=["Cs
 
 @given(GROUPS, st.lists(GROUPS, min_size=1, max_size=3, unique=True), st.lists(PATTERNS, min_size=1), st.text())
 def test_a_written_spec_is_read_as_the_same_split(tmp_path_factory, source, names, patterns, note):
-    """Topics with quotes, control characters and any script survive in the spec; a comment never becomes a key."""
+    """Names with quotes, control characters or any script survive in the spec; a comment never becomes a key."""
     targets = tuple(SplitTarget(group=name, topics=tuple(patterns)) for name in names if name != source)
     if not targets:
         return
@@ -274,7 +274,7 @@ def test_the_command_writes_a_spec(cluster, tmp_path, monkeypatch):
 
 
 def test_the_command_shows_groups_and_applications(cluster, tmp_path, monkeypatch):
-    """Each group has a line. A group that is named also has a line for each application. The JSON has both."""
+    """Each group has a line. A group that the command names also has a line for each application. The JSON has both."""
     cli = Connected(tmp_path, monkeypatch, cluster)
     for each in (*SHOP, WEB):
         cluster.join("big", each)

@@ -25,7 +25,7 @@ FLAPPING: dict[str, Any] = {
 
 
 def cost(application: str = "billing", group: str = "big", **of: Any) -> SharedCost:
-    """Return what sharing cost an application with two members in the hour before noon. Its topic has its name."""
+    """Return the cost of sharing a group, for an application with two members and a topic of the same name."""
     values: dict[str, Any] = {
         "assignor": "range",
         "applications": 3,
@@ -59,14 +59,14 @@ def compared(
 
 
 def test_the_prediction_is_for_the_restarts_since_the_split():
-    """The prediction is twice the delay and the time without members for each restart; other outages grow with time."""
+    """A restart is predicted as time without members and twice the rebalance delay; other outages grow with time."""
     found = compared(cost(**FLAPPING), cost(group="new-billing", outage=37.0, replaced=5))
     assert found.predicted == (2 * 2 + 5 * 6.5, 2 * 2 + 5 * 8.5)
     assert (found.measured, found.restarts, found.holds, found.remarks) == (37.0, 5, True, ())
 
 
 def test_one_member_waits_once():
-    """With one member the prediction is one delay for each restart, because no other member joins meanwhile."""
+    """With one member a restart has the rebalance delay only once, because no other member joins meanwhile."""
     before = cost(**{**FLAPPING, "outage": 10.0}, clients=["billing-1"])
     assert compared(before, cost(group="new-billing", replaced=5, rebalances=0)).predicted == (5 * 3.5, 5 * 5.5)
 
@@ -122,7 +122,7 @@ def test_what_cant_be_told_is_said(before, after, options, remark):
 
 
 def test_the_advice_says_what_a_split_costs_whoever_restarts():
-    """The advice names the application that gets slower restarts, with their range, and predicts 0 s for the others."""
+    """The advice names the application whose restarts get slower, with the seconds, and predicts 0 s for the others."""
     rows = [cost(**FLAPPING), cost("shop", stood_still=40.0, caused=0)]
     (found,) = judge_costs(rows, NOON, DELAY)
     assert "billing alone would stand still about 28 s (at most 36 s) for 4 restarts, not 12 s" in found.advice
@@ -143,7 +143,7 @@ def test_the_advice_says_what_a_split_costs_whoever_restarts():
     ],
 )
 def test_what_the_log_says_of_other_groups(rows, advice):
-    """Streams and Connect groups are not split. Groups that are not known, and commits compacted away, are named."""
+    """Streams and Connect groups are not split. Groups that are not known, and offsets compacted away, are named."""
     (found,) = judge_costs(rows, NOON, DELAY)
     assert advice in found.advice
 
@@ -171,6 +171,6 @@ def test_the_advice_says_what_a_split_does_not_change(figures, clause, assignor,
 
 
 def test_a_load_not_worth_acting_on_is_not_said():
-    """The load is not named if a third of the time was enough to keep up, no member is idle, and spread is below 2."""
+    """No load is named if the application kept up in a third of the time, no member is idle, and spread is below 2."""
     row = cost("shop", applications=1, keeps_up=0.9, best_third=1.0, idle=0, spread=1.9)
     assert judge_costs([row], NOON, DELAY)[0].advice == "nothing to do: one application"

@@ -1,6 +1,7 @@
 """The verbs that write, in any order, while other clients act: no record is skipped or processed twice.
 
-``tests/support/any_order`` describes a story. The random stories have found the named stories.
+A story is a sequence of verbs and events, as ``tests/support/any_order`` defines it. Random stories have found the
+named stories.
 """
 
 from __future__ import annotations

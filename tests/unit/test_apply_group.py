@@ -45,7 +45,7 @@ def test_a_stopped_group_hands_over_all_its_committed_offsets(cli):
 
 
 def test_a_dry_run_writes_nothing_and_its_saved_plan_can_be_applied(cli):
-    """The dry run leaves the cluster and the folder as they are; ``apply`` takes the plan that it saves."""
+    """The dry run leaves the cluster and the folder as they are; ``apply`` accepts the plan that the dry run saved."""
     before = set(cli.folder.iterdir())
     assert "create" in cli(*DRY).stdout
     assert (cli.offset("new"), set(cli.folder.iterdir())) == (None, before)
@@ -87,7 +87,7 @@ def test_a_dry_run_for_a_live_group_is_pending(cli):
 
 
 def test_a_commit_during_the_settle_time_is_refused(cli, monkeypatch):
-    """A commit without membership between the snapshot and the write, in the settle time, is exit 3."""
+    """A consumer without membership that commits in the settle time, between snapshot and write, is exit 3."""
     clock = FakeClock(lambda: cli.cluster.commit("old", PARTITION, 6))
     monkeypatch.setattr(apply, "SystemClock", lambda: clock)
     error = cli(*APPLY[:5], "--settle", "7s", "--yes", code=3).stderr

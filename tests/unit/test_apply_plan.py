@@ -164,7 +164,7 @@ def test_a_partly_written_plan_is_not_stale(shell):
     ],
 )
 def test_a_stale_plan_is_refused_and_names_each_changed_partition(shell, what, drifted):
-    """If source or target changed, or records were deleted: exit 3, with the partitions, in dry run and write."""
+    """A changed source or target, or deleted records, are exit 3 with the partitions, in a dry run and in a write."""
     shell(*SAVE)
     what(shell.cluster)
     before = shell.committed_offsets("new")
@@ -174,7 +174,7 @@ def test_a_stale_plan_is_refused_and_names_each_changed_partition(shell, what, d
 
 
 def test_a_recreated_topic_makes_a_plan_stale(shell):
-    """A log that ends before the planned offset belongs to another topic: the plan is refused with the log end."""
+    """If the log ends before the planned offset, the topic was recreated: the plan is refused, with the log end."""
     shell(*SAVE)
     shell.cluster.delete_topic("t")
     shell.cluster.create_topic("t", 1)
@@ -192,7 +192,7 @@ def test_an_added_partition_makes_a_plan_stale(shell):
 
 
 def test_a_changed_log_start_offset_makes_a_plan_stale(shell):
-    """With --uncommitted earliest a plan is stale if the log start offset has changed since the review."""
+    """With --uncommitted earliest, a plan is stale if the log start offset has changed since the review."""
     shell.cluster.create_topic("u", 1)
     rows = [*tables.load(shell.folder / "split.csv").rows()]
     tables.save(
@@ -227,7 +227,7 @@ def test_a_plan_of_another_cluster_is_refused(shell):
 
 
 def test_a_plan_of_a_live_group_is_written_once_the_group_has_stopped(shell):
-    """For a live group the dry run passes as pending, and the write is refused, until the group has stopped unmoved."""
+    """While the group is live, its plan is pending and the write is refused. After the stop, the plan is written."""
     shell.cluster.join("old", Member(member_id="m", client_id="app", host="/h", assignment=frozenset([FIRST])))
     assert "pending" in shell(*SAVE)
     assert "stopped: " in shell(*APPLY, code=3)

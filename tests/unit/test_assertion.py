@@ -116,7 +116,7 @@ def test_an_assertion_or_a_token_in_a_file_is_read_anew(tmp_path):
 
 
 def test_a_client_secret_is_url_encoded_on_demand():
-    """RFC 6749 URL-encodes client id and secret. Few servers expect this, so that Kafka has a property for it."""
+    """RFC 6749 URL-encodes client id and secret. Few servers expect this, so Kafka has a property for it."""
     client = {"sasl_oauthbearer_client_credentials_client_id": "a:b"}
     secret = {"sasl_oauthbearer_client_credentials_client_secret": "s c/"}
     for flag, expected in (("false", b"a:b:s c/"), ("true", b"a%3Ab:s+c%2F")):

@@ -60,7 +60,7 @@ def test_an_offsets_topic_with_another_partition_count_is_exit_7(cli):
     ],
 )
 def test_an_audit_without_a_problem_ends_with_its_verdict(cli, monkeypatch, new, code, said):
-    """As long as a new group has not committed, nothing is proven: exit 7, and no advice to delete offsets."""
+    """Until a new group has committed, nothing is proven: exit 7 without advice to delete offsets. Then exit 0."""
     found = Audit(
         summary=(),
         doubtful=(),

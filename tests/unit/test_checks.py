@@ -100,7 +100,7 @@ def test_a_target_name_that_the_second_client_reads_differently_is_refused(clust
 def test_a_target_name_with_other_white_space_passes(cluster, name):
     """White space that is not at the beginning, or is not ASCII, passes: both clients mean the same group.
 
-    docs/kafka-behaviour.md#confluent-kafka
+    Source: docs/kafka-behaviour.md#confluent-kafka
     """
     assert checks(cluster, [handed_over(0, group=name), handed_over(1, group=name)])["targets"].verdict is Verdict.PASS
 
@@ -127,7 +127,7 @@ def description(**changes) -> GroupDescription:
 
 @pytest.mark.parametrize("state", ["Stable", "Assigning", "Reconciling", "PreparingRebalance", "CompletingRebalance"])
 def test_a_group_that_shows_no_members_but_is_not_empty_has_not_stopped(state):
-    """A group that is not Empty but shows no members may consume any topic, so that it does not count as stopped."""
+    """A group that is not Empty but shows no members does not count as stopped, because it may consume any topic."""
     assert running(description(state=state), {"t"}) == [f"is {state}"]
     worker = Member(member_id="m", client_id="app", host="/h")
     assert running(description(protocol_type="connect", members=(worker,)), {"t"})[0].startswith("is Stable with 1 mem")
@@ -159,7 +159,7 @@ def test_an_empty_group_left_by_a_killed_hold_passes_as_a_consumer_group(cluster
     ],
 )
 def test_a_hold_needs_read_on_the_group(protocol_type, permitted, verdict, reason):
-    """A hold needs Read on the group; for a group that never had a member it warns that the offsets will expire."""
+    """A hold needs Read on the group. For a group that never had a member, a warning says that its offsets expire."""
     found = can_be_held("User:a", description(state="Empty", protocol_type=protocol_type), permitted)
     assert (found.name, found.verdict) == ("hold", verdict)
     assert found.reason.startswith(reason)
@@ -167,7 +167,7 @@ def test_a_hold_needs_read_on_the_group(protocol_type, permitted, verdict, reaso
 
 @pytest.mark.parametrize("operation", [Operation.READ, Operation.DESCRIBE])
 def test_missing_describe_is_an_error_and_missing_read_a_refusal(cluster, operation):
-    """Without Describe one error lists every missing permission; without Read the check refuses."""
+    """Without Describe, one error lists every missing permission; without Read, the check refuses."""
     cluster.deny(Resource(ResourceType.GROUP, "new"), operation)
     if operation is Operation.READ:
         assert checks(cluster, BOTH)["permission"].reason.startswith("User:ANONYMOUS lacks Read on Group 'new';")
@@ -211,7 +211,7 @@ def test_retention_is_shown_in_the_largest_whole_unit(cluster, kept, said):
 
 
 def test_unchanged_offsets_expire_from_their_own_commit(cluster):
-    """An unchanged offset is not written again, so that it expires earlier than the others: it is listed apart."""
+    """An unchanged offset is not written again, and so expires earlier than the others: it is listed apart."""
     first = TopicPartition("t", 0)
     cluster.alter_offsets("new", cluster.committed("old", [first]))
     assert "1 unchanged offset 7 days after the commit" in checks(cluster, BOTH)["retention"].reason
@@ -266,7 +266,7 @@ def test_rows_without_a_source_group_are_reported(cluster):
 
 
 def test_partitions_that_a_file_without_a_source_group_lacks_are_a_warning(cluster):
-    """The check names partitions in which the target group has no offset, so that auto.offset.reset decides."""
+    """A partition that the file lacks is a warning if the target group has no offset: auto.offset.reset decides."""
     rows = [row(group="new", partition=0)]
     found = checks(cluster, rows)["complete"]
     assert (found.verdict, found.reason) == (

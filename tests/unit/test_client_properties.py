@@ -117,7 +117,7 @@ def test_a_file_without_security_settings_is_plaintext():
 
 
 def test_unused_properties_are_named_except_tuning_settings():
-    """Keys that are unknown, of another protocol, or unused in JAAS are named; tuning settings are not."""
+    """Keys that are unknown, of another protocol, or unused in JAAS are named; harmless tuning settings are not."""
     text = (
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nssl.truststore.location=/x\nssl.provider=p\nfoo=1\n"
         f'sasl.jaas.config={PLAIN} required username="u" password="p" refresh="no";\n'
@@ -233,7 +233,7 @@ def test_a_wrong_address_is_quoted_only_from_the_command_line():
 
 @pytest.fixture(scope="module")
 def pem():
-    """An authority's certificate, and a client's certificate chain and encrypted key."""
+    """Three PEM texts: an authority's certificate, a client's certificate chain, and the client's encrypted key."""
     authority = trustme.CA()
     leaf = authority.create_child_ca().issue_cert("client.example")
     key = load_pem_private_key(leaf.private_key_pem.bytes(), None)
@@ -308,7 +308,7 @@ def test_inline_pem_and_oauth_of_librdkafka_are_understood(pem):
     ],
 )
 def test_mistakes_in_librdkafkas_properties_are_named_as_they_are_written(text, complaint):
-    """An error about a property in librdkafka's spelling has this spelling, and no secret."""
+    """An error about a property of librdkafka spells the property as the file does, and has no secret."""
     with pytest.raises(InvalidInput, match=complaint) as refusal:
         parsed(text)
     assert SECRET not in str(refusal.value)
@@ -329,13 +329,13 @@ def test_mistakes_in_librdkafkas_properties_are_named_as_they_are_written(text, 
     ],
 )
 def test_a_slip_in_the_name_of_a_property(key, meant):
-    """An unknown property that is almost a known one gets "did you mean"; other properties of Kafka do not."""
+    """A mistyped property gets "did you mean"; a property that Kafka has does not."""
     assert similar_property(key) == meant
 
 
 @pytest.mark.parametrize("memory", [True, False])
 def test_a_private_key_is_in_no_file_that_has_a_name(pem, tmp_path, monkeypatch, memory):
-    """Python reads a client key only from a file. The file has no name, so that a killed process leaves none behind."""
+    """Python reads a client key only from a file. The file has no name, so that a killed process leaves no key."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     if not memory:
         monkeypatch.delattr(os, "memfd_create")

@@ -64,7 +64,7 @@ def two() -> Two:
 
 
 def test_one_place_for_all_groups_with_the_same_committed_offset(two):
-    """Groups that share a partition share the records that are read. Each group is compared at its own offset."""
+    """Groups with the same committed offset share one read; each is compared at its own offset on the target."""
     two.produce(300)
     two.mirror(0, 250)
     two.mirror(200, 300)
@@ -94,7 +94,7 @@ def test_a_window_grows_until_it_is_anchored(two):
 
 
 def test_what_is_told_without_reading_a_record(two):
-    """A pending commit, no copy, no leader, or a commit beyond the log end is undetermined, with the reason."""
+    """The place is undetermined, with a reason: pending commit, no copy, no leader, or a commit beyond the log end."""
     two.produce(5)
     two.source.create_topic("away", 1)
     two.source.lose_leader("away", 0)
@@ -181,8 +181,8 @@ def _records(case: Mirrored, indices: Sequence[int]) -> Records:
 def test_no_place_skips_a_record(seed, monkeypatch):
     """A group that starts at any place skips no record. From an exact place it also reads no record again.
 
-    Logs are simulated; some have lost records on one of the clusters. The windows are short, so that they have to grow.
-    Records with the same content count as the same record.
+    Logs are simulated; some have lost records on one of the clusters. Few records are read at first, so that more
+    have to be read. Records with the same content count as the same record.
     """
     monkeypatch.setattr(places, "_WINDOW", 3)
     monkeypatch.setattr(places, "_GROWTH", 2)
@@ -208,10 +208,10 @@ def test_no_place_skips_a_record(seed, monkeypatch):
 
 
 def _judge(case: Mirrored, cut: int, place: Place, deleted: int, *, is_whole: bool) -> None:
-    """Compare a place with the records that a group reads from it, now and later.
+    """Fail if a group that starts at the place skips a record, or reads a record again from an exact place.
 
-    is_whole: whether the source log has all its records, with timestamps in order. If not, a record from before the
-    committed offset may have the same content as a record that the search does not see.
+    is_whole: whether the source log has all its records, in timestamp order. If not, records that the mirror delivers
+    later are not judged.
     """
     assert place.offset is not None
     read = Counter(case.log[index] for index in case.copied[max(place.offset, deleted) :])

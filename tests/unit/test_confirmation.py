@@ -65,7 +65,7 @@ def test_an_empty_provisional_plan_needs_confirmation(questions):
 
 @pytest.fixture
 def handed_over(tmp_path, monkeypatch):
-    """The cluster after ``old`` at offset 5 was handed over to ``new``, and the path of the receipt.
+    """A cluster on which ``old`` was handed over to ``new`` at offset 5, and the path of the receipt.
 
     The commands are connected to this cluster.
     """
@@ -95,7 +95,7 @@ def during_the_question(monkeypatch, event) -> None:
 
 
 def test_a_target_commit_during_the_question_refuses_rollback(handed_over, monkeypatch):
-    """The plan is made again after the question, so that a target commit during the question refuses the rollback."""
+    """The plan is made again after the question, so that a target commit during the question prevents the rollback."""
     made, path = handed_over
     during_the_question(monkeypatch, lambda: made.commit("new", PARTITION, 7))
     with pytest.raises(Refused, match="committed since"):
@@ -104,7 +104,7 @@ def test_a_target_commit_during_the_question_refuses_rollback(handed_over, monke
 
 
 def test_a_source_commit_during_the_question_refuses_delete_offsets(handed_over, monkeypatch):
-    """A commit of the source group during the question refuses delete-offsets."""
+    """A commit of the source group during the question prevents the deletion."""
     made, path = handed_over
     during_the_question(monkeypatch, lambda: made.commit("old", PARTITION, 7))
     with pytest.raises(Refused, match="the source group has committed since the hand-over"):
@@ -148,7 +148,7 @@ def test_a_second_rollback_after_a_second_migration(handed_over):
 
 
 def test_a_repeated_rollback_reads_no_group(handed_over, capsys):
-    """A repeated rollback says that it is done and reads no group, because the source group may have moved on."""
+    """A repeated rollback says that the run is rolled back already, reads no group and writes nothing."""
     made, path = handed_over
     ways_back.rollback(path, connection=HERE, yes=True)
     made.commit("new", PARTITION, 9)
@@ -158,7 +158,7 @@ def test_a_repeated_rollback_reads_no_group(handed_over, capsys):
 
 
 def test_delete_offsets_after_a_hand_back_is_refused(handed_over):
-    """After a hand-back delete-offsets is refused, even if the source group has not moved: it owns its topics again."""
+    """After a hand-back, delete-offsets is refused even if the source group has not moved: it has its topics again."""
     made, path = handed_over
     ways_back.hand_back(path, connection=HERE, wait="0s", yes=True)
     with pytest.raises(Refused, match="new t-0: handed back already"):
@@ -167,7 +167,7 @@ def test_delete_offsets_after_a_hand_back_is_refused(handed_over):
 
 
 def test_delete_offsets_after_a_rollback_is_refused(handed_over):
-    """After a rollback delete-offsets is refused, even if the target group has a committed offset."""
+    """After a rollback, delete-offsets is refused even if the target group has a committed offset."""
     made, path = handed_over
     ways_back.rollback(path, connection=HERE, yes=True)
     made.commit("new", PARTITION, 9)
@@ -177,7 +177,7 @@ def test_delete_offsets_after_a_rollback_is_refused(handed_over):
 
 
 def test_hand_back_after_a_rollback_is_refused(handed_over):
-    """After a rollback hand-back is refused, because the target's offset does not come from the hand-over."""
+    """After a rollback, hand-back is refused, because the target's offset does not come from the hand-over."""
     made, path = handed_over
     ways_back.rollback(path, connection=HERE, yes=True)
     made.commit("new", PARTITION, 9)
@@ -202,7 +202,7 @@ def test_a_consumer_without_membership_that_commits_after_a_rollback_is_exit_4(h
 
 
 def test_a_consumer_without_membership_that_commits_before_a_rollback_is_refused(handed_over, monkeypatch):
-    """A commit in the settle time refuses the rollback, although the group is Empty."""
+    """A commit in the settle time prevents the rollback, although the group is Empty."""
     made, path = handed_over
     (execution,) = receipt_json.load(path).executions
     settling = replace(execution, options=WriteOptions(settle=5.0, guard=0.0))

@@ -34,7 +34,7 @@ def test_the_offsets_topic_partition_of_a_group_equals_javas(group, of_50):
 
 
 def test_landed_log_is_resumed_after_its_last_file(tmp_path):
-    """A landed log that is opened again continues at the offsets of its last file, and accepts more partitions."""
+    """A landed log that is opened again continues where its last file ends, and accepts more partitions."""
     folder = tmp_path / "log"
     log = CopiedLog.load_with_starts(folder, "cluster", {1: 10})
     log = log.with_records([row(1, 10), row(1, 11)], {1: 12})
@@ -47,7 +47,7 @@ def test_landed_log_is_resumed_after_its_last_file(tmp_path):
 
 
 def test_a_kept_log_takes_new_partitions_from_any_offset(tmp_path):
-    """A kept log accepts new partitions; partitions that it already has keep their first offset."""
+    """A landed log accepts new partitions from any offset; partitions that it already has keep their first offset."""
     assert CopiedLog.load(tmp_path, "cluster").starts == {}
     CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
     more = CopiedLog.load(tmp_path, "cluster").with_partitions({1: 3, 2: 4})
@@ -66,7 +66,7 @@ def test_a_landed_log_of_another_cluster_or_fence_is_refused(tmp_path, cluster, 
 
 
 class _Emptied(InMemoryCluster):
-    """An offsets topic whose partition 1 is deleted up to its end."""
+    """A cluster whose offsets topic has no records left: each partition starts and ends at ``end``."""
 
     def __init__(self, end: int) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ def test_records_deleted_before_they_were_landed_count_as_missing(tmp_path):
 
 
 def test_foreign_and_damaged_files_in_a_landed_log_are_refused(tmp_path):
-    """A file of something else, and a damaged file at any position, are refused."""
+    """A Parquet file of something else is refused, and so is a damaged file, even if the last file is whole."""
     log = CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
     log.with_records([row(1, 11)], {1: 12})
     whole = (tmp_path / "000000.parquet").read_bytes()

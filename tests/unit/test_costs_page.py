@@ -16,7 +16,7 @@ HOSTILE = 'web"><script>\n'
 
 
 def shown(*rows: SharedCost, lag: tuple[Moment, ...] = (), **suggested: Drawn) -> str:
-    """Return the page for these applications. Each has two client ids, and the first one ended a generation."""
+    """Return the page for these applications. Each has two client ids, and the first application ended a generation."""
     subscriptions = [Subscription(row.group, row.application, each, row.topics) for row in rows for each in row.clients]
     ended = Generation("big", 1, "range", NOON - HOUR, NOON, 4, [], [], [rows[0].application])
     found = Costs(applications=rows, found=len(rows), generations=(ended,), subscriptions=tuple(subscriptions))
@@ -24,7 +24,7 @@ def shown(*rows: SharedCost, lag: tuple[Moment, ...] = (), **suggested: Drawn) -
 
 
 def test_the_page_has_each_part_of_a_shared_group():
-    """The page has map, timeline, seconds, evidence, lag, cheaper settings and spec, and loads no other file."""
+    """The page has map, timeline, seconds without an owner, lag, cheaper settings and spec, and loads no other file."""
     cure = Cure(setting="group.instance.id", why="a member that is back causes no rebalance")
     moments = tuple(
         Moment("cluster", "big", None, NOON + timedelta(minutes=minute), *([minute] * (len(Moment._fields) - 4)))
@@ -47,7 +47,7 @@ def test_the_page_has_each_part_of_a_shared_group():
 
 
 def test_the_load_of_an_application_is_shown():
-    """Page and Markdown show the ratio of consumed to produced records, idle members and spread; "-": not known."""
+    """Page and Markdown show the ratio of consumed to produced records, idle members and spread; "-" if unknown."""
     rows = cost("shop", keeps_up=0.714, idle=1, spread=2.25), cost()
     titles = ("keeps up", "idle members", "busiest to mean")
     text, markdown = shown(*rows), costs.markdown(judge_costs(rows, NOON, DELAY))
@@ -58,7 +58,7 @@ def test_the_load_of_an_application_is_shown():
 
 
 def test_a_group_without_a_split_says_why():
-    """A group that has stopped, or has become one application, shows the reason in place of a spec."""
+    """If no split is proposed, the page shows the reason in place of a spec."""
     rows = cost(**FLAPPING), cost("shop")
     assert "No split is proposed: it has stopped" in shown(*rows, big=Drawn([], "", "it has stopped"))
     assert "No split is proposed: the group does not exist now" in shown(*rows)
@@ -73,7 +73,7 @@ def test_names_are_escaped():
 
 
 def test_a_group_of_many_members_is_cut():
-    """A group of 1,000 members shows 40 client ids and 20 topics, and where the others are."""
+    """For a group of 1,000 members the page has 40 client ids and 20 topics, and says where the others are."""
     many = cost("many", topics=[f"t{n:02}" for n in range(30)], clients=[f"c{n}" for n in range(1000)])
     text = shown(many, cost("shop"))
     assert "962 more client ids, 11 more topics in subscriptions.parquet" in text

@@ -68,7 +68,7 @@ def committed_offset(made: InMemoryCluster, group: str, partition: TopicPartitio
 
 
 def migrate(made, wanted: SplitSpec, options: WriteOptions, *events, earlier: Execution | None = None) -> Execution:
-    """Cut over, and return the execution. Each reading of the group makes the next of ``events`` happen."""
+    """Cut over, and return the execution. Each time the clock sleeps, the next of ``events`` is called."""
     receipt = Receipt((earlier,)) if earlier else NOTHING_WRITTEN
     left = list(events)
     clock = FakeClock(lambda: left.pop(0)() if left else None)
@@ -83,7 +83,7 @@ def carry_out(made, plan):
 
 
 def test_the_plan_of_a_migration_equals_snapshot_and_split():
-    """The rows of a migration's plan are those of ``snapshot`` and ``split``."""
+    """A migration plans the same rows as ``snapshot`` followed by ``split``."""
     made = cluster()
     for wanted in (spec(), spec("cat")):
         parts, _ = split(take_snapshot(made, ["big"], FakeClock()), wanted)
@@ -173,7 +173,7 @@ def test_a_topic_that_a_member_takes_up_during_the_wait_is_refused():
 
 
 def test_a_staying_topic_may_have_no_commit():
-    """A staying topic that was only subscribed to stays valid in the spec after the stop."""
+    """A staying topic with a subscription and no commit is still valid in the spec after the stop."""
     made = cluster()
     made.create_topic("legacy", 1)
     made.join("big", member("a", INV, FRESH, CAT, TopicPartition("legacy", 0)))
@@ -183,7 +183,7 @@ def test_a_staying_topic_may_have_no_commit():
 
 
 class Transacting(InMemoryCluster):
-    """A pending transaction with the source group's offsets ends after ``questions`` requests."""
+    """A cluster on which the source group's offsets are in a pending transaction for ``questions`` requests."""
 
     questions = 0
 
@@ -229,7 +229,7 @@ def test_topics_that_change_during_the_wait_are_refused(change):
 
 
 def test_by_topic_a_topic_whose_commits_expire_during_the_wait_is_restored():
-    """A topic that is unsubscribed and expires during the wait is vanished and restored; its pattern is no error."""
+    """If a topic is unsubscribed during the wait and its commits expire, they are restored; the spec stays valid."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
 
@@ -242,7 +242,7 @@ def test_by_topic_a_topic_whose_commits_expire_during_the_wait_is_restored():
 
 
 def test_a_run_that_ended_is_not_resumed():
-    """A second migration with the same intent records as ``before`` what the target has committed meanwhile."""
+    """In a second migration with the same intent, ``before`` is the offset that the target has committed meanwhile."""
     made = cluster()
     options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
     first = migrate(made, spec(), options)
@@ -257,14 +257,14 @@ def test_a_run_that_ended_is_not_resumed():
 
 
 def fully_committed(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
-    """Return `cluster`, with a commit in every partition."""
+    """Return the same as `cluster`, with a commit in every partition."""
     made = cluster(kind)
     made.commit("big", FRESH, 20)
     return made
 
 
 def test_a_resumed_run_hands_over_the_present_source_offset():
-    """A resumed run hands over the source's present offset, and does not keep the killed run's write as ``before``."""
+    """A resumed run hands over the source's present offset, and does not take the killed run's write as ``before``."""
     made = fully_committed()
     first = migrate(made, spec(), LEAVE)
     made.commit("big", INV, 8)
@@ -316,7 +316,7 @@ def test_another_topic_or_option_is_another_migration():
 
 
 def test_an_added_partition_with_a_source_commit_is_the_same_migration():
-    """A source commit on an added partition after the kill is reported, and handed over by the same migration."""
+    """A source commit on a partition added after the killed run is reported; the same migration hands it over."""
     made = fully_committed()
     first = migrate(made, spec(), WriteOptions(settle=0))
     made.add_partitions("inv", 3)
@@ -334,7 +334,7 @@ def test_an_added_partition_with_a_source_commit_is_the_same_migration():
 
 
 class LosesWrites(InMemoryCluster):
-    """While ``lost`` is set, writes are lost and the answer is a time-out."""
+    """A cluster that loses writes and answers them with a time-out, while ``lost`` is set."""
 
     lost = False
 
@@ -407,7 +407,7 @@ def test_hand_back_without_target_offsets_is_refused():
 
 
 def test_forward_keeps_the_offset_of_a_target_that_is_ahead():
-    """With forward, a target that is ahead keeps its offset; the source's commits are compared with its own offset."""
+    """With forward, a target that is ahead keeps its offset. Late commits are counted from the source's own offset."""
     made = fully_committed()
     made.commit("bill", INV, 9)
     receipt = migrate(made, spec(), WriteOptions(on_existing="forward", settle=0))
@@ -495,7 +495,7 @@ def test_rollback_restores_the_target_only_after_the_source():
 
 
 def test_rollback_deletes_no_target_offset_if_restoring_the_source_fails():
-    """If the source group's offset can't be restored, the target keeps its own, and the rollback can be resumed."""
+    """If the source group's offset can't be restored, the target keeps its offset, and the rollback can be resumed."""
     made = cluster(LosesWrites)
     assert isinstance(made, LosesWrites)
     receipt = Receipt((migrate(made, spec(), LEAVE),))
@@ -537,7 +537,7 @@ class OtherWriter(InMemoryCluster):
 
 
 def test_another_clients_commit_is_reported_and_not_overwritten():
-    """An offset that is neither the earlier nor the written one is reported as a conflict, and not written again."""
+    """An offset that another client committed after the write is reported, and not overwritten."""
     made = OtherWriter()
     made.create_topic("inv", 1)
     made.produce("inv", 0, 10)
@@ -604,7 +604,7 @@ def test_between_stop_and_write_nothing_is_read_twice():
 
 @pytest.mark.parametrize("way_back", [plan_rollback, lambda made, receipt: hand_back(made, receipt, FakeClock())])
 def test_an_expired_target_offset_refuses_both_ways_back(way_back):
-    """A confirmed target offset that has expired refuses both ways back, because the group's progress is unknown."""
+    """A confirmed target offset that has expired prevents both ways back, because the group's progress is unknown."""
     made = cluster()
     receipt = Receipt((migrate(made, spec(), LEAVE),))
     made.commit("bill", INV, 9)

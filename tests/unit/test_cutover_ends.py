@@ -35,7 +35,7 @@ def cluster() -> InMemoryCluster:
 
 
 def migrate(made: InMemoryCluster, options: WriteOptions, *events) -> Prepared:
-    """Cut over. Each reading of the group makes the next of ``events`` happen; the last makes the member leave."""
+    """Cut over. Each time the clock sleeps, the next of ``events`` is called. After the last one, the member leaves."""
     left = [*events, lambda: made.leave("big", "a")]
     clock = FakeClock(lambda: left.pop(0)() if left else None)
     shown = prepare(made, SPEC, options, clock)
@@ -70,7 +70,7 @@ def test_an_offset_within_the_log_after_an_election_is_handed_over():
 
 @pytest.mark.parametrize(("records", "end"), [(30, 10), (10, 19)])
 def test_an_offset_above_the_end_of_a_log_that_has_grown_again_is_refused(records, end):
-    """An election cut the log below the offset, and the log has grown again to the offset or beyond: it is refused."""
+    """If an election cut the log below an offset, the offset is refused even after the log has grown beyond it."""
     made = cluster()
     made.commit("big", PARTITION, 20)
     made.elect("inv", 0, end)
@@ -89,7 +89,7 @@ def test_an_offset_with_only_a_transaction_marker_of_another_leader_below_it_is_
 
 
 def test_each_offset_of_a_partition_is_held_against_the_election():
-    """Each group's offset is judged: one beyond replaced records is refused, even if another group's is before them."""
+    """Each group's offset is judged: an offset above replaced records is refused, whatever other groups have."""
     made = cluster()
     made.commit("big", PARTITION, 20)
     made.commit("other", PARTITION, 11)
@@ -114,7 +114,7 @@ def test_the_log_end_is_read_again_while_the_group_has_a_member():
 
 
 def test_the_log_end_is_not_read_again_while_the_group_rebalances(monkeypatch):
-    """While a group rebalances the log end is not read again: a subscribed KIP-848 member may not have the topic."""
+    """While a group rebalances, the log end is not read again: a subscribed KIP-848 member may not have the topic."""
     made = cluster()
     describe, states = made.describe_group, {"big": "Stable"}
     monkeypatch.setattr(
@@ -154,14 +154,14 @@ def test_a_log_end_counts_once_the_transaction_below_it_has_ended():
 
 
 def test_a_log_end_from_before_a_transaction_counts():
-    """A log end from before an open transaction is kept, so that the target group gets all of its records."""
+    """A log end from before an open transaction is kept, so that the target group gets the whole transaction."""
     made = cluster()
     transaction = made.transaction("inv", 0, 5)
     assert start(migrate(made, END, lambda: None, transaction.__enter__, lambda: None)) == 20
 
 
 def test_last_stable_offsets_are_read_only_for_uncommitted_latest(monkeypatch):
-    """Without ``uncommitted=latest`` the last stable offsets are not requested during the wait."""
+    """Without ``uncommitted=latest``, the last stable offsets are not requested during the wait."""
     made = cluster()
     monkeypatch.setattr(made, "last_stable_offsets", None)  # so that a request for them raises
     assert start(migrate(made, WriteOptions(uncommitted="earliest", settle=0), lambda: None, lambda: None)) == 0

@@ -21,7 +21,7 @@ SEVERAL = ("delete-group", "a", "b", "c", "--yes")
 
 
 class Agreeing:
-    """Callbacks that agree to the deletion, after they called ``meanwhile``, and record what they are told."""
+    """Callbacks that call ``meanwhile`` at the question, agree to the deletion, and record what they are told."""
 
     def __init__(self, meanwhile=lambda: None) -> None:
         self.told: list[str] = []
@@ -124,7 +124,7 @@ def test_a_member_that_joins_after_the_checks_prevents_the_deletion():
 
 
 def test_a_failure_of_one_group_does_not_stop_the_others():
-    """The other groups are deleted and reported. The error counts them, and names the group that failed: exit 4."""
+    """If one deletion fails, the other groups are deleted. The error (exit 4) counts them and names the failed one."""
     made, events = cluster(Refusing, "a", "b"), Agreeing()
     deletion = delete_groups(made, ["a", "replay", "b"], FakeClock(), events)
     assert deletion.deleted == ("a", "b")
@@ -201,7 +201,7 @@ def cli(tmp_path, monkeypatch) -> Connected:
 
 
 def test_the_command_deletes_several_groups(cli):
-    """The command shows the offsets of all groups, then deletes the groups. Its snapshot can restore the offsets."""
+    """The command shows the offsets of all groups, then deletes the groups. A snapshot can restore the offsets."""
     done = cli(*SEVERAL[:-1], "--dry-run")
     assert [line for line in done.stdout.splitlines() if line.startswith("group ")] == ["group a", "group b", "group c"]
     (snapshot,) = (line.split("migrate-groups ")[1] for line in done.stderr.splitlines() if "to keep them" in line)
@@ -230,7 +230,7 @@ def test_an_interrupt_between_two_deletions_says_which_are_done(cli, monkeypatch
 
 
 def test_one_question_for_several_groups(cli, monkeypatch):
-    """One question counts and names the groups. After the answer no, none is deleted."""
+    """One question counts and names the groups. If the answer is no, no group is deleted."""
     asked: list[str] = []
     monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text))
     monkeypatch.setattr("migrate_groups.cli.person.Person.check_can_be_asked", lambda _: None)

@@ -137,7 +137,7 @@ def test_options_that_contradict_each_other(cli, arguments, said):
 
 @pytest.mark.parametrize(("topic", "code"), [("t", 3), ("kept", 0)])
 def test_a_member_on_the_topic_refuses_the_deletion(cli, topic, code):
-    """A member that is assigned or subscribed to the topic refuses the deletion; a member on another topic does not."""
+    """A member assigned or subscribed to the topic prevents the deletion; a member on another topic does not."""
     cli.cluster.join("old", member(topic))
     done = cli(*DELETE, code=code)
     assert ("1 member assigned or subscribed to t" in done.stderr) == bool(code)
@@ -173,7 +173,7 @@ def test_a_rollback_is_refused_if_the_topic_was_created_again(cli):
 
 
 def test_a_commit_during_the_settle_time_refuses_the_deletion(cli, monkeypatch):
-    """A commit of a consumer without membership refuses the deletion: offsets are read twice, ``settle`` apart."""
+    """A commit of a consumer without membership prevents the deletion: offsets are read twice, ``settle`` apart."""
     clock = FakeClock(lambda: cli.cluster.commit("old", OTHER, 8))
     monkeypatch.setattr(ways_back, "SystemClock", lambda: clock)
     command = ("delete-offsets", "--group", "old", "--topic", "t", "--yes")
@@ -182,7 +182,7 @@ def test_a_commit_during_the_settle_time_refuses_the_deletion(cli, monkeypatch):
 
 
 def test_the_question_is_about_a_deletion(cli, monkeypatch):
-    """Without --yes the command asks whether to delete. After the answer no, there is no deletion and no receipt."""
+    """Without --yes the command asks whether to delete. If the answer is no, there is no deletion and no receipt."""
     asked: list[str] = []
     monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text))
     monkeypatch.setattr("migrate_groups.cli.person.Person.check_can_be_asked", lambda _: None)
@@ -231,7 +231,7 @@ def test_an_unfinished_deletion_refuses_one_of_other_topics(cli, monkeypatch):
 
 
 def test_a_partition_that_the_broker_refuses_is_deleted_by_a_rerun(cli, monkeypatch):
-    """A refused partition is exit 4. A re-run deletes its offset, and the rollback restores those of both runs."""
+    """A refused partition is exit 4. A re-run deletes its offset; a rollback restores the offsets of both runs."""
     delete = cli.cluster.delete_offsets
 
     def refuse_one(group, partitions):
@@ -327,7 +327,7 @@ def test_a_group_that_lost_its_last_offset_is_created_again(cli):
 
 
 def test_the_receipt_of_a_deletion_is_no_receipt_of_a_hand_over(cli):
-    """Hand-over, hand-back and delete-offsets RECEIPT refuse the receipt of such a deletion, with a reason."""
+    """Hand-over, hand-back and delete-offsets RECEIPT refuse the receipt of ``delete-offsets --group``."""
     cli(*DELETE)
     apply = (*APPLY[:-1], RECEIPT)
     for command in (apply, ("hand-back", RECEIPT, "--yes")):
@@ -340,7 +340,7 @@ def test_the_receipt_of_a_deletion_is_no_receipt_of_a_hand_over(cli):
 
 
 def test_the_receipt_of_another_run_is_refused(cli):
-    """The receipt of a hand-over, and that of another group's deletion, are refused."""
+    """A deletion refuses the receipt of a hand-over, and that of another group's deletion."""
     cli(*APPLY, "--uncommitted", "leave")
     assert "receipt.json is the receipt of a hand-over" in cli.fails(*DELETE, "--receipt", "receipt.json", code=2)
     cli.cluster.commit("b", PARTITION, 1)
@@ -391,7 +391,7 @@ def test_a_member_that_joins_during_the_deletion_is_exit_4(cli, monkeypatch):
 
 
 def test_missing_permissions(cli):
-    """A missing permission is named before anything is deleted. If only a rollback needs it, it is a warning."""
+    """A missing permission is an error before anything is deleted, or a warning if only a rollback needs it."""
     cli.cluster.deny(Resource(ResourceType.GROUP, "old"), Operation.READ)
     assert "lacks Read on Group 'old', so a rollback would be refused" in cli(*DELETE[:-1], "--dry-run").stdout
     cli.cluster.deny(Resource(ResourceType.TOPIC, "t"), Operation.READ)

@@ -31,7 +31,7 @@ class Stage(NamedTuple):
 
 
 def stages() -> dict[str, Stage]:
-    """Return the stages by name, in order."""
+    """Return the stages by name, in the order of the file."""
     found: dict[str, Stage] = {}
     lines = re.sub(r"^#.*\n", "", _TEXT, flags=re.M).replace("\\\n", "").splitlines()
     for keyword, arguments in (line.split(maxsplit=1) for line in lines if line):

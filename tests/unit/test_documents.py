@@ -1,4 +1,4 @@
-"""``--format json``: every command prints one document on stdout, whatever its exit code, as in docs/schemas."""
+"""``--format json``: whatever its exit code, a command prints one document on stdout, as in docs/schemas."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def shown(cli: Connected, *arguments: object, code: int = 0, stdin: str = "") ->
 
 
 def error(cli: Connected, *arguments: object, code: int, stdin: str = "") -> tuple[str, str]:
-    """Run a command that fails. Return the kind and the message of its document; the message is the line on stderr."""
+    """Run a command that fails. Return the kind and the message of its document; stderr has the same message."""
     done = cli(*arguments, *JSON, code=code, stdin=stdin)
     found = parsed(done.stdout)["error"]
     assert found["exit_code"] == code
@@ -119,7 +119,7 @@ def test_rewind(cli):
 
 
 def test_verify_and_watch(cli):
-    """One document names the groups that have stopped; the other has what a watched group has consumed."""
+    """The document of verify names the groups that have stopped, that of watch the topics consumed to the end."""
     verified = shown(cli, "verify", "old", "--topic", "t", "--settle", "0s")
     assert (verified["groups"], verified["topics"], verified["settle"]) == (["old"], ["t"], 0.0)
     cli.cluster.commit("old", PARTITION, 10)
@@ -129,7 +129,7 @@ def test_verify_and_watch(cli):
 
 
 def test_delete_group(cli):
-    """A dry run's document has what would be deleted, a deletion's what was deleted, by group; tables go to stderr."""
+    """A dry run prints what would be deleted, a deletion what was deleted, by group. Tables go to stderr."""
     cli.cluster.commit("other", PARTITION, 7)
     dry = cli("delete-group", "old", "other", "--dry-run", *JSON)
     assert "committed" in dry.stderr
@@ -360,7 +360,7 @@ def test_a_command_line_that_is_wrong_is_a_document_too(cli, arguments, message)
 
 
 def test_without_format_json_a_failure_prints_nothing_on_stdout(cli):
-    """Without ``--format json`` an error prints no document, even if an earlier command here had the option."""
+    """Without ``--format json`` an error prints no document, even after a command with it in the same process."""
     error(cli, "verify", "none", code=3)
     assert cli("verify", "none", code=3).stdout == ""
     assert cli("verify", "none", "--format", "xml", code=2).stdout == ""
@@ -368,7 +368,7 @@ def test_without_format_json_a_failure_prints_nothing_on_stdout(cli):
 
 
 def test_an_unreachable_cluster_and_missing_terminal(cli, monkeypatch):
-    """Exit 5 has the name of a public error class; so has exit 2 for a question without a terminal."""
+    """An unreachable cluster is exit 5, with a public error class as kind; a question without a terminal is exit 2."""
     assert error(cli, *MIGRATE[:-1], code=2)[1].startswith("stdin is not a terminal")
 
     def unavailable(_):
@@ -380,7 +380,7 @@ def test_an_unreachable_cluster_and_missing_terminal(cli, monkeypatch):
 
 @pytest.fixture
 def kafka(monkeypatch) -> SimpleNamespace:
-    """The Kafka that sandbox and demo start. It ends at once."""
+    """A fake Kafka with two brokers, which sandbox and demo start. It ends at once."""
     nodes = [SimpleNamespace(node_id=number, bootstrap_servers=f"h:{number}", pid=number * 10) for number in (1, 2)]
     made = SimpleNamespace(nodes=nodes, bootstrap_servers="h:1,h:2", wait=lambda: None)
     for command in (sandbox, demo):

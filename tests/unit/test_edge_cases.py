@@ -122,7 +122,7 @@ def test_a_timestamp_beyond_the_calendar_is_shown_as_the_last_date(microseconds)
 
 
 def test_each_group_of_a_filter_must_be_in_the_snapshot(cluster):
-    """`Snapshot.filter` names a group that the snapshot lacks, even if it has another requested group."""
+    """`Snapshot.filter` names a requested group that the snapshot lacks, even if another one is there."""
     snapshot = Snapshot(take_snapshot(cluster, ["old"], FakeClock()))
     assert len(snapshot.filter(groups=["old"])) == 1
     with pytest.raises(InvalidInput, match="group absent not found in the file"):
@@ -130,7 +130,7 @@ def test_each_group_of_a_filter_must_be_in_the_snapshot(cluster):
 
 
 def test_two_keeper_messages_that_arrive_together_are_both_read(tmp_path, monkeypatch):
-    """A server that ends right after its start is reported, although both messages arrive together."""
+    """The start and the end of a server are both reported, even if the keeper's two messages arrive together."""
     (tmp_path / "keeper.py").write_text(
         "import os, sys\n"
         "sys.stdin.readline()\n"

@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "files.md"
 
 
 def rows(heading: str) -> list[list[str]]:
-    """The cells of the first table below a heading of the page, without the header of the table."""
+    """Return the cells of the first table below a heading of the page, row by row, without the table's header."""
     below = re.split(rf"^#+ {re.escape(heading)}$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1]
     table = re.search(r"(?:^\|.*\n)+", below, flags=re.MULTILINE)
     assert table is not None
@@ -29,7 +29,7 @@ def rows(heading: str) -> list[list[str]]:
 
 
 def names(heading: str) -> list[str]:
-    """The names in the first column of this table. A cell may have several names."""
+    """Return the names in the first column of this table. A cell may have several names."""
     return [name for row in rows(heading) for name in re.findall(r"`([^`]+)`", row[0])]
 
 

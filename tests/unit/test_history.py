@@ -79,7 +79,7 @@ def test_the_document_is_json(capsysbinary):
 
 
 def test_log_end_offsets_at_times_in_the_past(tmp_path):
-    """The log end at a time is the offset of the first record at or after it; null if that is before the log start.
+    """The log end at a time is the offset of the first record at or after it; null if earlier records may be deleted.
 
     Partitions without a leader and deleted topics are left out.
     """

@@ -72,13 +72,13 @@ def test_the_error_at_the_time_out_has_the_reason_of_the_last_attempt():
     ids=["answer", "no answer"],
 )
 def test_an_answer_of_a_broker_is_no_silence(error, message):
-    """An error from a broker is shown with Kafka's name; "did not answer" is only for a cluster that did not answer."""
+    """A broker's error is shown by its name in Kafka; "did not answer" is only for a cluster that did not answer."""
     with pytest.raises(ClusterUnavailable, match=f"^{message}"):
         Scripted(error, timeout=0.1).run(request, doing="asking")
 
 
 def test_an_interrupt_while_kafka_pythons_thread_starts_is_an_interrupt(monkeypatch):
-    """The thread can't be joined then, but Ctrl-C must not become another error."""
+    """Ctrl-C while the thread starts stays an interrupt, although a thread that has not started can't be joined."""
 
     def interrupted(_: threading.Thread) -> None:
         raise KeyboardInterrupt

@@ -18,7 +18,7 @@ PARTITION = TopicPartition("t", 0)
 
 
 class Cluster:
-    """One partition, led by ``leader`` in ``epoch``. It answers as brokers do, and records the requests."""
+    """A cluster of one partition, led by ``leader`` in ``epoch``. It answers as brokers do, and records requests."""
 
     def __init__(self, epoch: int = 0) -> None:
         self.leader, self.epoch, self.end = 1, epoch, 20

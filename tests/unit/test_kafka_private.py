@@ -18,7 +18,7 @@ def test_the_installed_version_has_every_private_part():
 
 
 def test_a_missing_private_part_is_named_with_its_reason():
-    """A missing part is named with the reason why it is used, for whoever allows a newer version of kafka-python."""
+    """A missing part is named with the reason for its use."""
     assert private.lacking({KafkaAdminClient: {"_gone": "it did something"}}) == [
         "KafkaAdminClient._gone: it did something"
     ]

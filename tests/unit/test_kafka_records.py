@@ -19,7 +19,7 @@ FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Child:
-    """A child process whose answers come from a script that all children share. None: no answer."""
+    """A child process whose answers come from a script that all children share. None in the script: no answer."""
 
     script: list[object]
     asked: list[dict[str, object]]
@@ -41,7 +41,7 @@ class Child:
 
 @pytest.fixture
 def children(monkeypatch):
-    """The class `Child`, with an empty script."""
+    """`Child` in place of the real child process, with an empty script."""
     Child.script, Child.asked, Child.ended = [], [], 0
     monkeypatch.setattr(records, "Child", Child)
     return Child
@@ -87,7 +87,7 @@ def test_a_child_that_dies_is_said_and_replaced(children, answers):
     ],
 )
 def test_an_error_of_the_child_is_raised(children, text, kind, said):
-    """A missing permission and brokers that do not answer are different errors. The child process is ended."""
+    """A missing permission and brokers that do not answer are different errors. Each ends the child process."""
     children.script[:] = [{"error": text}]
     with pytest.raises(kind, match=said):
         records.KafkaRecords(CONFIG).read({FIRST: range(5, 6)}, committed_only=True)
@@ -95,7 +95,7 @@ def test_an_error_of_the_child_is_raised(children, text, kind, said):
 
 
 def test_a_fingerprint_tells_records_apart():
-    """Fingerprints differ by timestamp, key, value and headers, by null and empty, and by where a part ends."""
+    """Records have different fingerprints if timestamp, key, value or headers differ. Null and empty differ, too."""
     some = [
         fingerprint(1, b"k", b"v", []),
         fingerprint(2, b"k", b"v", []),

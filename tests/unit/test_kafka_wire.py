@@ -1,4 +1,4 @@
-"""Requests from plain objects have the same bytes as kafka-python's own classes; members are decoded."""
+"""Requests made of plain objects have the same bytes as those of kafka-python's classes; members are decoded."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def described(metadata: bytes, assignment: bytes, protocol_type: str = "consumer
     ],
 )
 def test_a_write_without_a_coordinator_may_have_been_applied(error):
-    """If the coordinator is not available, the outcome of a write is unknown, because it may be in its log."""
+    """If the coordinator is not available, the outcome of a write is unknown, because the write may be in its log."""
     for answer in (wire.write_answer(error), wire.answer_of_all(error())):
         assert answer.answer is Answer.UNKNOWN
     assert wire.write_answer(kafka_errors.UnknownMemberIdError).answer is Answer.REFUSED
@@ -149,7 +149,7 @@ NO_NAME = b"\0\0\0\0\0\1\xff\xff\0\0\0\1\0\0\0\0\xff\xff\xff\xff"
     ],
 )
 def test_a_member_that_cannot_be_decoded_is_named(metadata, assignment):
-    """A consumer that can't be decoded is refused, because it may hold any topic. Other protocols are not decoded."""
+    """A consumer that can't be decoded is refused, because it may have any topic. Connect's members are not decoded."""
     with pytest.raises(Refused, match=r"group 'g': .* member m-1 \(app at /h\) .*: stop this member"):
         wire.classic_group(described(metadata, assignment))
     assert len(wire.classic_group(described(metadata, assignment, "connect")).members) == 1

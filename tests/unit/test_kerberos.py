@@ -32,7 +32,7 @@ GSSAPI = {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}
 
 @pytest.fixture
 def installed(monkeypatch):
-    """The extra ``kerberos``, or as much of it as reading the properties needs."""
+    """Pretend that the extra ``kerberos`` is installed."""
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *more: SimpleNamespace() if name == "gssapi" else find(name, *more)

@@ -1,4 +1,4 @@
-"""The structure of the package: imports point downwards only, and slow packages are imported late."""
+"""The structure of the package: no imports against the order of the rooms, and slow packages are imported late."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def rooms_of(module: str, tree: ast.Module) -> set[str]:
 
 
 def upward(module: str, tree: ast.Module) -> set[str]:
-    """Return the rooms that a module imports from, but must not."""
+    """Return the rooms from which a module must not import, but does."""
     room = module.partition(".")[0]
     below = GROUND if room in APART else [*GROUND, *ROOMS[: ROOMS.index(room)], "__version__"]
     return rooms_of(module, tree) - {room, *below}
@@ -117,7 +117,7 @@ def calls_left_to_the_caller(module: str, tree: ast.Module) -> set[str]:
 
 
 def test_imports_point_downwards():
-    """No module imports from a room above its own; spark and sandbox import only from the ground."""
+    """A module imports from its own room and those before it in the list; spark and sandbox only from the ground."""
     found = {module: upward(module, tree) for module, tree in modules().items() if module.partition(".")[0] in ROOMS}
     assert {module: names for module, names in found.items() if names} == {}
     assert {module.partition(".")[0] for module in found} == set(ROOMS)
@@ -154,7 +154,7 @@ def test_there_are_no_circular_imports():
     ],
 )
 def test_every_form_of_an_upward_import_is_detected(line):
-    """An upward import is detected whether absolute or relative, of a module or a name, or inside a function."""
+    """An upward import is detected, absolute or relative, of a module or a name, and inside a function."""
     assert upward("planning.plan", ast.parse(line)) == {"cli"}
     assert upward("cli.app", ast.parse(line)) == set()
 
@@ -231,7 +231,7 @@ def test_only_the_command_line_prints_exits_or_reads_the_environment():
     ],
 )
 def test_forbidden_calls_are_detected_under_any_alias(source, used):
-    """Calls and attributes count under any import alias; comments, strings and other names do not count."""
+    """A call or attribute is detected under any import alias; comments, strings and other names are not."""
     assert calls_left_to_the_caller("planning.plan", ast.parse(source)) == ({used} if used else set())
 
 

@@ -22,8 +22,8 @@ from tests.support.in_memory import InMemoryCluster
 class Cluster(InMemoryCluster):
     """A cluster that refuses to describe a hidden topic, as brokers do.
 
-    wrong: by group, an error to raise instead of the description. deleted: groups that are listed and then deleted.
-    asked: the groups whose committed offsets were read.
+    wrong: by group, an error to raise instead of the description. deleted: groups that are listed, and then described
+    as deleted. asked: the groups whose committed offsets were read.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ def member(*partitions: TopicPartition, name: str = "m", subscription: Iterable[
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """Three groups: ``bill`` reads orders and payments, ``idle`` is on payments, ``old`` has read all orders."""
+    """Three groups: ``bill`` reads orders and payments, ``idle`` only payments, and ``old`` has no lag in orders."""
     made = Cluster()
     for topic, partitions in (("orders", 2), ("payments", 1), ("unread", 1)):
         made.create_topic(topic, partitions)
@@ -113,7 +113,7 @@ def test_each_group_has_its_members_topics_and_lag(cluster):
     ],
 )
 def test_a_topic_selects_the_groups_that_read_it(cluster, topics, expected):
-    """A group belongs to a topic by an offset, an assignment or a subscription; its lag is then that of the topic."""
+    """A list by topic has the groups with an offset, an assignment or a subscription there, and their lag there."""
     assert {name: each.lag for name, each in listed(cluster, *topics).items()} == expected
 
 
@@ -126,7 +126,7 @@ def test_a_topic_that_is_nowhere_is_an_error(cluster):
 
 
 def test_states_select_groups_in_any_letter_case(cluster):
-    """The offsets of groups in other states are not read. A state that Kafka does not have is an error."""
+    """Only the offsets of groups in the given states are read. A state that Kafka does not have is an error."""
     assert [*listed(cluster, states=["eMPTY"])] == ["old"]
     assert cluster.asked == ["old"]
     assert [*listed(cluster, states=["empty", "Stable"])] == ["bill", "idle", "old"]
@@ -141,7 +141,7 @@ def test_a_group_that_is_deleted_meanwhile_is_left_out(cluster):
 
 
 def test_a_group_that_can_not_be_described_is_said(cluster):
-    """If a group can't be described, a remark says why. It stays in a list by topic, because it may read the topic."""
+    """If a group can't be described, a remark says why. A list by topic has the group, which may read the topic."""
     cluster.wrong["old"] = Refused("what member x holds is not known")
     found = listed(cluster)["old"]
     assert (found.state, found.members, found.lag, found.remarks) == (
@@ -157,7 +157,7 @@ def test_a_group_that_can_not_be_described_is_said(cluster):
 
 
 def test_a_hidden_topic_is_said(cluster):
-    """The lag of the other topics is shown. To ask who reads a hidden topic is an error."""
+    """If a topic is hidden, the lag of the group's other topics is shown. A list by this topic is an error."""
     cluster.deny(Resource(ResourceType.TOPIC, "payments"), Operation.DESCRIBE)
     found = listed(cluster)["bill"]
     assert (found.lag, found.topics) == (6, {"orders", "payments"})
@@ -168,7 +168,7 @@ def test_a_hidden_topic_is_said(cluster):
 
 
 def test_a_partition_without_a_leader_or_that_is_gone_has_no_lag(cluster):
-    """For a partition without a leader, or deleted, the committed offset is shown, and the lag is not known."""
+    """For a deleted partition, or one without a leader, the committed offset is shown, and the lag is not known."""
     cluster.lose_leader("orders", 0)
     cluster.commit("old", TopicPartition("gone", 3), 7)
     found = listed(cluster)["old"]
@@ -230,7 +230,7 @@ def test_the_list_ends_with_totals(cli):
 
 
 def test_an_empty_list_is_no_failure(cli):
-    """No group is a valid answer: the totals are 0, and the document has no groups."""
+    """An empty list is a valid answer: the totals are 0, and the document has no groups."""
     assert cli("list", "--state", "Dead").stdout == "0 groups, 0 members, 0 topics, total lag -\n"
     document = parsed(cli("list", "--state", "Dead", "--format", "json").stdout)
     assert document == {"schema": "migrate-groups/list", "schema_version": 1, "groups": []}
@@ -239,7 +239,7 @@ def test_an_empty_list_is_no_failure(cli):
 
 
 def test_what_is_not_known_is_null_in_the_document(cli):
-    """The document has the numbers of the table, and null for ``-``. Odd names do not break it."""
+    """The document has the numbers of the table, and null for ``-``. Odd names break neither."""
     odd = 'größe "x" \u202e\n[b] :bank:'
     cli.cluster.join(odd, member(subscription=["payments"]))
     document = parsed(cli("list", "--topic", "payments", "--format", "json").stdout)

@@ -1,4 +1,4 @@
-"""The plan as a pull request comment, as GitHub renders it, and how views show names from elsewhere."""
+"""The plan as a pull request comment, as GitHub renders it. Names can't break it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_names_are_shown_unchanged_and_add_no_markup(group, source, reason, clus
 
 @given(reason=TEXT, name=NAME)
 def test_no_text_becomes_a_mention_or_a_reference(reason, name):
-    """Outside of code, no @ or # precedes a letter or digit, and no link begins, because GitHub would react."""
+    """Outside of code, no @ or # precedes a letter or digit, and no link begins: GitHub would act on them."""
     checks = (check(Verdict.REFUSE, reason=f"@joe #12 www.a.b https://a.b {reason}"),)
     text = markdown.plan(plan(change(group=f"@all #1 {name}", source_group=f"@b{name}"), checks=checks))
     prose = Page(text).prose
@@ -200,7 +200,7 @@ def test_the_limit_is_counted_in_bytes(most, whole, letter):
 
 
 def test_rendering_stops_once_the_limit_is_exceeded():
-    """Once the blocks of a comment exceed the limit, the remaining ones are not rendered."""
+    """Once the blocks of a comment exceed the limit, the remaining blocks are not rendered."""
     rendered = []
 
     def render(size):

@@ -35,7 +35,7 @@ def _a_proxy(monkeypatch):
 
 
 def test_azures_metadata_server_is_asked_with_the_query_of_librdkafka():
-    """`azure_imds` requests the address that all machines in Azure use, or another one, with the query unchanged."""
+    """`azure_imds` requests Azure's usual address, or the configured one, with the query unchanged."""
     config = {"sasl.oauthbearer.config": f"query={QUERY}"}
     assert login(**AZURE, **config).source == AzureMetadata(url=f"{metadata.AZURE}?{QUERY}")
     with metadata_server({"/token": TOKEN}) as (url, asked):
@@ -69,7 +69,7 @@ def test_googles_token_has_the_form_of_googles_class(monkeypatch):
     ],
 )
 def test_a_metadata_server_that_gives_no_token_is_an_error(monkeypatch, answers, said):
-    """The error has the server's reason. On a machine outside of the cloud there is no such server."""
+    """The error has the server's reason. Outside of the cloud, where no server is, it says that nothing answered."""
     with metadata_server(answers) as (url, _):
         monkeypatch.setattr(metadata, "_GOOGLE", url)
         with pytest.raises(NoToken, match=said):

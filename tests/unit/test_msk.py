@@ -26,7 +26,7 @@ BROKER = "b-1.demo.abc123.c2.kafka.us-east-1.amazonaws.com:9098"
 
 @pytest.fixture(autouse=True)
 def aws(monkeypatch, tmp_path):
-    """The credentials of the recorded token, without any AWS configuration of this machine."""
+    """Set the credentials of the recorded token, and hide this machine's AWS configuration."""
     for name in ("AWS_PROFILE", "AWS_DEFAULT_REGION", "AWS_REGION"):
         monkeypatch.delenv(name, raising=False)
     for name, value in RECORDED["environment"].items():
@@ -38,7 +38,7 @@ def aws(monkeypatch, tmp_path):
 
 
 def query(token: str) -> dict[str, str]:
-    """Return the parameters of the signed URL in a token, except the one that names the library."""
+    """Return the host and the parameters of the signed URL in a token, without the parameter that names the library."""
     url = urllib.parse.urlsplit(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode())
     return {name: value for name, value in urllib.parse.parse_qsl(url.query) if name != "User-Agent"} | {
         "host": url.netloc
@@ -97,7 +97,7 @@ def test_the_region_is_in_the_name_of_a_broker(servers, region):
 
 
 def test_a_missing_region_or_missing_credentials_are_named(monkeypatch):
-    """With a private name the region comes from an option or AWS's configuration; else the error names the option."""
+    """If a broker's name has no region, an option or AWS's configuration has it; else the error names the option."""
     with pytest.raises(NoToken, match=r'region is not known: add awsRegion="…" to sasl\.jaas\.config'):
         MskIam(region="").fetch()
     for name in RECORDED["environment"]:

@@ -49,7 +49,7 @@ def test_the_dry_run_of_a_way_back_says_the_next_command(cli, command):
 
 
 def test_split_says_the_next_command_unless_it_prints_the_table(cli):
-    """With an output file, the last line is a dry run of `apply`. In a pipe, the next command is known."""
+    """With an output file, the last line is a dry run of `apply`. If the table is printed, there is no such line."""
     cli("snapshot", "old", "-o", "old.csv")
     assert last(cli, "split", "old.csv", "--to", "new=t", "-o", "a b.csv") == (
         "next: migrate-groups apply 'a b.csv' --dry-run"
@@ -66,7 +66,7 @@ def test_a_dry_run_of_apply_while_the_old_group_runs(cli):
 
 
 def test_apply_says_the_proof_and_the_way_back(cli):
-    """After a hand-over `apply` names the commands that prove and undo it; after a replay, the command to watch it."""
+    """After a hand-over, `apply` names the commands that prove and undo it; after a replay, the command to watch it."""
     said = cli(*APPLY).stderr
     proof = "migrate-groups snapshot new -o after.parquet; migrate-groups reconcile split.csv after.parquet"
     assert f"next: {proof}\n" in said
@@ -77,14 +77,14 @@ def test_apply_says_the_proof_and_the_way_back(cli):
 
 
 def test_exit_10_is_said(cli):
-    """The line names exit code 10 of a dry run that found something to write, because it is not an error."""
+    """If a dry run found something to write, the last line explains exit code 10, which is not an error."""
     assert last(cli, "migrate", "split.toml", "--dry-run", "--detailed-exitcode", code=10) == (
         "exit 10: there are offsets to write"
     )
 
 
 def test_a_wait_that_runs_out_lets_the_old_applications_go_on(cli):
-    """If nothing was written after people were told to stop applications, the last line says that these may go on."""
+    """If people were told to stop applications and nothing was written, the last line says that these may go on."""
     cli.cluster.join("old", MEMBER)
     assert last(cli, *MIGRATE, "--wait", "0s", code=3) == (
         "exit 3: nothing was written to the cluster; the old applications may go on, or start again"
@@ -100,7 +100,7 @@ def test_what_the_error_says_is_not_said_again(cli, monkeypatch):
 
 
 def test_a_refusal_before_the_question_is_one_line(cli):
-    """A refusal before anybody was told to stop anything is only the line of the error."""
+    """A refusal before anybody was told to stop an application prints only the error."""
     cli.cluster.commit("new", PARTITION, 9)
     assert last(cli, *MIGRATE, code=3).startswith("error: existing offsets")
     assert last(cli, "migrate", "split.toml", "--dry-run", code=3).startswith("error: existing offsets")
@@ -114,7 +114,7 @@ def test_after_an_earlier_run_the_old_applications_are_not_sent_on(cli):
 
 
 def test_a_cluster_that_fails_after_the_write_began(cli, monkeypatch):
-    """After the write has begun, the last line names the receipt."""
+    """If the cluster fails after the write has begun, the last line names the receipt."""
 
     def unavailable(*_):
         raise ClusterUnavailable("the broker did not answer")
@@ -127,7 +127,7 @@ def test_a_cluster_that_fails_after_the_write_began(cli, monkeypatch):
 
 
 def test_exit_4_says_what_to_do_in_its_error(cli, monkeypatch):
-    """The last line is the error of the incomplete write, which says what to do."""
+    """The last line of a command that ends with exit 4 is its error, which says what to do."""
     monkeypatch.setattr(carry_out, "guard", lambda _, execution, *__: execution.with_moved(["group 'old' is back"]))
     assert last(cli, *MIGRATE, code=4).startswith("error: group 'old' is back; stop it")
 
@@ -138,12 +138,12 @@ def test_a_group_that_has_stopped_takes_no_line(cli):
 
 
 def test_a_table_on_stdout_is_said_to_be_there(cli):
-    """With ``-o -`` the message says that the table is on stdout."""
+    """With ``-o -``, the message says that the table is on stdout."""
     assert cli("snapshot", "old", "-o", "-").stderr == "1 partition of old written to stdout\n"
 
 
 def test_a_file_in_place_of_its_receipts_names_those_that_exist(cli):
-    """Each `--to-group` has its own receipt. If the file is given instead, the error lists the receipts beside it."""
+    """If the applied file is given instead of a receipt, the error lists the receipts beside it, one for each group."""
     assert "pass the receipt of its write (there is none beside it)" in cli.fails("rollback", "split.csv", code=2)
     for group in ("a", "b"):
         cli("apply", "split.csv", "--to-group", group, *APPLY[2:7])
@@ -153,7 +153,7 @@ def test_a_file_in_place_of_its_receipts_names_those_that_exist(cli):
 
 
 def test_a_replay_that_has_been_consumed_is_not_sent_to_hand_back(cli):
-    """A replay has no source group: rollback advises delete-group instead of hand-back, and hand-back says why."""
+    """A replay has no source group: rollback advises delete-group instead of hand-back, and hand-back is refused."""
     cli("rewind", "--group", "old", "--to-earliest", "-o", "replay.csv")
     now = ("--yes", "--guard", "1ms", "--settle", "0s")
     cli("apply", "replay.csv", "--to-group", "replay", *now)

@@ -24,7 +24,7 @@ def cli(tmp_path, monkeypatch) -> Connected:
 
 
 def program(folder: Path, *lines: str) -> str:
-    """Return an executable script that adds a line to the file ``runs``, and then runs ``lines``."""
+    """Make an executable script that adds a line to the file ``runs``, then runs ``lines``. Return its quoted path."""
     path = folder / "start it"
     path.write_text("\n".join(["#!/bin/sh", "echo run >> runs", *lines, ""]))
     path.chmod(0o755)
@@ -55,7 +55,7 @@ def test_it_runs_once_when_the_new_groups_may_start(cli, capfd):
 
 
 def test_it_gets_the_run_directory_and_no_credentials(cli):
-    """The environment of COMMAND has the absolute run directory, no other variable of ours, and all other variables."""
+    """COMMAND's environment has the absolute run directory, no other ``MIGRATE_GROUPS_`` variable, and all the rest."""
     cli.environment |= {"MIGRATE_GROUPS_PROPERTIES": "ssl.key.password=secret", "MIGRATE_GROUPS_TIMEOUT": "9s"}
     cli.environment["OTHER"] = "kept"
     cli(*MIGRATE, "--on-start", program(cli.folder, "env > environment"))
@@ -144,7 +144,7 @@ def test_a_command_that_fails_is_exit_4(cli, lines, said):
 
 
 def test_a_failed_command_is_said_if_the_watch_fails_too(cli, monkeypatch):
-    """If the cluster can't be watched after the start, the failure of COMMAND is a line before the error."""
+    """If COMMAND fails and the cluster can't be watched, the failure of COMMAND is a line before the error."""
 
     def unavailable(*_):
         raise ClusterUnavailable("the broker did not answer")

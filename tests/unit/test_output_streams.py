@@ -87,7 +87,7 @@ def test_a_write_without_stdout_and_stderr_is_finished(cli, without_output, monk
     ],
 )
 def test_lost_output_is_exit_1_but_never_hides_the_outcome_of_a_write(cli, command, code):
-    """The exit code of a write or a failure stays. If the lost output was the command's only result, it is exit 1."""
+    """If the lost output was the only result, the command is exit 1. The exit code of a write or a failure stays."""
     cli(*command, code=code)
 
 
@@ -131,7 +131,7 @@ def test_a_full_or_closed_stream_is_one_line_on_stderr(cli, command, code, said)
 
 
 def test_a_reader_that_closes_the_pipe_is_exit_1_without_a_message(cli):
-    """If the reader closes the pipe there is no message, as usual, but exit 1, because the output was not complete."""
+    """If the reader closes the pipe, the exit code is 1 without a message, because the output was not complete."""
     with pipe_without_a_reader() as writer:
         done = subprocess.run(
             [sys.executable, "-m", "migrate_groups", "--help"],

@@ -1,4 +1,4 @@
-"""Ways back that are partly done, refused or deleted: cases that a mutation run found without a test."""
+"""Ways back that are partly done or refused: cases that a mutation run found without a test."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check(plan: Plan, name: str) -> Verdict:
     [(4, 10, Verdict.PASS), (0, 4, Verdict.PASS), (5, 10, Verdict.REFUSE), (0, 3, Verdict.REFUSE)],
 )
 def test_an_offset_outside_the_log_is_not_restored(cluster, start, end, verdict):
-    """To restore an offset outside the log is refused, because a consumer would apply auto.offset.reset there."""
+    """Restoring an offset outside the log is refused, because a consumer would apply auto.offset.reset there."""
     receipt = handed_over(cluster)
     cluster.delete_offsets("old", [FIRST])
     cluster.delete_records("t", 0, start)
@@ -71,7 +71,7 @@ def test_an_offset_outside_the_log_is_not_restored(cluster, start, end, verdict)
 
 
 def test_an_entry_refused_before_its_request_has_no_write_of_its_run():
-    """A refusal before the request leaves no write in the run's record; a refusal after it leaves exactly one."""
+    """An entry that is refused before its request has no write of the run; after the request it has exactly one."""
     after = CommittedOffset(offset=5)
     change = Change(source_group="old", group="new", topic="t", partition=0, before=None, after=after)
     entry = Entry(change=change, outcome=Outcome.NOT_ATTEMPTED)
@@ -81,7 +81,7 @@ def test_an_entry_refused_before_its_request_has_no_write_of_its_run():
 
 
 def test_a_hand_over_with_an_unknown_outcome_is_undetermined(cluster):
-    """A hand-over with an unknown outcome is undetermined. The message names the command to run again."""
+    """Reconcile does not judge a hand-over with an unknown outcome. The error names the command to run again."""
     (execution,) = handed_over(cluster).executions
     first, second = execution.entries
     unanswered = replace(execution, entries=(first, structs.replace(second, outcome=Outcome.UNKNOWN)))
@@ -99,7 +99,7 @@ def test_a_refused_partition_of_the_last_hand_over_is_judged(cluster):
 
 
 def test_hand_back_omits_partitions_that_are_done_or_were_refused(cluster):
-    """A hand-back leaves out partitions that are handed back already, and those that the hand-over did not get."""
+    """A hand-back leaves out partitions that are handed back already, and those whose hand-over was refused."""
     (execution,) = handed_over(cluster).executions
     first, second = execution.entries
     with_refused = Receipt((replace(execution, entries=(first, second.refused("no"))),))
@@ -149,7 +149,7 @@ def test_a_resumed_rollback_keeps_confirmed_entries(cluster):
 
 @pytest.mark.parametrize(("topic", "verdict"), [("t", Verdict.REFUSE), ("other", Verdict.PASS)])
 def test_delete_offsets_is_refused_while_a_source_member_is_on_the_topic(cluster, topic, verdict):
-    """A member of the source group on a topic refuses the deletion; a member on another topic does not."""
+    """A member of the source group on a topic prevents the deletion; a member on another topic does not."""
     receipt = handed_over(cluster)
     partition = TopicPartition(topic, 0)
     held, subscribed = frozenset({partition}), frozenset({topic})

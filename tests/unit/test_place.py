@@ -77,14 +77,14 @@ def test_status_and_place(source, committed, copy, status, offset):
     ],
 )
 def test_a_copy_whose_first_records_were_deleted(source, committed, copy, status):
-    """Without an earlier record, the copy must begin with the record after the commit, and have no other like it."""
+    """A copy without a record from before the commit must begin with the first one after it, which must be unique."""
     found = find_place(part(source), committed, copied(copy, 7, is_cut_off=True), None)
     assert (found.status, found.offset is None) == (status, status is not Status.EXACT)
 
 
 @pytest.mark.parametrize(("copy", "status"), [("cd", Status.EXACT), ("d", Status.GONE)])
 def test_a_compacted_copy_whose_first_records_were_deleted(copy, status):
-    """In a compacted copy a missing record is either compacted away or deleted with the others."""
+    """A compacted copy that lost its first records has a place only with the first record after the commit."""
     found = find_place(part("abcd"), 2, copied(copy, 7, is_cut_off=True), None, compacted=True)
     assert found.status is status
 
@@ -99,7 +99,7 @@ def test_an_older_record_is_no_proof_that_the_last_one_before_the_commit_was_del
 @pytest.mark.parametrize(("committed", "before", "after"), [(0, None, b"a"), (2, b"b", b"c"), (4, b"d", None)])
 @pytest.mark.parametrize(("compacted", "method"), [(False, Method.WALK), (True, Method.NEIGHBOURS)])
 def test_method_and_the_records_beside_the_committed_offset(committed, before, after, compacted, method):
-    """The result has the method by which the place was found, and the fingerprints beside the committed offset."""
+    """The result has the method of the search, and the fingerprints of the records around the committed offset."""
     found = find_place(part("abcd"), committed, copied("abcd"), None, compacted=compacted)
     assert (found.method, found.before, found.after) == (method, before, after)
 
@@ -109,12 +109,12 @@ def test_method_and_the_records_beside_the_committed_offset(committed, before, a
     [("CDEF", 2, Status.DIFFERENT), ("ab", 0, Status.NOT_MIRRORED), ("", 2, Status.NOT_MIRRORED)],
 )
 def test_a_copy_without_any_record_of_the_source(copy, at, status):
-    """If no record matches, the mirror has altered them, or they may be older than the records read from the source."""
+    """If no record matches, the mirror has altered records, or the copy may have only records older than those read."""
     assert place("cdef", 5, copy, start=2, at=at).status is status
 
 
 def test_records_read_again_and_skipped_are_counted():
-    """From a lower offset records are read again, from a higher offset skipped, from the place itself neither."""
+    """From an offset below the place records are read again, from one above it skipped, from the place neither."""
     assert place("abcdef", 3, "abcdef", 1).counts == Counts(again=2, skipped=0)
     assert place("abcdef", 3, "abcdef", 3).counts == Counts(again=0, skipped=0)
     assert place("abcdef", 3, "abcdef", 5).counts == Counts(again=0, skipped=2)

@@ -130,7 +130,7 @@ RECEIPT = st.lists(EXECUTION, max_size=3).map(
 
 @given(plan=PLAN, rows=ROWS)
 def test_a_plan_loads_back_as_it_was_saved(plan, rows):
-    """A plan loads back equal, with its hashes, for any script and offsets up to 2^63 - 1, and saves as equal bytes."""
+    """A plan with names in any script and offsets up to 2^63 - 1 loads back equal, with its hashes and bytes."""
     saved = plan_json.to_bytes(plan, SnapshotTable.of_rows(rows).rows())
     loaded = plan_json.read(saved, "plan.json")
     assert (loaded.plan, loaded.rows) == (plan, SnapshotTable.of_rows(rows))
@@ -141,7 +141,7 @@ def test_a_plan_loads_back_as_it_was_saved(plan, rows):
 @given(plan=PLAN)
 @settings(max_examples=5)
 def test_a_plan_keeps_no_time_lag(plan):
-    """A plan made from a snapshot with time lags is saved like a plan made without them."""
+    """A saved plan does not have the time lags of its snapshot."""
     rows = SnapshotTable.of_rows([row(group="new")])
     timed = rows.with_oldest_unconsumed([NOON])
     assert plan_json.to_bytes(plan, timed.rows()) == plan_json.to_bytes(plan, rows.rows())

@@ -42,7 +42,7 @@ def notes(cli: Connected, *options: str) -> list[str]:
 
 
 def test_all_members_of_a_group_that_keeps_nothing_must_stop(cli):
-    """Without [stay], every member must stop, whatever topics it has; members with one client id are counted."""
+    """Without [stay], every member must stop, whatever topics it has; members with the same client id are counted."""
     join(cli.cluster, "m1", "t", client_id="billing")
     join(cli.cluster, "m2", "t", client_id="billing")
     join(cli.cluster, "m3", client_id="")
@@ -128,7 +128,7 @@ def test_many_partitions_take_longer(cli):
 
 
 def test_the_comment_of_a_pull_request_says_the_same(cli):
-    """The Markdown has the same lines, with names escaped. The JSON of the plan does not have them."""
+    """The Markdown has the same lines as the terminal, with names escaped. The JSON of the plan does not have them."""
     join(cli.cluster, "m", "t", client_id="*b*@x")
     shown = cli("migrate", "split.toml", "--dry-run", "--format", "markdown").stdout
     assert "- stop \\*b\\*@&#8203;x\n- the moved topics are not consumed for about 1 s" in shown
@@ -172,7 +172,7 @@ def test_apply_asks_as_it_did(cli, asked):
 
 
 def test_without_a_member_to_stop_nobody_is_told_to_stop_one(cli):
-    """A member on staying topics needs no wait: the plan says so once, and no question asks for a stop."""
+    """If members have only staying topics, the plan says that no member has to stop, and nobody is told to stop one."""
     keep_audit_log(cli)
     join(cli.cluster, "audit-1", "audit.log")
     said = cli(*MIGRATE, "--settle", "0s", "--guard", "1ms")

@@ -14,7 +14,7 @@ from tests.support.proxy import Proxies
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    """A server that answers each connection's first line with the line, and then waits for more."""
+    """A server that sends back what it receives."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -36,7 +36,7 @@ def _echo(connection: socket.socket) -> None:
 
 
 def answer(proxies: Proxies, sent: bytes) -> bytes:
-    """Send bytes through the proxy, and return what comes back until all is there or the connection ends."""
+    """Send bytes through the proxy, and return what comes back: as many bytes, or fewer if the connection ends."""
     host, port = proxies.bootstrap_servers.split(":")
     received = b""
     with socket.create_connection((host, int(port)), timeout=20) as client:
@@ -47,7 +47,7 @@ def answer(proxies: Proxies, sent: bytes) -> bytes:
 
 
 def test_half_of_a_response_arrives_before_the_connection_ends(address):
-    """A cut response ends in the middle, once for each response to cut; later ones and slow ones are whole."""
+    """``cut(2)`` ends the next two responses in the middle; later responses and slow responses are whole."""
     proxies = Proxies([address])
     assert answer(proxies, b"whole") == b"whole"
     proxies.cut(2)

@@ -72,7 +72,7 @@ def test_a_lock_that_cannot_be_removed_does_not_hide_why_the_command_ended(tmp_p
 
 
 def test_the_receipt_of_another_migration_is_refused(tmp_path):
-    """The receipt of another migration that is in use is refused; the receipt of the same migration is resumed."""
+    """A run resumes the receipt of the same migration, and refuses the receipt of another migration."""
     with open_receipt(tmp_path / "r.json") as file:
         refuse_other_run(file, plan("c", CHANGE))
         file.record(Execution.of(plan("c", CHANGE), NOON))
@@ -103,7 +103,7 @@ def test_a_damaged_receipt_is_refused(tmp_path):
 
 
 def test_the_rollback_command_that_exit_4_prints_works(tmp_path):
-    """The error has a rollback command that works, with the path quoted for a shell, and says what it would do."""
+    """The error has the rollback command, with the path quoted for a shell, and says what the rollback would do."""
     file = ReceiptFile(tmp_path / "a b" / "r.json", NOTHING_WRITTEN)
     execution = Execution.of(made_and_moved(), NOON).with_moved(["group 'old' committed"])
     moved = replace(

@@ -77,7 +77,7 @@ def test_long_names_are_cut():
 
 
 def test_the_page_loads_no_other_file():
-    """The page has no address, script, link, import or picture. Its policy forbids everything except inline style."""
+    """The page has no URL, script, link, import or picture. Its policy forbids everything except inline style."""
     text = report_html.report(realistic())
     assert re.findall(r"""https?:|//|<script|<link|<img|<iframe|@import|url\(|\bsrc=|\bhref=""", text) == []
     assert "default-src 'none'; style-src 'unsafe-inline'" in text
@@ -111,7 +111,7 @@ def test_a_negative_lag_has_its_number_and_an_empty_bar():
 
 
 def test_charts_and_tables_are_limited_and_the_rest_is_counted():
-    """Charts have 25 topics a group, 40 groups and 24 curves; tables have 1,000 topics; the rest is counted."""
+    """Charts have at most 25 topics a group, 40 groups and 24 curves, tables 1,000 topics. The rest is counted."""
     one = reconciliation(*(topic(f"t{number}") for number in range(1_000)), topics=70_000)
     text = report_html.report(one)
     assert text.count('<div class="bar after">') == 25

@@ -56,7 +56,7 @@ def test_counts_and_verdict_come_first():
     ],
 )
 def test_the_verdict_claims_exact_offsets_only_if_every_partition_is_exact(counts, sentence):
-    """The report says that every partition starts where the source group stopped only if every one is exact."""
+    """Only if every partition is exact, the report says that all of them start where the source group stopped."""
     assert report_markdown.report(reconciliation(topic(**counts))).splitlines()[2] == sentence
 
 

@@ -16,7 +16,7 @@ from tests.support.reconciliations import realistic, reconciliation, topic
 
 
 def test_both_reports_are_written_beside_the_tables(tmp_path, capsys):
-    """A folder of tables gets report.md, which names the table beside it, and report.html."""
+    """The folder of the tables gets report.html, and report.md, which names the table that has every topic."""
     show_reconciliation(realistic(), "table", tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"report.md", "report.html"}
     assert (tmp_path / "report.md").read_text() == report_markdown.report(realistic(), "group_topic_summary.csv")
@@ -50,7 +50,7 @@ def test_a_report_is_never_replaced(tmp_path):
 
 
 def test_without_a_folder_no_file_is_written(tmp_path, monkeypatch, capsysbinary):
-    """The verdict goes to stdout as a table, a comment or JSON; stderr stays empty, and no file is written."""
+    """The verdict goes to stdout as a table, Markdown or JSON; stderr stays empty, and no file is written."""
     monkeypatch.chdir(tmp_path)
     shown = {}
     for output_format in ("table", "markdown", "json"):

@@ -38,7 +38,7 @@ BOUNDS = LogRange(start=10, end=20)
     ],
 )
 def test_targets_without_a_timestamp_stay_within_the_log(target: RewindTo, offset, note):
-    """Every target lies within the log. An offset that was limited to the log has a note."""
+    """Every rewound offset lies within the log. An offset that had to be moved into the log has a note."""
     decision = decide(row(offset=15), BOUNDS, target)
     assert (decision.offset, decision.note) == (offset, note)
     assert decision.to_replay == 20 - offset
@@ -76,7 +76,7 @@ def test_an_empty_partition_goes_to_its_log_end(past_end):
 
 
 def test_a_time_before_the_log_start_has_a_note_about_deleted_records():
-    """If records since the time were deleted, and only then, the note says for how much of the time span."""
+    """If records since the time were deleted, a note says for how much of the time span; otherwise there is no note."""
     decision = at_time(OffsetAndTimestamp(offset=10, timestamp=5_401_000))
     assert (decision.offset, decision.note) == (10, Note.GONE)
     assert "up to 1 h 30 min of records deleted" in decision.detail
@@ -186,7 +186,7 @@ def test_files_of_other_clusters_and_topics_are_refused():
 
 
 def test_a_record_that_arrives_between_two_requests_is_not_skipped():
-    """If the search by time finds no record, and one arrives then, the offset is before the new record."""
+    """If the search by time finds no record, a record that arrives right after the search is not skipped."""
 
     class Busy(InMemoryCluster):
         def offsets_at(self, timestamps):

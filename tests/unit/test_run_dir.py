@@ -30,7 +30,7 @@ def save_files(made, content, prepared, run, execution):
 
 
 def test_after_parquet_has_the_target_groups_after_the_write(tmp_path, capsys):
-    """after.parquet has the target groups. A later write deletes the earlier file; a failure is only a message.
+    """after.parquet has the target groups. If it can't be made, a message says so, and an earlier file is deleted.
 
     The log end offsets are read after the write, also those in before.parquet.
     """

@@ -102,7 +102,7 @@ def test_rerun_after_the_source_group_committed_again(cli):
 
 
 def test_rerun_after_a_target_commit_before_the_read_back(cli, monkeypatch):
-    """A target commit before the read-back leaves the partition unconfirmed. A re-run counts it as handed over."""
+    """A partition with a target commit before the read-back is not confirmed. A re-run counts it as handed over."""
     spec = (cli.folder / "split.toml").read_text()
     (cli.folder / "split.toml").write_text(f'{spec}on_existing = "overwrite"\n')
     alter = cli.cluster.alter_offsets
@@ -288,7 +288,7 @@ def test_rollback_of_a_run_that_wrote_nothing(cli):
 
 
 def test_rollback_names_the_groups_and_says_what_may_start(cli, monkeypatch):
-    """The question names what is restored and deleted where. Old applications may start before the watch ends."""
+    """The question counts the offsets to restore and delete. Old applications may start before the watch ends."""
     cli.cluster.create_topic("u", 1)
     cli.cluster.produce("u", 0, 3)
     for group, topic, offset in (("old", "u", 3), ("b", "u", 1)):
@@ -387,7 +387,7 @@ def expiring(cli: Connected, monkeypatch):
 
 
 def test_a_source_group_that_expires_during_the_settle_time_is_restored(cli, monkeypatch):
-    """With ``vanished = "restore"`` the expired group's last known offsets are handed over."""
+    """With ``vanished = "restore"``, the expired group's last known offsets are handed over."""
     with expiring(cli, monkeypatch):
         cli(*MIGRATE, "--settle", "5s", "--vanished", "restore")
     assert cli.offset("new") == 5

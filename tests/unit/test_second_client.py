@@ -23,7 +23,7 @@ from tests.support.processes import children_of, gone
 
 
 class Child:
-    """A child process whose answers come from a script that all children share. None: no answer."""
+    """A child process whose answers come from a script that all children share. None in the script: no answer."""
 
     script: list[object]
     asked: list[str]
@@ -42,7 +42,7 @@ class Child:
 
 @pytest.fixture
 def children(monkeypatch):
-    """The class `Child`, with an empty script."""
+    """`Child` in place of the real child process, with an empty script."""
     Child.script, Child.asked, Child.ended = [], [], []
     monkeypatch.setattr(second_client, "Child", Child)
     return Child

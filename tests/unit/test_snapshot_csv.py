@@ -192,7 +192,7 @@ def test_a_cell_that_looks_like_a_formula_loads_unchanged():
 
 @pytest.mark.parametrize("name", ["a\nb", "a\0b"])
 def test_a_group_that_kafkas_tool_cannot_read_is_not_exported(name):
-    """A group name that Kafka's tool can't read is refused among several groups; alone, its name is left out."""
+    """A group name that Kafka's tool can't read is refused among several groups, and left out if it is alone."""
     both = SnapshotTable.of_rows([row(group=name), row(group="plain")])
     with pytest.raises(InvalidInput, match="with a line feed or a NUL in the name") as raised:
         reset_csv.to_bytes(both)
@@ -301,7 +301,7 @@ def test_reset_file_that_kafkas_tool_would_misread_is_refused(text, complaint):
 
 
 def test_rows_of_a_reset_file_have_no_source_group_cluster_or_time():
-    """Rows of a file of Kafka's tool have no source group, cluster or time. An empty last line is accepted."""
+    """Rows of a file for Kafka's tool have no source group, cluster or time. An empty last line is accepted."""
     three, four = load("t,0,5\n\n"), load("g,t,0,5\r\ng,u,1,6\r\n")
     assert [(each.group, each.topic, each.partition, each.offset) for each in three.rows()] == [(None, "t", 0, 5)]
     assert [(each.group, each.topic, each.partition, each.offset) for each in four.rows()] == [
@@ -422,7 +422,7 @@ def test_time_lag_is_a_column_only_if_it_was_requested(tmp_path):
 
 
 def test_time_lag_stays_with_its_row():
-    """A time lag stays with its row under another group, and in a history with snapshots that have no time lags."""
+    """A row keeps its time lag if its group is renamed, and in a history with snapshots that have no time lags."""
     timed = SnapshotTable.of_rows([row()]).with_oldest_unconsumed([NOON - timedelta(hours=3)])
     [moved] = timed.replace(group=pa.scalar("new")).rows()
     assert (moved.group, moved.time_lag) == ("new", timedelta(hours=3))

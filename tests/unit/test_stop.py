@@ -16,7 +16,7 @@ MEMBER = Member(member_id="m", client_id="app", host="/127.0.0.1", subscription=
 
 
 class Forgetful(InMemoryCluster):
-    """A coordinator that has just taken over. It reports the group as Dead in these calls, counted from 0."""
+    """A cluster that reports the group as Dead in the calls ``forgets``, counted from 0, as a new coordinator may."""
 
     def __init__(self, forgets: range) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ def test_a_group_that_does_not_exist_is_an_error(forgets):
 
 
 class Transacting(InMemoryCluster):
-    """A group without members. A pending transaction with its offset ends after ``questions`` requests."""
+    """A cluster on which a group without members has a pending transactional commit for ``questions`` requests."""
 
     def __init__(self, questions: int) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class Transacting(InMemoryCluster):
 
 
 def test_a_pending_commit_is_waited_for():
-    """The wait covers a pending commit as it covers a member. Without a wait, it is an error at once."""
+    """A pending commit is waited for as a member is. Without a wait, a pending commit is an error at once."""
     looks = prove_stopped(Transacting(3), ["big"], FakeClock(), Wait(wait=60, settle=1))
     committed = looks["big"].committed[TopicPartition("t", 0)]
     assert committed is not None
@@ -101,7 +101,7 @@ def test_a_pending_commit_is_waited_for():
 
 
 def test_verify_with_topic_speaks_of_that_topic_only(tmp_path, monkeypatch):
-    """With --topic, verify names only these topics, because the group may have a member on another topic."""
+    """With --topic, verify names only the given topics, because the group may have a member on another topic."""
     cli = Connected(tmp_path, monkeypatch)
     cli.cluster.create_topic("other", 1)
     cli.cluster.join("old", Member(member_id="m", client_id="a", host="/h", subscription=frozenset({"other"})))
@@ -117,7 +117,7 @@ def test_verify_with_topic_speaks_of_that_topic_only(tmp_path, monkeypatch):
     [("^t|u", False), ("(^[a-z]$)", False), ("(?i)T", False), ("other.*", True), ("tt", True), ("[[", False)],
 )
 def test_a_regular_expression_that_matches_the_topic_is_named(tmp_path, monkeypatch, regex, stopped):
-    """A member is named if its regular expression matches the topic or can't be matched: it may get the topic."""
+    """A member whose regular expression matches the topic, or can't be evaluated, is named: it may get the topic."""
     cli = Connected(tmp_path, monkeypatch)
     member = Member(member_id="m", client_id="app", host="/h", subscription_regex=regex)
     cli.cluster.join("old", member, group_type="consumer")

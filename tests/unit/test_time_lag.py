@@ -30,7 +30,7 @@ class WithoutRead(InMemoryCluster):
 
 
 def lagging(offset, *times, kind=InMemoryCluster):
-    """Return a cluster with group ``g`` at ``offset`` of a partition whose records have these ages, in seconds."""
+    """Return a cluster with group ``g`` at ``offset`` of a partition. times: the ages of its records, in seconds."""
     made = kind()
     made.create_topic("t", 1)
     for seconds in times:
@@ -69,7 +69,7 @@ def test_time_lag_is_the_age_of_the_oldest_unread_record(offset, times, expected
 
 @pytest.mark.parametrize("kind", [InMemoryCluster, WithoutRead])
 def test_time_lag_in_random_logs_in_timestamp_order(kind):
-    """In random logs in timestamp order, with equal timestamps and deleted records, each offset gets its age."""
+    """In random logs in timestamp order, each offset has its record's age, also with equal timestamps and deletions."""
     dice = random.Random(9)
     for _ in range(25):
         times = sorted(
@@ -160,7 +160,7 @@ def test_without_read_markers_count_and_a_remark_says_so():
 
 
 def test_all_partitions_are_searched_concurrently_without_reading_records():
-    """All partitions are searched concurrently, and no record is read if timestamps are dense."""
+    """All partitions are searched concurrently, and no record is read if timestamps are close together."""
 
     class Counting(InMemoryCluster):
         looks: ClassVar[list[int]] = []

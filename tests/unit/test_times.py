@@ -120,7 +120,7 @@ def test_seconds_since_1970_are_refused():
 
 
 def test_a_time_in_the_future_or_before_1970_is_refused():
-    """A future time is refused, and one before 1970, because negative timestamps have another meaning for brokers."""
+    """A future time is refused. So is a time before 1970: negative timestamps have another meaning for brokers."""
     assert moment("2026-11-20T12:00:00Z") == milliseconds_of(NOW)
     for text in ("2026-11-20T12:00:00.001Z", "9999-12-31T23:59:59-14:00", "999999999999999"):
         with pytest.raises(UsageError, match="in the future"):
@@ -161,7 +161,7 @@ def test_ambiguous_time_spans_are_refused(text):
 
 @pytest.mark.parametrize("text", ["PT0S", "0m", "-P1D", "-90m", "P0D"])
 def test_negative_and_zero_spans_are_refused(text):
-    """A span of zero or less is refused. To Kafka's own tool -P1D is tomorrow, so that it goes to the log end."""
+    """A span of zero or less is refused. For Kafka's own tool -P1D is tomorrow, and means the log end."""
     with pytest.raises(UsageError, match="expected a positive time span"):
         parse_span(text, "--by-duration")
 

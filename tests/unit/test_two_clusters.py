@@ -32,7 +32,7 @@ def move(tmp_path) -> Move:
 
 
 class Written(Silent):
-    """Calls a function when the offsets are written, and before they are read back."""
+    """Events that call ``do`` before the first request of a write, and after each of its steps."""
 
     def __init__(self, do: Callable[[], None]) -> None:
         self.do = do
@@ -42,7 +42,7 @@ class Written(Silent):
 
 
 def test_every_target_group_starts_at_the_place(move):
-    """Two groups get the same places, behind records that the mirror has delivered twice, with their metadata."""
+    """Two groups get the same places, behind records that the mirror has delivered twice, and the source's metadata."""
     move.groups = ["a", "b"]
     move.source.commit("g", HERE, 30, "mine")
     move.commit(30, 10)
@@ -56,7 +56,7 @@ def test_every_target_group_starts_at_the_place(move):
 
 
 def test_the_source_group_may_have_moved_on_while_places_were_looked_for(move):
-    """If the source group commits between both of its readings, the commit is found before the write."""
+    """If the source group commits between the two times that it is read, the commit is found before the write."""
     move.commit(30, 10)
     move.copy(0, 50)
     read, later = InMemoryRecords.read, iter(range(31, 50))
@@ -105,7 +105,7 @@ def test_a_mirror_that_begins_again_after_the_write_is_named(move):
 
 
 def test_the_end_of_the_copy_stands_for_a_place_that_is_to_come(move):
-    """A place that is not copied yet is the copy's log end in the plan. The later write has the same intent."""
+    """For a place that is not copied yet, the plan has the copy's log end. The later write has the same intent."""
     move.commit(30, 10)
     move.copy(0, 20)
     plan = move.plan()
@@ -120,7 +120,7 @@ def test_the_end_of_the_copy_stands_for_a_place_that_is_to_come(move):
 
 
 def test_partitions_without_a_commit(move):
-    """The log start offset of the source has a place, too. With ``leave`` the partition is left out."""
+    """A partition without a commit is refused. With ``uncommitted=leave`` it is left out."""
     move.commit(30)
     move.copy(0, 50)
     verdict, reason = move.verdict("complete")
@@ -130,7 +130,7 @@ def test_partitions_without_a_commit(move):
 
 
 def test_offsets_of_the_source_that_expire_after_the_write(move):
-    """Offsets in the receipt are handed over by the same command after they expired; other offsets are refused."""
+    """If a source offset expired after the write, the same command takes it from the receipt, with a warning."""
     move.commit(30, 10)
     move.copy(0, 50)
     move.migrate()
@@ -154,7 +154,7 @@ def test_the_receipt_is_of_this_source_and_this_target(move):
 
 
 def test_what_cannot_be_moved(move):
-    """Refused: the same cluster twice, a hold, a missing copy or one with more partitions, several possible copies."""
+    """Refused: the same cluster twice, a hold, no copy, a copy with more partitions, and several possible copies."""
     move.commit(30, 10)
     with pytest.raises(UsageError, match="drop --hold"):
         plan_migration(move.target, move.wanted(OPTIONS, hold=True), move.clock, Silent())
@@ -176,7 +176,7 @@ def test_what_cannot_be_moved(move):
 
 
 def test_offsets_that_the_mirror_has_written(move):
-    """Offsets that the mirror wrote are replaced only by option. The plan says that the mirror may write them again."""
+    """Offsets that the mirror wrote need an option to be replaced. A warning says that the mirror may write again."""
     move.commit(30, 10)
     move.copy(0, 50)
     move.target.commit("g", THERE, 25)
@@ -191,7 +191,7 @@ def test_offsets_that_the_mirror_has_written(move):
 
 
 def test_a_place_among_identical_records_is_accepted_at_its_price(move):
-    """Identical records that were delivered twice leave several places. The option says how many may be read again."""
+    """If identical records leave several possible places, an option says how many records may be read again."""
     for number in range(2):
         for _ in range(4):
             move.source.produce("orders", number, 1, timestamp=60)
@@ -210,7 +210,7 @@ def test_a_place_among_identical_records_is_accepted_at_its_price(move):
 
 
 def test_an_offset_below_the_log_start_is_raised_by_option(move):
-    """With the option the group starts at the place of the log start; its lower offset does not count as moved."""
+    """With an option, an offset below the log start is raised to it. A re-run accepts the source's lower offset."""
     move.commit(10, 10)
     move.copy(0, 50)
     move.source.delete_records("orders", 0, 20)
@@ -240,7 +240,7 @@ def test_a_copy_that_loses_its_leader_has_no_place(move, monkeypatch):
 
 
 def test_an_old_offset_on_the_target_where_nothing_is_handed_over(move):
-    """An old offset of the target group is refused if nothing is handed over, because the group would start there."""
+    """In a partition without a hand-over, an old target offset is refused, because the group would start there."""
     move.commit(30)
     move.copy(0, 50)
     move.target.commit("g", TopicPartition("eu.orders", 1), 7)
@@ -278,7 +278,7 @@ def test_the_wait_for_the_mirror_ends_when_a_check_refuses(move):
 
 
 def test_a_place_that_is_lost_is_named_also_with_an_approved_plan(move):
-    """With an approved plan, too, the error is that of the check, and not that the plan differs."""
+    """If a place is lost, the error is that of the check, even if the plan also differs from the approved one."""
     move.commit(30, 10)
     move.copy(0, 50)
     plan = move.plan()

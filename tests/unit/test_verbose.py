@@ -65,7 +65,7 @@ def manager(monkeypatch):
 
 
 def test_a_request_is_logged_when_it_is_answered(manager, capsys):
-    """With ``-v`` the line is printed when the answer comes. A group name can't break the line."""
+    """With ``-v`` a line is printed when the answer comes. A group name can't break the line."""
     asking, sent = manager
     with shown_logs(1):
         asking.send(DescribeGroupsRequest(groups=["two\nlines"]), 1)
@@ -87,7 +87,7 @@ def test_a_request_that_fails_is_logged_with_its_error(manager, capsys):
 
 @pytest.mark.parametrize("kafka_level", [logging.DEBUG, logging.CRITICAL])
 def test_without_verbose_no_request_is_described(manager, monkeypatch, capsys, kafka_level):
-    """Without ``--verbose`` no text is made for a request, whatever kafka-python logs."""
+    """Without ``--verbose`` no text is made for a request, whatever the level of kafka-python's logger."""
     asking, sent = manager
     monkeypatch.setattr(logging.getLogger("kafka"), "level", kafka_level)
     monkeypatch.setattr(request_log, "described", None)
@@ -99,7 +99,7 @@ def test_without_verbose_no_request_is_described(manager, monkeypatch, capsys, k
 
 
 def test_handlers_and_levels_are_those_of_before():
-    """After a command the loggers are as before, because only the command line attaches handlers."""
+    """After a command the loggers have the same levels and handlers as before."""
     loggers = [logging.getLogger(name) for name in ("migrate_groups", "kafka")]
     before = [(logger.level, [*logger.handlers]) for logger in loggers]
     with shown_logs(2):

@@ -22,7 +22,7 @@ def prints(text: str) -> list[bytes]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_an_exact_place_is_never_wrong(seed):
-    """In no simulated log a group that starts at an exact place skips a record or reads an earlier record."""
+    """In all simulated logs, a group that starts at an exact place skips no record and reads no earlier record."""
     rng = random.Random(seed)
     statuses: Counter[Status] = Counter()
     for _ in range(2500):
@@ -38,9 +38,9 @@ def test_an_exact_place_is_never_wrong(seed):
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_an_exact_place_in_a_compacted_topic_is_never_wrong(is_known):
-    """Source and copy are compacted at different times. A bounded place skips nothing, and repeats as much as it says.
+    """If source and copy are compacted at different times, a place skips no record, and repeats at most ``reread``.
 
-    Without DescribeConfigs it is not known that a topic is compacted.
+    Without DescribeConfigs, it is not known that a topic is compacted.
     """
     rng = random.Random(1)
     statuses: Counter[Status] = Counter()
@@ -78,7 +78,7 @@ def test_identical_records_around_the_cut_are_ambiguous_after_a_restart():
 
 
 def test_records_from_before_the_first_one_are_older():
-    """Records that are not in the part of the log that was read count as older records, also after a restart."""
+    """Copied records that are not in the part of the source log that was read count as older, also after a restart."""
     found = walk(prints("cd"), 1, prints("abcdbcd"), older=True)
     assert found is not None
     assert list(found.indices) == [OLDER, OLDER, 0, 1, OLDER, 0, 1]
@@ -87,7 +87,7 @@ def test_records_from_before_the_first_one_are_older():
 
 @pytest.mark.parametrize("copy", ["abd", "abcx", "acb", "xabc"])
 def test_a_copy_that_no_mirror_makes_has_no_explanation(copy):
-    """A copy with a missing, a foreign or a moved record is not explained."""
+    """The walk finds no explanation for a copy with a missing, a foreign or a moved record."""
     assert walk(prints("abcd"), 2, prints(copy), older=False) is None
 
 

@@ -27,7 +27,7 @@ SPANS = {FIRST: range(2, 10), SECOND: range(5, 10)}
 
 
 def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
-    """Group ``replay`` is at the beginning of both spans. Each partition has ten records."""
+    """Group ``replay`` is at the beginning of both `SPANS`. Each partition has ten records."""
     made = kind()
     made.create_topic("t", 2)
     for partition, span in SPANS.items():
@@ -80,7 +80,7 @@ def test_the_rate_is_the_mean_of_the_last_30_seconds():
 
 
 def test_without_progress_no_time_left_is_shown():
-    """Without progress no time left is shown, and watching ends at its time-out: exit 3."""
+    """If the group makes no progress, no time left is shown, and watching ends at its time-out: exit 3."""
     seen: list[WatchProgress] = []
     with pytest.raises(Refused, match="not finished after 3 s: 13 records left in 2 partitions"):
         watch(cluster(), "replay", SPANS, FakeClock(), seen.append, timeout=3)
@@ -103,7 +103,7 @@ def test_the_time_out_counts_partitions_that_are_not_at_their_end():
 
 
 def test_control_and_aborted_records_at_the_end_are_not_waited_for():
-    """A partition is at its end if only control or aborted records are left: a consumer may not commit past them."""
+    """A partition is at its end if only control or aborted records are left: some consumers do not commit past them."""
     made = cluster()
     made.transact("t", 0, 2, commit=False)
     spans = {FIRST: range(2, 13)}

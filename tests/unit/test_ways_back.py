@@ -134,7 +134,7 @@ def test_ways_back_that_would_repeat_records_are_refused():
 
 @pytest.mark.parametrize("sign", ["none", "member", "commit"])
 def test_delete_offsets_warns_about_a_target_group_that_was_never_seen_to_run(sign):
-    """If a target had no member and still has the offset handed over, it may not have started: a warning."""
+    """If a target had no member and still has the handed-over offset, a warning says that it may not have started."""
     made = cluster(old=dict.fromkeys(PARTITIONS, CommittedOffset(offset=5)))
     receipt = migrate(made)
     if sign == "member":

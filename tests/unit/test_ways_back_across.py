@@ -34,7 +34,7 @@ OTHER_THERE = TopicPartition("eu.orders", 1)
 
 
 class Moved(Move):
-    """A group that was moved, from offsets 30 and 10 to the same. Its application has not started on the target yet."""
+    """A group that moves from offsets 30 and 10 on the source cluster to the same offsets on the target cluster."""
 
     def hand_over(self, options: WriteOptions = WriteOptions(settle=0, guard=0)) -> None:  # noqa: B008  frozen
         """Move the group."""
@@ -105,7 +105,7 @@ def test_the_offsets_on_the_source_are_deleted_once(tmp_path, groups):
 
 
 def test_nothing_follows_a_deletion(moved):
-    """After a deletion, a second move, a rollback and a hand-back are refused with how to set the offsets again."""
+    """A second move, a rollback and a hand-back are refused once the offsets on the source are deleted."""
     moved.delete()
     with pytest.raises(Refused, match=r"run apply --restore before\.parquet on its cluster"):
         moved.go(Verb.ROLLBACK, moved.target)
@@ -164,7 +164,7 @@ def test_a_new_group_that_was_not_seen_to_run_is_a_warning(tmp_path):
 
 
 def test_a_source_group_that_came_back_refuses(moved):
-    """A commit of the source group since the move refuses the deletion, and so does a member on the topics."""
+    """A commit of the source group since the move prevents the deletion, and so does a member on the topics."""
     member = Member(member_id="m", client_id="m", host="/h", assignment=frozenset({HERE}), subscription=ORDERS_TOPIC)
     moved.source.join("g", member)
     with pytest.raises(Refused, match=r"stopped: g has 1 member|stopped: g .*m at"):
@@ -188,7 +188,7 @@ def test_a_source_group_that_comes_back_after_the_deletion_is_named(tmp_path):
 
 
 def test_a_deletion_that_was_interrupted_is_resumed(moved, monkeypatch):
-    """The same command deletes what is left. Every other command names it as the one to run first."""
+    """The same command deletes the rest. Until then every other command is refused, and names the one to run first."""
     real = moved.source.delete_offsets
 
     def one_and_die(group, partitions):
@@ -210,7 +210,7 @@ def test_a_deletion_that_was_interrupted_is_resumed(moved, monkeypatch):
 
 
 def test_topics_that_were_deleted_on_the_source_have_no_offsets_left(moved):
-    """Brokers delete offsets with their topic, so that no request is sent, and the run counts as cleaned up."""
+    """Brokers have deleted the offsets with their topic: no request is sent, and the run counts as cleaned up."""
     moved.source.delete_topic("orders")
     moved.delete()
     assert (moved.here(), moved.states()) == ({}, {State.CLEANED})
@@ -240,7 +240,7 @@ def test_a_rollback_watches_the_new_groups(tmp_path):
 
 
 def test_a_rollback_on_the_wrong_cluster_names_the_right_one(moved):
-    """A rollback writes to the new groups, which are on the target cluster."""
+    """On the source cluster a rollback is refused, and the error names the target cluster, which has the new groups."""
     with pytest.raises(Refused, match="this is the old group's cluster, source: pass the new groups' cluster, target"):
         moved.go(Verb.ROLLBACK, moved.source)
 
@@ -256,7 +256,7 @@ STEPS = ("migrate", "rollback", "hand-back", "delete-offsets", "start", "come ba
     ],
 )
 def test_no_order_of_commands_loses_an_offset(tmp_path, orders):
-    """In whatever order commands run and applications start, the highest committed offset is kept on one cluster.
+    """In whatever order commands run and applications start, one of the clusters keeps the highest offset.
 
     Offsets that an application has committed on the target stay.
     """

@@ -89,7 +89,7 @@ def test_each_group_moves_under_its_name(cli):
 
 
 def test_a_group_that_is_refused_does_not_stop_the_others(cli):
-    """The exit code is that of the refusal. The same command continues, and finds which groups have started."""
+    """The others move, and the exit code is 3. The same command continues, and sees which groups have started."""
     cli.commit(billing=3, stock=20, search=30)
     cli.spec("billing", "none", "stock", "search")
     status, out, err = cli.outcome(*MOVE)
@@ -112,7 +112,7 @@ def test_a_group_that_is_refused_does_not_stop_the_others(cli):
 
 
 def test_the_most_serious_exit_code_wins(cli):
-    """A group whose source commits again is exit 4, even if another group is refused, and a third is moved later."""
+    """A group that commits on the source again is exit 4, even if another group is refused, and a third moves."""
     cli.commit(billing=20, stock=3, search=30)
     cli.spec("billing", "stock", "search")
     cli(*MOVE, code=3)
@@ -126,7 +126,7 @@ def test_the_most_serious_exit_code_wins(cli):
 
 
 def test_a_dry_run_shows_every_plan_and_writes_nothing(cli):
-    """The table has the verdict of each plan. With ``--detailed-exitcode`` it is exit 10 if no group is refused."""
+    """The table has each plan's verdict. With ``--detailed-exitcode`` the exit code is 10 if no group is refused."""
     cli.commit(billing=20, stock=30)
     cli.spec("billing", "stock")
     done = cli(*DRY, "--detailed-exitcode", code=10)
@@ -205,7 +205,7 @@ def test_the_run_directory_of_a_split_is_not_used(cli):
 
 
 def test_the_ways_back_take_the_run_directory_of_one_group(cli):
-    """A way back refuses the folder of all groups, and names that of one group; that folder is accepted."""
+    """A way back refuses the folder of all groups, and names the folder of one group, which it accepts."""
     cli.commit(billing=20, stock=30)
     cli.spec("billing", "stock")
     cli(*MOVE)
@@ -270,7 +270,7 @@ def test_one_document_for_all_groups(cli):
 
 
 def test_an_interrupt_says_what_is_done(cli, monkeypatch):
-    """After Ctrl-C the last line names the group that was in work, and the groups that are moved."""
+    """After Ctrl-C the last line names the group that was interrupted, and the groups that are moved."""
     cli.commit(billing=20, stock=30)
     cli.spec("billing", "stock")
     wait = cut_over.CutOver.wait_for_stop

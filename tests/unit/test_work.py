@@ -19,7 +19,7 @@ from tests.support.terminal import Terminal
 
 
 class Over(threading.Event):
-    """The event that the work is over, on a simulated clock: it is set at the second ``end``."""
+    """An event on a simulated clock, which is set after ``end`` seconds, when the work is over."""
 
     def __init__(self, end: float) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ def drawn(display, seconds: float, monkeypatch) -> None:
 
 @pytest.mark.parametrize(("seconds", "times"), [(1.9, []), (2.0, []), (2.5, [2.0, 2.2, 2.4])])
 def test_a_bar_appears_after_two_seconds(monkeypatch, seconds, times):
-    """On a terminal nothing is shown for work that ends within two seconds; then five times a second."""
+    """On a terminal nothing is shown for two seconds; then the bar is drawn five times a second."""
     display = Recorded(work._BarDisplay.first, work._BarDisplay.pause)
     drawn(display, seconds, monkeypatch)
     assert display.times == times
@@ -90,7 +90,7 @@ def terminal(monkeypatch):
 
 
 def shown_on(terminal, look):
-    """Return a context in which stderr is the terminal, and the progress of ``look`` is shown."""
+    """Return a context in which stderr is the terminal, and the progress that ``look`` returns is shown."""
     stack = ExitStack()
     stack.enter_context(redirect_stderr(terminal.stream))
     stack.enter_context(shown_looks(look))
@@ -118,7 +118,7 @@ def test_a_message_stays_above_the_bar(terminal):
 
 
 def test_the_inner_work_is_shown_alone(terminal):
-    """During work within other work only the inner work is shown, and afterwards the outer work again."""
+    """During work within other work, only the inner work is shown, and afterwards the outer work again."""
     with shown_on(terminal, lambda: Work("outer")):
         terminal.wait_for("outer")
         with shown_work("inner", lambda: None):
@@ -219,7 +219,7 @@ def test_quick_commands_show_nothing(tmp_path, monkeypatch):
 
 
 def test_an_interrupt_while_the_thread_starts_is_an_interrupt(monkeypatch):
-    """The thread can't be joined then, but Ctrl-C must not become another error."""
+    """Ctrl-C while the thread starts stays an interrupt, although a thread that has not started can't be joined."""
 
     def interrupted(_: threading.Thread) -> None:
         raise KeyboardInterrupt

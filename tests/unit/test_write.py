@@ -65,7 +65,7 @@ def test_a_clean_write_is_confirmed_by_both_clients():
 
 
 def test_the_receipt_is_recorded_before_the_first_request_and_after_every_answer():
-    """The receipt is saved as not attempted before the first request, then as unknown, then as confirmed."""
+    """The receipt is saved as "not attempted" before the first request, then as "unknown", then as "confirmed"."""
     made = cluster()
     made.commit("new", FIRST, 1)
     _, states = run(made, options=WriteOptions(on_existing="overwrite"))
@@ -111,7 +111,7 @@ def test_the_receipt_is_recorded_once_for_all_requests_of_an_attempt():
 
 @pytest.mark.usefixtures("one_each")
 def test_an_interrupted_write_is_recorded():
-    """If the user interrupts between two requests, the receipt has the first one as sent."""
+    """After an interrupt between two requests, the first one's partition is "unknown", the second's "not attempted"."""
     states: list[Execution] = []
     with pytest.raises(KeyboardInterrupt):
         written(cluster(InterruptedLater), states)
@@ -142,7 +142,7 @@ class AppliedWithoutAnswer(InMemoryCluster):
 
 
 class LosesWrites(InMemoryCluster):
-    """A cluster that answers every write as written, and applies none."""
+    """A cluster that acknowledges every write, and applies none."""
 
     def alter_offsets(self, group, offsets):
         return dict.fromkeys(offsets, WriteAnswer(answer=Answer.WRITTEN))
@@ -210,7 +210,7 @@ def test_a_partition_that_the_second_client_reads_differently_is_refused():
 
 @pytest.mark.parametrize(("mode", "expected"), [("auto", Outcome.CONFIRMED), ("required", Outcome.UNKNOWN)])
 def test_a_write_without_the_second_clients_answer(mode, expected):
-    """Without the second client's answer a write is confirmed with a remark; if it is required, it is unknown."""
+    """Without the second client's answer, a write is confirmed with a remark; if it is required, it is unknown."""
     second_client = SecondClient(ClusterUnavailable("died twice"))
     receipt, _ = run(cluster(), second_client=second_client, options=WriteOptions(second_client=mode))
     assert outcomes(receipt) == [expected] * 2
@@ -273,7 +273,7 @@ def test_a_pending_check_passes_the_dry_run_and_refuses_the_write():
 
 
 def test_leader_epoch_is_dropped_without_a_topic_id():
-    """Without a topic id the leader epoch is dropped, because one above the current epoch stops a Java consumer."""
+    """Without a topic id the leader epoch is dropped, because an epoch above the current one stops a Java consumer."""
     made = cluster()
     named = snapshot_to_new(made)
     foreign = SnapshotTable.of_rows(structs.replace(row, topic_id=None) for row in named.rows())
@@ -295,7 +295,7 @@ def test_offsets_are_part_of_the_content_hash_but_not_of_the_intent_hash():
 
 @pytest.mark.parametrize("after", [CommittedOffset(offset=1, metadata="é" * 10), None])
 def test_requests_are_split_by_bytes_and_by_group(after):
-    """Entries are split by bytes. A round has one request for each group; a round of deletions has one group."""
+    """Entries are divided by bytes into rounds. A round has a request for each group, or the deletions of one group."""
     entries = [
         Entry(
             change=Change(source_group=None, group=group, topic="topic", partition=number, before=None, after=after),
@@ -313,7 +313,7 @@ def test_requests_are_split_by_bytes_and_by_group(after):
 
 
 def test_a_target_at_another_offset_after_the_guard_is_a_remark():
-    """A target without members at another offset is a remark: another run, or an application, may have committed."""
+    """A target without members, at another offset, is a remark: another run, or an application, may have committed."""
     made = cluster()
     receipt, _ = run(made)
     assert guard(made, receipt, 5, FakeClock()).remarks == ()
@@ -376,7 +376,7 @@ def test_a_rebalance_of_a_source_group_that_keeps_topics_is_not_reported():
 
 
 def test_a_rebalance_at_the_end_of_the_guard_is_watched_until_it_ends():
-    """The guard lasts until a rebalance ends, because it may assign moved topics. After five minutes it is reported."""
+    """If a rebalance may assign moved topics, the guard waits for its end, but reports it after five minutes."""
 
     def watched(*, ends_after: float) -> tuple[tuple[str, ...], float]:
         made = cluster(Rebalancing)
@@ -401,7 +401,7 @@ def test_a_rebalance_at_the_end_of_the_guard_is_watched_until_it_ends():
 
 
 def test_guard_reports_a_source_commit_below_the_handed_over_offset():
-    """A source commit below the handed-over offset is reported, because those records are processed twice."""
+    """A source commit below the handed-over offset is reported, because the records in between are processed twice."""
     made = cluster()
     receipt, _ = run(made)
     made.commit("old", FIRST, 1)

@@ -115,7 +115,7 @@ def _handed_over(execution: Execution) -> list[tuple[object, ...]]:
 
     A row has the columns of `spark.offsets_topic.audit.HANDED_OVER`:
 
-    - source group, and the topic's name on its cluster
+    - source group, and the topic's name on the source group's cluster
     - target group, topic and partition number
     - the source group's committed offset at the hand-over or, if it had none, the offset that the target group gets
     - the target group's committed offset before the write, and after it

@@ -175,10 +175,10 @@ def _check_time_options(target: RewindTo, *, timezone: str | None, past_end: str
 
 
 def _check_source(file: Path | None, group: str | None, selection: Selection, target: RewindTo) -> None:
-    """Raise `UsageError` if both FILE and ``--group`` are given, or if neither is and ``--topic`` is not given either.
+    """Raise `UsageError` if both FILE and ``--group`` are given, or none of FILE, ``--group`` and ``--topic``.
 
-    Also raises it if the name of the group is not allowed, and, with ``--topic`` alone, for ``--shift-by`` and
-    ``--to-current``, because these targets need committed offsets.
+    A group's name that is not allowed is a `UsageError` too. So are ``--shift-by`` and ``--to-current`` without FILE
+    and ``--group``, because these targets need committed offsets.
     """
     if file is not None and group is not None:
         raise UsageError("FILE and --group both say which partitions; give one of them")

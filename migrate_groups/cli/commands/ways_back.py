@@ -236,8 +236,8 @@ def _go(
     """Show the plan of a rollback, hand-back or delete-offsets, and write it unless this is a dry run.
 
     receipt: the path of the receipt, or of its run directory. wait: seconds within which the groups of a hand-back must
-    stop. target: for delete-offsets, the cluster of the new groups, if it is another one. Returns the receipt with the
-    write added; None for a dry run, or if an earlier run has completed this.
+    stop. target: for delete-offsets, the new groups' cluster, if they are on another cluster than the old group.
+    Returns the receipt with the write added; None for a dry run, or if an earlier run has written everything.
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in

@@ -26,7 +26,7 @@ class Compared:
     """The paths of the snapshots that `reconcile` compares.
 
     before: files, folders or globs with the committed offsets from before the migration. For a run directory, it is the
-    snapshot that has the source group's offsets under the names of their target groups.
+    snapshot that has the source group's offsets under the names of the target groups.
 
     after: files, folders or globs with the committed offsets of the target groups from after the migration.
 

@@ -1,8 +1,8 @@
 """Raw records of ``__consumer_offsets``, copied to Parquet files in a folder for `audit` and `history`.
 
 Each copy adds files. The metadata of a file contains, for each partition, the offsets from which and up to which the
-log has been copied so far. These are in the same file as the records, so that both are always written together. If a
-copy is interrupted, the next one continues after the last file.
+log has been copied so far. These offsets are in the same file as the records, so that both are always written together.
+If a copy is interrupted, the next copy continues after the last file.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CopiedLog:
 
     @staticmethod
     def load_with_starts(folder: Path, cluster_id: str, starts: Mapping[int, int]) -> CopiedLog:
-        """Return what has been copied to a folder, with partitions added that are still to be copied.
+        """Return the copied log in a folder, with partitions added that are still to be copied.
 
         starts: by partition number, the first offset to copy. The folder is made if it does not exist.
 
@@ -66,7 +66,7 @@ class CopiedLog:
 
     @staticmethod
     def load(folder: Path, cluster_id: str) -> CopiedLog:
-        """Return what has been copied to a folder. The folder is made, without files, if it does not exist.
+        """Return the copied log in a folder. The folder is made, without files, if it does not exist.
 
         Raises `InvalidInput` if a Parquet file in the folder can't be read or is not part of a copied log, if it was
         copied from another cluster, or if the folder can't be used.

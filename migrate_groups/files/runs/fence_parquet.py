@@ -1,8 +1,8 @@
 """Load and save ``fence.parquet``, the offsets from which `audit` reads ``__consumer_offsets``.
 
-A fence is the log end offset of each partition of ``__consumer_offsets``. A run of `migrate` reads it just before the
-final committed offsets of the source group, on each of its clusters. The file has a row for each partition of each
-fence. The fences of the latest run are last.
+A fence is the log end offset of each partition of ``__consumer_offsets``. A run of `migrate` reads the fence of each of
+its clusters just before it reads the final committed offsets of the source group. The file has a row for each partition
+of each fence. The fences of the latest run are last.
 """
 
 from __future__ import annotations

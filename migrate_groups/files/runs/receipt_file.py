@@ -1,4 +1,4 @@
-"""Load and save the receipt, the record of all writes of a run. Its file is locked while a command adds to it."""
+"""Load and save the receipt, the record of all writes of a run. Its file is locked while a command writes to it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ReceiptFile:
     def told_by(self) -> str:
         """A sentence to show to the user if the command is interrupted: it names the file that lists what was written.
 
-        If a file could not be saved, it is the message of `failure` instead.
+        If a file could not be saved, the result is the message of `failure` instead.
         """
         return self.failure or f"{self.path} lists what was written: run the same command again to resume"
 

@@ -51,7 +51,7 @@ class RunDir:
         return RunDir(spec.with_name(f"{spec.name}.run"))
 
     def of_group(self, group: str) -> RunDir:
-        """Return the run directory of one of several groups: the folder `file_name` of the group, in this folder."""
+        """Return the run directory of one of several groups: a folder in this folder, named by `file_name`."""
         return RunDir(self.folder / file_name(group))
 
     def refuse_several(self) -> None:
@@ -181,10 +181,10 @@ class RunDir:
     def keep_fences(self, fences: Sequence[Fence], *, resumed: bool) -> None:
         """Save the fences of this run, the log end offsets of ``__consumer_offsets``, as ``fence.parquet``.
 
-        fences: one for each cluster of the run. If these log end offsets are not known, it is empty, and the file is
-        written without any fence, because `audit` can't prove the hand-over without the fences of this run. resumed:
-        whether this run resumes earlier runs, whose fences are kept in the file before these. Raises `InvalidInput` if
-        the file is damaged or can't be written.
+        fences: one for each cluster of the run; empty if the log end offsets are not known. The file is then written
+        without any fence, because `audit` can't prove the hand-over without the fences of this run. resumed: whether
+        this run resumes earlier runs, whose fences stay in the file before the fences of this run. Raises
+        `InvalidInput` if the file is damaged or can't be written.
         """
         earlier = fence_parquet.load(self.fence) if resumed else []
         fence_parquet.save([*earlier, *fences] if fences else [], self.fence)
@@ -217,7 +217,7 @@ def receipt_in(path: Path) -> Path:
     """Return the path of a receipt. path: the receipt, or the run directory that contains it.
 
     The receipt need not exist. Raises `InvalidInput` if the path can't be used, for instance because its name is too
-    long, or if it has the runs of several groups.
+    long, or if ``path`` is a folder with the runs of several groups.
     """
     if not is_folder(path):
         return path

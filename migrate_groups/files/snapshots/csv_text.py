@@ -5,7 +5,7 @@ pyarrow's own typing would accept ``0x10``, `` 12``, a byte order mark, ``NA`` a
 the error names the line, the column and the expected value.
 
 In a file with a header, a NUL is written as the escape ``\u0000``, and a cell that a spreadsheet would run as a formula
-gets an apostrophe before it. A cell that contains such an escape or apostrophe already gets another one, so that
+gets an apostrophe before it. If a cell already contains such an escape or apostrophe, another one is added, so that
 reading restores the exact text.
 """
 
@@ -129,7 +129,7 @@ def write_rows(table: pa.Table, file: BinaryIO) -> None:
 def _explain(
     data: bytes, name: str, columns: Mapping[str, Rule], *, present: Sequence[str], has_header: bool, reason: str
 ) -> NoReturn:
-    """Raise `InvalidInput` for the first invalid line or cell, or with ``reason`` as text if all are valid."""
+    """Raise `InvalidInput` for the first invalid line or cell, or with ``reason`` as text if all cells are valid."""
     for index, (line, cells) in enumerate(_scan(data, name)):
         if has_header and index == 0:
             continue

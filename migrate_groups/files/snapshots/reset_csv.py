@@ -1,8 +1,8 @@
 """Reset files: the CSV of ``kafka-consumer-groups --reset-offsets --from-file``, without a header.
 
 The columns are ``topic,partition,offset`` for one group, ``group,topic,partition,offset`` for several. Kafka's tool
-reads a truncated row as offset 0, and if a partition has two rows it uses the last one
-(docs/kafka-behaviour.md#kafkas-own-tool). Both are errors here.
+reads a truncated row as offset 0. If a partition has two rows, the tool uses the last one
+(docs/kafka-behaviour.md#kafkas-own-tool). Here a truncated row and a second row are errors.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 
 class Damaged(Exception):
-    """The content is not valid in its format, for instance because it was cut off."""
+    """A certificate, key or store is not valid in its format, for instance because it was cut off."""
 
 
 def children(content: bytes) -> list[tuple[int, bytes]]:
-    """Return the tag and the value of each element in a DER content.
+    """Return the tag and the value of each element in ``content``, which is DER.
 
     Raises `Damaged` if the content is not a sequence of whole elements.
     """
@@ -23,7 +23,7 @@ def children(content: bytes) -> list[tuple[int, bytes]]:
 
 
 def fields(content: bytes, *tags: int) -> list[bytes]:
-    """Return the values of the first elements of a DER content, one for each of ``tags``.
+    """Return the values of the first elements in ``content``, which is DER: one value for each of ``tags``.
 
     Raises `Damaged` if the content is not valid, or if these elements do not have these tags.
     """

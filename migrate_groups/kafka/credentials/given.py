@@ -89,7 +89,7 @@ _ANOTHER = re.compile(r"(?:sasl|ssl|security|bootstrap)\.[a-z][a-z.]*[ \t]*[=:]"
 
 
 def load_properties(path: Path) -> dict[str, str]:
-    """Return the keys and values of a client.properties file. It is read as ISO 8859-1, as Java does.
+    """Return the keys and values of a client.properties file. Its encoding is ISO 8859-1, as in Java.
 
     Raises `InvalidInput` if the file can't be read, is too large, begins with a byte order mark, or can't be parsed.
     """
@@ -133,7 +133,7 @@ def similar_property(key: str) -> str:
     """Return ``did you mean …?`` with the known properties that the unknown property ``key`` resembles; else empty.
 
     The key must be almost equal to a known property, because the names of many of Kafka's properties are alike. Or it
-    must be the prefix of a framework, such as ``spring.kafka.properties.``, and a known property.
+    must be a known property after the prefix of a framework, such as ``spring.kafka.properties.``.
     """
     known = {*_READ, *_LIBRDKAFKA}
     if key in known:
@@ -146,8 +146,8 @@ def similar_property(key: str) -> str:
 class Given:
     """Client properties or JAAS options, by their names in Kafka. It keeps track of the keys that were not used.
 
-    A key in librdkafka's spelling is treated as Kafka's. Raises `InvalidInput` if both are given with different values,
-    or if a value can't be encoded as UTF-8, because it can't be sent to a broker then.
+    A key in librdkafka's spelling is treated as Kafka's. Raises `InvalidInput` if a key is given in both spellings with
+    different values, or if a value can't be encoded as UTF-8.
     """
 
     def __init__(self, values: Mapping[str, str]) -> None:
@@ -172,7 +172,7 @@ class Given:
         return self._values.get(key, "").strip()
 
     def written(self, key: str) -> str:
-        """Return the spelling in which the file has the property ``key``, a name in Kafka."""
+        """Return how the file spells a property: as librdkafka or as Kafka. key: its name in Kafka."""
         return self._written.get(key, key)
 
     def take_all(self, prefix: str) -> dict[str, str]:
@@ -189,7 +189,7 @@ class Given:
     def not_used(self) -> tuple[str, ...]:
         """Return the keys that are marked as not used, sorted, in the spelling that the file has.
 
-        A key that may contain a secret is replaced by a text.
+        A key that may contain a secret is not shown: a description replaces it.
         """
         return tuple(sorted({_shown(self.written(key)) for key in self._unused}))
 

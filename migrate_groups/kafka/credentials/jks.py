@@ -31,7 +31,7 @@ class Entry(NamedTuple):
 
 
 def entries(content: bytes, password: str | None) -> list[Entry]:
-    """Return the entries of a JKS store. Without a password its integrity is not verified, as in Java.
+    """Return the entries of a JKS store. Without a password the store's integrity is not verified, as in Java.
 
     Raises `WrongPassword`; `Damaged` if the content is not a whole JKS store.
     """
@@ -52,7 +52,7 @@ def entries(content: bytes, password: str | None) -> list[Entry]:
 def decrypted(encrypted_key: bytes, password: str) -> bytes:
     """Decrypt a private key of a JKS store, and return it as PKCS #8 (DER).
 
-    Raises `WrongPassword`; `Damaged` if the key is not encrypted as JKS does it.
+    Raises `WrongPassword`; `Damaged` if the key is not encrypted with the algorithm of JKS.
     """
     (key,) = fields(encrypted_key, 0x30)
     algorithm, protected = fields(key, 0x30, 0x04)
@@ -99,7 +99,7 @@ def _certificate(reader: _Reader, version: int) -> bytes:
 
 
 class _Reader:
-    """Reads a content from its beginning. Its methods raise `Damaged` if too few bytes are left."""
+    """Reads the bytes of a store in order. Its methods raise `Damaged` if too few bytes are left."""
 
     def __init__(self, content: bytes) -> None:
         self._content, self._at = content, 0

@@ -20,7 +20,7 @@ from migrate_groups.errors import ClusterUnavailable
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
     """Gives kafka-python an OAuth token for each connection.
 
-    fetch: returns a valid token. extensions: the SASL extensions to send with it (KIP-342).
+    fetch: returns a valid token. extensions: the SASL extensions to send with the token (KIP-342).
     """
 
     def __init__(self, fetch: Callable[[], str], extensions: Mapping[str, str]) -> None:

@@ -38,8 +38,8 @@ class AzureMetadata:
 class GoogleMetadata:
     """The source of the tokens of a Google Cloud machine's service account.
 
-    They have the form that Google's ``GcpLoginCallbackHandler`` sends: a JSON Web Token with an access token in place
-    of the signature.
+    The tokens have the form that Google's ``GcpLoginCallbackHandler`` sends: a JSON Web Token with an access token in
+    place of the signature.
     """
 
     principal = "the service account of this machine"

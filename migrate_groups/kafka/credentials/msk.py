@@ -1,7 +1,7 @@
-"""AWS MSK IAM: tokens for SASL OAUTHBEARER, signed with AWS credentials. They need the extra ``msk``.
+"""AWS MSK IAM: tokens for SASL OAUTHBEARER, signed with AWS credentials. This module needs the extra ``msk``.
 
-MSK accepts them on the listener on which Java clients use the mechanism AWS_MSK_IAM. That mechanism is not used here,
-because neither Python client has it.
+MSK accepts these tokens on the listener on which Java clients use the mechanism AWS_MSK_IAM. That mechanism is not used
+here, because neither Python client has it.
 """
 
 from __future__ import annotations

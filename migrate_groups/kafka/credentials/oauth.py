@@ -92,9 +92,9 @@ class OAuth:
         return {"sasl_oauth_token_provider": TokenProvider(self.token, self.extensions)}
 
     def confluent(self) -> dict[str, Any]:
-        """Return this login for the second client's process, as the value that its ``oauth_cb`` must return.
+        """Return this login for the second client's process, as the value that ``oauth_cb`` must return.
 
-        It is a list: the token, the time of its expiry (seconds since 1970), a name for the principal, and the
+        The value is a list: the token, the time of its expiry (seconds since 1970), a name for the principal, and the
         extensions. Raises `NoToken`.
         """
         held = self._valid()

@@ -57,7 +57,7 @@ def private_key(pem: str, where: str) -> str:
 
 
 def is_pem(content: bytes) -> bool:
-    """Return whether a content is PEM."""
+    """Return whether the content of a file is PEM."""
     return b"-----BEGIN " in content
 
 
@@ -83,7 +83,7 @@ def key_from_der(key: bytes) -> PrivateKeyTypes:
 
 
 def chain(leaf: Certificate, others: Collection[Certificate]) -> list[Certificate]:
-    """Return the certificate chain of ``leaf``: after each certificate its issuer, as long as ``others`` has it."""
+    """Return the certificate chain of ``leaf``: each certificate is followed by its issuer, if ``others`` has it."""
     found = [leaf]
     while issuer := next((each for each in others if each not in found and _has_issued(each, found[-1])), None):
         found.append(issuer)

@@ -118,7 +118,7 @@ class Security:
 
     @property
     def principal(self) -> str:
-        """The client's principal as Kafka's ACLs name it. If the client can't know this name, it is a description."""
+        """The client's principal as Kafka's ACLs name it, or a description if the client can't know this name."""
         if self.login:
             return self.login.principal
         return "the client certificate's principal" if self.tls and self.tls.certificates else "User:ANONYMOUS"

@@ -22,7 +22,7 @@ _JCEKS = b"\xce\xce\xce\xce"
 
 
 class Store(NamedTuple):
-    """A truststore or keystore. of_location, of_password: the properties that name the file and its password."""
+    """A truststore or keystore. of_location, of_password: the properties for the file's path and password."""
 
     location: str
     content: bytes

@@ -1,4 +1,4 @@
-"""Find copies to which a mirror has delivered records again after places were found. Groups would read them twice."""
+"""Find copies to which a mirror has delivered records again, which groups would then read twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def delivered_again(mirror: Mirror, translation: Translation) -> str:
 
     In such a copy, the last record from before the committed offset was delivered once more after the copy was read. A
     mirror delivers records again after a restart, and after a failure of a broker to which it wrote. A copy that has
-    since grown by more than `Mirror.most_records` offsets is left out.
+    since grown by more than `Mirror.most_records` offsets is left out. If the copies can't be read, the remark says so.
     """
     target = mirror.target
     seen = {

@@ -14,9 +14,9 @@ from migrate_groups.model.records import Records
 class Window(NamedTuple):
     """The records of a source partition from some offset before a committed offset to the log end.
 
-    is_anchored: whether ``part`` begins at offset 0, or has another timestamp in its first record than in the record
-    before it. Then, if the timestamps are in order, no earlier record is identical with a record in ``part``. If False,
-    more records before the committed offset may be needed to find the place.
+    is_anchored: whether ``part`` begins at offset 0, or its first record has another timestamp than the record before
+    it in the log. If True, and if the timestamps are in order, no earlier record is identical with a record in
+    ``part``. If False, more records before the committed offset may be needed to find the place.
     """
 
     part: LogPart
@@ -49,10 +49,10 @@ class Logs:
     def windows(
         self, committed: Mapping[TopicPartition, int], window: int, most: int
     ) -> Mapping[TopicPartition, Window]:
-        """Return the records of source partitions, from ``window`` offsets before a committed offset to the log end.
+        """Return the records of source partitions, from before a committed offset to the log end.
 
-        committed: the lowest committed offset of each partition. most: a partition is left out if more than ``most``
-        offsets would be read.
+        committed: the lowest committed offset of each partition. window: at most so many offsets before the committed
+        offset are included. most: a partition is left out if more than ``most`` offsets would be read.
         """
         spans = {
             partition: range(max(self.ranges[partition].start, offset - window), self.ranges[partition].end)
@@ -71,14 +71,14 @@ class Logs:
     def copies(
         self, parts: Iterable[tuple[TopicPartition, LogPart]], offsets: Iterable[tuple[TopicPartition, int]], most: int
     ) -> Mapping[TopicPartition, CopyPart]:
-        """Return the records of copies to their end, each from the first possible copy of a source record.
+        """Return the records of copies on the target, each to its last stable offset.
 
-        The first possible copy is found by timestamp: it is the first record that is not older than the oldest source
-        record. No copy of a source record lies before it, even if the timestamps are out of order.
+        A copy is read from the first record that is not older than the oldest source record, found by timestamp. No
+        source record was copied to a lower offset, even if the timestamps are out of order.
 
-        parts: the source's records, by copy. offsets: a copy is read from this offset if it is lower than that of the
-        first possible copy. most: a copy is left out if more than ``most`` offsets would be read. A copy without a
-        leader is left out too, and is then in ``unanswered``.
+        parts: the records of source partitions, by copy. offsets: a copy is read from this offset if it is lower. most:
+        a copy is left out if more than ``most`` offsets would be read. A copy without a leader is left out too, and is
+        then in ``unanswered``.
         """
         parts = [*parts]
         starts = {copy: [self.copy_ends[copy]] for copy, _ in parts}
@@ -116,8 +116,9 @@ class Logs:
 def _window(records: Records, live: Records | None, span: range, committed: int) -> Window:
     """Return the records of a source partition as a `Window`.
 
-    The window begins with the first record whose timestamp differs from that of the record before it, if there is one.
-    live: the records without those of aborted transactions; None: no record was aborted.
+    If ``span`` does not begin at offset 0, the window begins with the first record before ``committed`` whose timestamp
+    differs from that of the record before it, if there is one. live: the records without those of aborted transactions;
+    None: no record was aborted.
     """
     first = _first_of_a_timestamp(records, committed) if span.start else 0
     offsets = records.offsets[first or 0 :]

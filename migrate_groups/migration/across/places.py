@@ -70,8 +70,8 @@ def find_places(
 ) -> Mapping[MirroredPartition, Found]:
     """Return the place of each committed offset in the copy of its partition.
 
-    A partition that needs more than ``most_records`` offsets on one of the clusters is `Status.UNDETERMINED`. Raises
-    `NotAuthorized` and `ClusterUnavailable`.
+    A place has `Status.UNDETERMINED` if more than ``most_records`` offsets of the partition would have to be read on
+    one of the clusters. Raises `NotAuthorized` and `ClusterUnavailable`.
     """
     try:
         return _Finder(source, target, wanted, most_records).found()
@@ -154,7 +154,7 @@ class _Finder:
         return Place(status=Status.EXACT, offset=end, counts=counts)
 
     def _parts(self, left: Sequence[_Wanted], window: int) -> Iterator[Sequence[_Wanted]]:
-        """Yield the partitions in parts whose records are read at once, so that memory stays bounded."""
+        """Yield the partitions in portions whose records are read at once, so that memory stays bounded."""
         part: list[_Wanted] = []
         offsets = 0
         for each in left:

@@ -44,8 +44,8 @@ class Predicted(NamedTuple):
 class GroupCost:
     """A group, what sharing it costs each application, and what to do about it.
 
-    advice: what to do, as text for users. predicted: by application, the seconds that its restarts would have cost in a
-    group of its own. An application that `alone` can't predict has no entry.
+    advice: what to do, as text for users. predicted: by application, the seconds without an owner that `alone`
+    predicts. An application that `alone` can't predict has no entry.
     """
 
     group: str
@@ -55,7 +55,7 @@ class GroupCost:
 
     @property
     def stood_still(self) -> float | None:
-        """An upper bound, in seconds, of the time for which any one application of the group stood still for others.
+        """The longest time, in seconds, for which an application of the group stood still for others; an upper bound.
 
         None: not known for any application.
         """
@@ -158,7 +158,10 @@ def _advice(found: GroupCost, now: datetime) -> str:
 
 
 def _load(rows: tuple[SharedCost, ...]) -> list[str]:
-    """Return texts about what a split does not cure: applications that do not keep up, and members loaded unevenly."""
+    """Return texts about the load, which a split does not change.
+
+    They name applications that do not keep up, members without a partition, and members loaded unevenly.
+    """
     behind = [
         f"{row.application} ({row.keeps_up:.0%})" for row in rows if row.best_third is not None and row.best_third < 1
     ]

@@ -1,6 +1,6 @@
 """Find shared groups from one description of all groups: their applications, and their members without a partition.
 
-This description does not show what sharing costs; `migrate_groups.migration.advise.costs` has it from the log.
+This description does not show what sharing costs; `migrate_groups.migration.advise.costs` learns it from the log.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Finding(StrEnum):
     """The main finding about a group. The values are in order, the worst first.
 
     shared: several applications share the group. joined by one subscription: the group is one application only because
-    one subscription covers the topics of several. members without a partition: the group is one application, and some
-    members have no partition. not known: the members or their subscriptions are not known.
+    one subscription covers the topics of several applications. members without a partition: the group is one
+    application, and some members have no partition. not known: the members or their subscriptions are not known.
     """
 
     SHARED = "shared"

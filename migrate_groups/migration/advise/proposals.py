@@ -1,4 +1,4 @@
-"""Suggest for each shared group the settings that cost less than a split, and the split itself."""
+"""Suggest, for each shared group, client settings that cost less than a split, and the split itself."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from migrate_groups.migration.ports import GroupReader
 class Suggestion:
     """What may be done about a group.
 
-    cures: settings that cost less than a split; empty if the group is not shared. proposal: a split; None if there is
-    none, and ``why_not`` then says why.
+    cures: client settings that cost less than a split; empty if the group is not shared. proposal: a split; None if
+    there is none, and ``why_not`` then says why.
     """
 
     cures: tuple[Cure, ...]

@@ -1,4 +1,4 @@
-"""Write offsets from a file or from a group to groups: plan, check, ask the user, plan again, write, read back."""
+"""Write offsets, from a file or a group, to target groups: plan, check, ask the user, plan again, write, read back."""
 
 from __future__ import annotations
 

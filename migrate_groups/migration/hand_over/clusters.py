@@ -37,17 +37,17 @@ class Clusters(Protocol):
 
     @property
     def source(self) -> GroupReader:
-        """Reads the source group."""
+        """The reader of the source group."""
         ...
 
     @property
     def target(self) -> GroupReader:
-        """Reads the target groups."""
+        """The reader of the target groups."""
         ...
 
     @property
     def elsewhere(self) -> GroupReader | None:
-        """Reads the source group, if it is on another cluster than the target groups; otherwise None."""
+        """The reader of the source group, if it is on another cluster than the target groups; otherwise None."""
         ...
 
     def for_one_phase(self) -> Clusters:

@@ -94,7 +94,7 @@ class CutOver:
         return Prepared(wanted=wanted, planned=planned)
 
     def _planned(self, wanted: AllWanted) -> Planned:
-        """Return the plan; wait first until the mirror has delivered all records up to the committed offsets."""
+        """Wait up to ``wait`` seconds for the mirror to reach the committed offsets, and return the plan."""
         plan = partial(self._clusters.plan, wanted, self._shown.planned)
         deadline = self._clock.monotonic() + self._wait
         planned = plan()
@@ -161,7 +161,7 @@ class CutOver:
 def _late(plan: Plan) -> list[Translated]:
     """Return the partitions that the mirror has not yet copied up to the offset to translate.
 
-    None are returned if a check refuses the plan anyway.
+    The list is empty if a check refuses the plan anyway.
     """
     if plan.translation is None or plan.refusals(at_the_write=False):
         return []

@@ -50,7 +50,7 @@ class MigrateRequest:
     file: the split, and its bytes as they were loaded. options: the options of the write. run: the run directory. wait:
     seconds to wait for the source group to stop. hold: keep consumers out of the source group until the watch after the
     write (``guard`` seconds) is over. approved: the file name of the plan that was reviewed, and that plan; None if no
-    plan was reviewed. mirror: the cluster of the source group, if the target groups are on another one.
+    plan was reviewed. mirror: the cluster of the source group and that of the target groups; None if they are the same.
     """
 
     file: SplitFile
@@ -62,7 +62,7 @@ class MigrateRequest:
     mirror: Mirror | None = None
 
     def __post_init__(self) -> None:
-        """Raise `UsageError` if ``hold`` is set and the source group keeps topics, because its consumers must go on."""
+        """Raise `UsageError` if ``hold`` is set and topics stay with the source group: a hold stops their consumers."""
         if self.hold and self.file.spec.stay:
             raise UsageError(
                 "--hold would also stop the consumers of the topics that stay with the old group: drop --hold"
@@ -146,9 +146,9 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
 def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
     """Return the cluster or the two clusters of a cut-over.
 
-    With one cluster, raises `InvalidInput` if a target group is the source group. With two, raises `UsageError` if
-    ``hold`` is set, because nothing is written to the source group's cluster, and `InvalidInput` if both clusters are
-    the same.
+    With one cluster, raises `InvalidInput` if a target group is the source group. With two clusters, raises
+    `UsageError` if ``hold`` is set, because nothing is written to the source group's cluster, and `InvalidInput` if
+    both are the same.
     """
     if wanted.mirror is None:
         wanted.file.spec.check_other_groups()
@@ -179,7 +179,7 @@ def _prepared(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clo
 
 
 def _lacks_places(plan: Plan) -> bool:
-    """Return whether the check of places refuses a plan. Partitions without a known place are missing in this plan."""
+    """Return whether the check of places refuses a plan. Such a plan lacks the partitions without a known place."""
     return any(check.name == PLACES and check.verdict is Verdict.REFUSE for check in plan.checks)
 
 
@@ -204,7 +204,7 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
     plan, and that plan; None means that there is nothing to compare.
 
     If an interrupted run is resumed, changes without a source group are not compared: their partitions were added while
-    that run waited.
+    the interrupted run waited.
     """
     if approved is None:
         return
@@ -274,7 +274,7 @@ def keep(
 def _watched_after_hold(
     reader: GroupReader, held: HeldGroup, source: str, execution: Execution, clock: Clock, events: Events
 ) -> Execution:
-    """Watch the source group again after the hold has ended, as long as after the write, and return the execution.
+    """Watch the source group again after the hold has ended, for as long as after the write, and return the execution.
 
     During the hold consumers were kept out and commits refused, so the watch after the write found nothing. Those
     consumers try again, and process records that were handed over (docs/evidence/reliability.md#settle-and-hold).

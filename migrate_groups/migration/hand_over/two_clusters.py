@@ -55,7 +55,7 @@ class TwoClusters:
         """See `Clusters.plan`.
 
         Nothing of the earlier plan is used: a mirror that was killed meanwhile may have delivered records again, and
-        then the place of an offset is behind them.
+        then the place of an offset is after these records.
         """
         reading, options, receipt = wanted.reading, wanted.knowledge.options, wanted.knowledge.receipt
         group = reading.observed.description.group
@@ -99,8 +99,8 @@ class TwoClusters:
         """Return the partitions that the target groups get, with the places of the source group's offsets.
 
         starts: these offsets, by partition of the source cluster. A place that may not be written is left out. If the
-        mirror has not yet delivered the records up to an offset, the log end offset of the copy stands for its place.
-        That end is shown in the plan, and never written.
+        mirror has not yet delivered the records up to an offset, the log end offset of the copy is returned as the
+        place. It is shown in the plan, and never written.
         """
         late = {each.target for each in translation.with_status(Status.NOT_MIRRORED) if each.target}
         ends = self.target.log_ranges(late)

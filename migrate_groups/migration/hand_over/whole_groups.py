@@ -1,4 +1,4 @@
-"""Find the groups that a spec of whole groups names, on the cluster from which they move."""
+"""Find the groups that a spec names if it moves whole groups to another cluster."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from migrate_groups.text import did_you_mean, named
 def find_groups(reader: GroupReader, patterns: Sequence[str], reviewed: Collection[str] = ()) -> list[str]:
     """Return the names of the groups, each once, in the order of the patterns.
 
-    patterns: names of groups, and globs. A name is returned even if the group does not exist; its hand-over is then
-    refused. reviewed: names of groups that a glob may match although they do not exist now.
+    reader: reads the cluster from which the groups move. patterns: names of groups, and globs. A name is returned even
+    if the group does not exist; its hand-over is then refused. reviewed: names of groups that a glob may match although
+    they do not exist now.
 
     Raises `InvalidInput` if a glob matches no group that the client's principal may describe; and the errors of
     `GroupReader`.

@@ -22,8 +22,8 @@ _FILE_RECORDS = 200_000
 class Landing:
     """The result of copying ``__consumer_offsets``: the copied log, and how many offsets could not be copied yet.
 
-    held_back: by partition number, how many offsets before the log end could not be read, because an open transaction
-    holds them back.
+    held_back: by partition number, how many offsets before the log end could not be read because of an open
+    transaction.
     """
 
     log: CopiedLog

@@ -146,7 +146,7 @@ def _partitions(topics: Mapping[str, TopicDescription]) -> list[TopicPartition]:
 def _involved_partitions(
     groups: Collection[str], wanted: Sequence[Wanted], topics: Mapping[str, TopicDescription]
 ) -> Mapping[str, Collection[TopicPartition]]:
-    """Return, for each of these groups, all partitions of the topics that it gets or hands over."""
+    """Return, for each of these groups, all partitions of the topics that the group gets or hands over."""
     own: dict[str, dict[TopicPartition, None]] = defaultdict(dict)
     names: dict[str, set[str]] = defaultdict(set)
     for each in wanted:

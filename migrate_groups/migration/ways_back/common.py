@@ -95,8 +95,8 @@ def permissions_wanted(
 ) -> Mapping[Resource, frozenset[Operation]]:
     """Return the operations, by group and topic, that the client's principal needs to write these changes.
 
-    looked_at: groups that are only read, which needs Describe. written: further groups that are written, which needs
-    Describe and Read.
+    looked_at: groups that are only read, for which Describe is needed. written: further groups that are written, for
+    which Describe and Read are needed.
     """
     wanted = {Resource(ResourceType.GROUP, group): frozenset({Operation.DESCRIBE}) for group in looked_at}
     wanted |= {Resource(ResourceType.GROUP, group): _WRITE for group in written}
@@ -110,7 +110,7 @@ def permissions_wanted(
 def permitted(reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions) -> Check:
     """Check that the client's principal has all wanted permissions; otherwise the check refuses.
 
-    permissions: the operations that the principal may perform; None if the brokers don't return them, which passes.
+    permissions: the operations that the principal may perform. Those that the brokers don't return (None) pass.
     """
     lacking = missing(wanted, permissions)
     if not lacking:

@@ -38,7 +38,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
 
     - A target group has no committed offset, or a lower one than the hand-over wrote.
     - The source group has committed since the hand-over.
-    - A member of the source group still has the topics.
+    - A member of the source group is still assigned or subscribed to the topics.
 
     A check warns if a target group has no member and still has the offsets that the hand-over wrote.
 

@@ -36,9 +36,9 @@ _ALREADY = {
 def is_done(file: ReceiptFile, verb: Verb, events: Events, *, watch_again: bool = False) -> bool:
     """Return whether this verb (rollback, hand-back or delete-offsets) was completed before. If so, tell the user.
 
-    watch_again: the caller will watch the groups that must no longer consume if they could not be watched before. The
-    result is then False. Raises `PartlyApplied` if the verb was completed, and its last execution saw members or
-    commits of such a group, or could not watch it.
+    watch_again: return False if the groups that must no longer consume could not be watched before, because the caller
+    watches them now. Raises `PartlyApplied` if the verb was completed, and its last execution saw members or commits of
+    such a group, or could not watch it.
     """
     if not file.receipt.is_done(verb):
         return False
@@ -76,13 +76,14 @@ def go_back(
 ) -> Execution | None:
     """Carry out a rollback, hand-back or delete-offsets, and return its execution with the outcomes.
 
-    Returns None if the receipt shows that it was completed before. If the groups that must no longer consume could not
-    be watched then, they are watched now, and nothing is written. A hand-back waits up to ``wait`` seconds until the
-    target groups and the source group have stopped. A rollback or delete-offsets checks twice, ``settle`` seconds
-    apart, that nothing was committed, because a consumer without membership shows only by its commits.
+    If the receipt shows that the verb was completed before, nothing is written, and the result is None. But if the
+    groups that must no longer consume could not be watched then, they are watched now, and the execution is returned. A
+    hand-back waits up to ``wait`` seconds until the target groups and the source group have stopped. A rollback or
+    delete-offsets checks twice, ``settle`` seconds apart, that nothing was committed, because a consumer without
+    membership shows only by its commits.
 
-    Raises `Refused` if the receipt or a check forbids it, if the wait runs out, or if the user does not agree; and the
-    errors of `is_done` and `plan_way_back`. Nothing is written then.
+    Raises `Refused` if the receipt or a check forbids the verb, if the wait runs out, or if the user does not agree;
+    and the errors of `is_done` and `plan_way_back`. Nothing is written then.
     """
     if is_done(file, verb, events, watch_again=True):
         return None

@@ -87,7 +87,7 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
 
 
 def _earlier_deletions(receipt: Receipt, undone: set[Order]) -> list[Check]:
-    """Return a warning if the rollback leaves offsets deleted that earlier executions have deleted; otherwise nothing.
+    """Return a warning if offsets that earlier executions deleted stay deleted after the rollback; otherwise nothing.
 
     undone: the partitions whose offsets this rollback sets again.
     """
@@ -126,7 +126,7 @@ def _restored(reader: GroupReader, origins: Iterable[tuple[Lane, str]]) -> list[
 def _can_be_restored(reader: GroupReader, restored: Sequence[Change]) -> Check:
     """Check that lost offsets can be set again: brokers accept offsets only for consumer groups without members.
 
-    The check warns if there are lost offsets, and refuses if they can't be set.
+    The check warns if source groups have lost offsets, and refuses if these can't be set.
     """
     lost: dict[str, list[str]] = defaultdict(list)
     for change in restored:

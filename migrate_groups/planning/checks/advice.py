@@ -1,6 +1,6 @@
 """The advice in the reasons of checks: what the user has to do next.
 
-It depends on where the offsets to write come from.
+The advice depends on whether the offsets to write come from a file or from a group.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Che
 def is_streams(group: GroupDescription) -> bool:
     """Return whether a group's description shows that it belongs to Kafka Streams.
 
-    It shows this by the group type ``streams`` (KIP-1071), or by the assignor of a classic group. Coordinators return
-    no assignor for an Empty group, so the result is False for a classic group of Kafka Streams that has stopped.
+    The signs are the group type ``streams`` (KIP-1071) and, for a classic group, the assignor. Coordinators return no
+    assignor for an Empty group, so the result is False for a classic group of Kafka Streams that has stopped.
     """
     return group.group_type == "streams" or group.assignor == "stream"
 

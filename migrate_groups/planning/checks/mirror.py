@@ -1,4 +1,4 @@
-"""Checks of the places that a mirror gives to the source group's offsets on another cluster."""
+"""Checks of a hand-over to another cluster: the places of the offsets in a mirror's copies, and the mirror itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def places(translation: Translation, options: WriteOptions) -> Check:
     """Check that every offset has an exact place in the mirror's copy.
 
     The verdict is ``pending`` if the mirror has not delivered the records up to an offset yet, because it may do so
-    before the write. Any other place that is not exact is refused, unless the group then reads at most
+    before the write. Any other place that is not exact is refused, unless a group that starts there reads at most
     ``accept_reread`` records of the partition again.
     """
     counts = Counter(each.place.status for each in translation.partitions)
@@ -46,7 +46,7 @@ def places(translation: Translation, options: WriteOptions) -> Check:
 def delivered(translation: Translation) -> Check:
     """Warn if the mirror has delivered records of aborted transactions, which the target group then reads.
 
-    MirrorMaker 2 does so, unless its consumer has ``isolation.level=read_committed``.
+    MirrorMaker 2 delivers them, unless its consumer has ``isolation.level=read_committed``.
     """
     aborted = sum(each.place.counts.aborted for each in translation.partitions)
     if not aborted:
@@ -59,10 +59,11 @@ def delivered(translation: Translation) -> Check:
 
 
 def synchronised(decisions: Sequence[Decision]) -> Check:
-    """Warn if target groups have committed offsets already: the mirror may write them, and may overwrite ours.
+    """Warn if target groups have committed offsets already: the mirror may write offsets, and may overwrite ours.
 
-    MirrorMaker 2 writes them with ``sync.group.offsets.enabled``, for groups without members. The check refuses if a
-    target group would keep an offset above the place (`Decision.stays`), because it would skip the records in between.
+    MirrorMaker 2 writes the offsets of groups without members if ``sync.group.offsets.enabled`` is set. The check
+    refuses if a target group would keep an offset above the place (`Decision.stays`), because the group would skip the
+    records in between.
     """
     name = "group sync"
     ahead = [

@@ -69,7 +69,7 @@ def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
 
     Brokers leave such topics out of their answers without an error
     (docs/kafka-behaviour.md#what-a-principal-may-not-see). So the check can't find them. It warns if the principal may
-    not describe `OFFSETS`, a sign that it may not describe every topic.
+    not describe ``__consumer_offsets``, because then there may be other topics that the principal may not describe.
     """
     name = "hidden topics"
     sources = {row.source_group for row in rows if row.source_group is not None}
@@ -119,7 +119,7 @@ def missing(wanted: Mapping[Resource, frozenset[Operation]], permissions: Permis
 
 
 def lacks(principal: str, lacking: Sequence[str]) -> str:
-    """Return the message that a principal lacks permissions, and what to do next. lacking: the result of `missing`."""
+    """Return a message: which permissions a principal lacks, and what to do next. lacking: the result of `missing`."""
     return f"{principal} lacks {some(lacking, most=20)}; grant this and run again"
 
 

@@ -34,8 +34,8 @@ def run_checks(
 ) -> tuple[Check, ...]:
     """Return all checks of these decisions with their verdicts, in the order in which they are shown.
 
-    changes: those that follow from the decisions. receipt: the record of the run so far, which says which offsets this
-    run wrote. advice: what the reasons tell the user to do.
+    changes: the changes that follow from the decisions. receipt: the record of the run so far, with the offsets that
+    this run wrote. advice: what the reasons tell the user to do.
     """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
     return (

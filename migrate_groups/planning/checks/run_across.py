@@ -27,7 +27,7 @@ def checks_of_source(
 ) -> tuple[Check, ...]:
     """Return the checks of the source group, on its own cluster.
 
-    decisions: the offsets to translate, as if they were written on the source cluster. survey: the facts of that
+    decisions: for the offsets to translate, as if they were written on the source cluster. survey: the facts of that
     cluster, with committed offsets that were read after the places were found. receipt: the record of the run so far.
     """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
@@ -64,8 +64,8 @@ def checks_of_target(
 ) -> tuple[Check, ...]:
     """Return the checks of the target groups, on the target cluster.
 
-    A check that is run for the source group too has the prefix ``target`` here. decisions: the offsets that the target
-    groups get. receipt: the record of the run so far.
+    If the source group has a check with the same name, the name has the prefix ``target`` here. decisions: the offsets
+    that the target groups get. receipt: the record of the run so far.
     """
     wanted, changes = [each.wanted for each in decisions], changes_of(decisions)
     return (

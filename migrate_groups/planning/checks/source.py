@@ -1,4 +1,4 @@
-"""Checks of the source groups: same cluster, same topics, stopped, and not committed since the snapshot."""
+"""Checks of the source groups: right cluster, same topics, stopped, and no commit since the snapshot."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, adv
 def running(group: GroupDescription, topics: Set[str] | None) -> list[str]:
     """Return why a group may still consume these topics; empty if it has stopped. topics: None means any topic.
 
-    Each reason completes a sentence that begins with the group's name. A group has stopped if it is Empty. With topics
-    given, it has also stopped if it is Stable without a member on them (`may_consume`).
+    Each reason completes a sentence that begins with the group's name. A group has stopped if it is Empty. If topics
+    are given, it has also stopped if it is Stable and none of its members may consume them (`may_consume`).
 
     In other states, a description does not show the partitions that a KIP-848 member is revoking and may still commit.
     Nor does it show the subscriptions of classic members (docs/kafka-behaviour.md#members-and-states). A Stable group
@@ -125,8 +125,8 @@ def holding(group: GroupDescription, topics: Set[str] | None) -> tuple[Member, .
 def may_consume(member: Member, topics: Set[str]) -> bool:
     """Return whether a member is assigned one of these topics, or subscribed to one by name or regular expression.
 
-    Brokers match the expression again when topics are added, and assign the topics that it matches. For an expression
-    that RE2 can't parse the result is True, because it may match any topic.
+    Brokers match the expression again when topics are added, and assign the topics that it matches. If RE2 can't parse
+    the expression, the result is True, because it may match any topic.
     """
     if member.topics & topics:
         return True
@@ -139,10 +139,10 @@ def may_consume(member: Member, topics: Set[str]) -> bool:
 
 
 def shows_topics(group: GroupDescription) -> bool:
-    """Return whether a description shows which member has which topics: it is of a Stable consumer group with members.
+    """Return whether a group's description shows which member has which topics.
 
-    In other states it does not show the partitions that a KIP-848 member is revoking, nor the subscriptions of classic
-    members.
+    It does for a Stable consumer group with members. In other states it does not show the partitions that a KIP-848
+    member is revoking, nor the subscriptions of classic members.
     """
     return group.state == "Stable" and bool(group.members) and group.is_consumer_group
 
@@ -150,7 +150,7 @@ def shows_topics(group: GroupDescription) -> bool:
 def describe_member(member: Member) -> str:
     """Return a text that identifies a member for users: client id, host and ``group.instance.id``, topics and regex.
 
-    The member id stands for a missing client id.
+    If the client id is missing, the text has the member id.
     """
     static = f", static {member.group_instance_id}" if member.group_instance_id else ""
     topics = f" on {some(member.topics, most=2)}" if member.topics else ""
@@ -218,8 +218,7 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
 def way_back(source: str, wanted: Sequence[Wanted], source_topics: Collection[str], options: WriteOptions) -> Check:
     """If topics stay with the source group, warn that a later hand-back requires all its members to stop.
 
-    The reason is that brokers refuse offsets for a group with members. source_topics: all topics of the source group,
-    moved or not.
+    Brokers refuse offsets for a group with members. source_topics: all topics of the source group, moved or not.
     """
     stay = set(source_topics) - {each.topic for each in wanted}
     if not stay:

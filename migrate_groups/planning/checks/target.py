@@ -58,7 +58,7 @@ def is_trimmed(group: str) -> bool:
 
 
 def second_client(survey: Survey, options: WriteOptions) -> tuple[Check, ...]:
-    """Return a check if the second client (confluent-kafka), which reads offsets back, can't log in; otherwise nothing.
+    """Return a check if the second client (confluent-kafka) can't log in to read offsets back; otherwise ``()``.
 
     With the option ``second_client`` "required" the check refuses, and with "auto" it warns. With "none" there is no
     check.
@@ -75,7 +75,8 @@ def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, recei
     """Check that no target group has another committed offset than the planned one, unless ``on_existing`` allows it.
 
     Partitions for which nothing is written are included, because their target group would start at the offset that it
-    has. An offset that this run wrote, or that the target group had at a hand-back of this run, is always allowed.
+    has. The planned offset may always replace an offset that this run wrote, or that the target group had at a
+    hand-back of this run.
     """
     own = receipt.own_writes()
     differing = []

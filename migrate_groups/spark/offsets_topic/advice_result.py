@@ -64,7 +64,8 @@ class Generation(NamedTuple):
     """A generation of a classic group.
 
     until: when the next generation began; None for the last one. members: the number of members. joined, left: the
-    client ids of the members that joined or left at the end of the generation. caused_by: their applications.
+    client ids of the members that joined or left at the end of the generation. caused_by: the applications of these
+    members.
     """
 
     group: str

@@ -136,8 +136,8 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 def places(handed_over: DataFrame, *, of_sources: bool, of_targets: bool) -> DataFrame:
     """Return the group, topic and partition of each partition that was handed over.
 
-    handed_over: columns of `HANDED_OVER`. of_sources, of_targets: whether to return the partitions under the names of
-    their source groups, and under those of their target groups.
+    handed_over: columns of `HANDED_OVER`. of_sources: return the partitions with source group and source topic.
+    of_targets: return them with target group and target topic.
     """
     sides = [handed_over.select(*_of_source())] * of_sources + [handed_over.select(*KEYS)] * of_targets
     return reduce(DataFrame.union, sides).distinct()
@@ -195,7 +195,7 @@ def hand_over(
     - late_commits, rewinds, deletions: their number. commits: the number of the target group's own commits.
     - first_own, first_own_time: offset and time of the target group's first own commit.
     - committed: the target group's last committed offset.
-    - reason: why the evidence about either group is not whole, or leaves a doubt; null if neither is so.
+    - reason: why the evidence about either group leaves a doubt; null if it leaves none.
     """
     sides = (
         summed.where(F.col("is_target") & F.col("topic").isNotNull())

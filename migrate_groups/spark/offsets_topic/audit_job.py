@@ -39,8 +39,9 @@ _COLUMNS = (
 class Log(NamedTuple):
     """The copied log of a cluster's offsets topic, and the groups to judge.
 
-    raw: the log, with the columns of `offsets_log.RAW`; it must return the same rows each time it is read. groups: rows
-    of `audit.GROUPS` without the last column. ranges: the ranges of offsets that were copied.
+    raw: the log, with the columns of `offsets_log.RAW`; it must return the same rows each time it is read. groups: for
+    each group its name, its partition of the log, and the offset from which its records count. ranges: the ranges of
+    offsets that were copied.
     """
 
     raw: DataFrame
@@ -51,9 +52,9 @@ class Log(NamedTuple):
 class _Read(NamedTuple):
     """The content of a log, as far as the audit needs it.
 
-    records: the records of the groups to judge; if the log has any problem, only the records that a list of the result
-    may name. summed: the result of `chains`. found: the evidence. deleted: the names of deleted groups. is_late:
-    whether a source group has committed. has_deletions: whether an offset or a group was deleted.
+    records: all records that a list of the result may name, and perhaps others. summed: the result of `chains`. found:
+    the evidence. deleted: the names of deleted groups. is_late: whether a source group has committed. has_deletions:
+    whether an offset or a group was deleted.
     """
 
     records: DataFrame
@@ -98,7 +99,7 @@ _ELSEWHERE = "on the old group's cluster"
 
 
 def _read(spark: SparkSession, of: Log, given: DataFrame, targets: set[str], sources: set[str]) -> _Read:
-    """Read a log. given: `audit.HANDED_OVER`; targets, sources: names of the target and source groups in this log."""
+    """Read a log. given: columns of `audit.HANDED_OVER`. targets, sources: the groups of each kind in this log."""
     of_groups = local_table(spark, ((*each, each[0] in targets) for each in of.groups), audit.GROUPS)
     raw = of.raw.where(F.col("log_partition").isin([each[0] for each in of.ranges]))
     log = audit.of_groups(decode(raw), of_groups).select(*_COLUMNS)

@@ -1,8 +1,8 @@
-"""Sum up a group's commits for a partition, its chain of commits, in one row. No other pass decodes all records.
+"""Sum up each chain of commits in one row. A chain is all commits of a group for a partition, in the order of the log.
 
-Spark exchanges and sorts the records once, by partition and then by their order in the log. Windows over this order
-compare a record with its neighbours. All aggregates are of numbers, which Spark computes in a hash table. So no record
-is kept, in memory or on disk, after it has been counted.
+Spark shuffles and sorts the records only once, by group and partition and then by their order in the log. Windows over
+this order compare each record with the previous one. All aggregates are of numbers, which Spark computes in a hash
+table. So no record is kept, in memory or on disk, after it has been counted.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ def is_commit() -> Column:
 
 
 def is_group_record() -> Column:
-    """Return whether a record says that a group to judge exists or, if it is a tombstone, that it is deleted."""
+    """Return whether a record is about a group to judge, and not about one of its offsets or members."""
     return F.col("kind").isin(*GROUP_RECORDS) & F.col("fence").isNotNull()
 
 
 def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Return one row for each group and partition that was handed over or committed for, and some rows without a topic.
+    """Return one row for each chain: each group and partition that was handed over or committed for.
 
     log: the result of `audit.of_groups`. handed_over: columns of `audit.HANDED_OVER`.
 
-    A commit is the group's own if the migration did not write it. The migration may have written a commit if its offset
-    is in ``ours`` and differs from the committed offset before it; only the first commit may repeat ``before``. The
-    first commit for which this does not hold, and all commits after it, are the group's own.
+    The first commit that the migration can't have written, and all commits after it, are the group's own. The migration
+    may have written a commit if its offset is in ``ours`` and differs from the committed offset before it. The first
+    commit in the log is not compared with ``before``.
 
     Columns:
 
@@ -49,8 +49,8 @@ def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     - numbers of commits: commits (own commits), rewinds, resumed (own commits right after a deletion), recreated
       (commits for another topic of the same name, which count as deletions), all_commits.
     - deletions: the number of deletions of the committed offset.
-    - only in rows without a topic: malformed (the number of records that can't be decoded), group_tombstones (the
-      number of tombstones of the group's own records; `audit.group_deletions` finds those that delete the group).
+    - only in further rows without a topic: malformed (the number of records that can't be decoded), group_tombstones
+      (the number of tombstones of the group's own records; `audit.group_deletions` finds those that delete the group).
     """
     # The offset handed over is a row before all commits, because a join would need more exchanges.
     first = handed_over.select(
@@ -70,10 +70,7 @@ def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 
 def _with_neighbours(rows: DataFrame) -> DataFrame:
-    """Return each record with the columns of `HANDED_OVER`, and with what the record before it says.
-
-    The record before it is the previous one of the same group for the same partition, in the order of the log.
-    """
+    """Return each record of a chain with the columns of `HANDED_OVER`, and with columns about the record before it."""
     order = Window.partitionBy(*_PLACE).orderBy("log_offset")
     whole = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     rows = rows.withColumns(
@@ -106,8 +103,8 @@ def _with_neighbours(rows: DataFrame) -> DataFrame:
 def _with_own(rows: DataFrame) -> DataFrame:
     """Return each record with two more columns.
 
-    own: whether the record is the group's own commit, as `chains` defines it. reached: the last offset in the chain
-    before this record.
+    own: whether the record is the group's own commit, as `chains` defines it. reached: the offset of the last commit
+    before this record; deletions do not count.
     """
     order = Window.partitionBy(*_PLACE).orderBy("log_offset")
     is_other = F.col("is_first") | ~F.col("in_place").eqNullSafe(F.col("offset"))

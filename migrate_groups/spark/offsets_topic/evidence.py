@@ -78,7 +78,7 @@ def _of_range(copied: Range, counted: Row | None, malformed: int) -> Evidence:
 def reasons(
     groups: Iterable[tuple[str, int, int]], found: Iterable[Evidence], deleted: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the rows of `REASONS` for groups about which the evidence is not whole.
+    """Yield the name and the reason (a row of `REASONS`) for each group about which the evidence is not whole.
 
     groups: rows of `audit.GROUPS`. found: the evidence in the partitions of the log. deleted: the names of deleted
     groups. The evidence about a deleted group is not whole, because its commits are compacted away and only the

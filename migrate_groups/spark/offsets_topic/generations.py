@@ -1,4 +1,4 @@
-"""Decode who was a member of a group in each of its generations: DataFrame to DataFrame, in Spark SQL functions only.
+"""Decode the members in each generation of a group: DataFrame to DataFrame, in Spark SQL functions only.
 
 Each rebalance of a classic group writes a record with all members, their subscriptions and their assignments
 (``GroupMetadataValue.json``, versions 0 to 3). Each member of a KIP-848 group has a record with its subscription
@@ -217,8 +217,8 @@ def _assigned(at: Column) -> Column:
 def _strings(at: Column, count: Column, read: Callable[[Column], tuple[Column, Column]]) -> Column:
     """Read ``count`` strings in the value, from position ``at`` on.
 
-    Returns a struct of the strings (``texts``) and the position after them (``at``). read: returns the position after
-    the string at a position, and that string.
+    Returns a struct of the strings (``texts``) and the position after them (``at``). read: takes the position of a
+    string, and returns the position after the string, and the string.
     """
     bounded = F.least(count, F.octet_length("value") / _LEAST_TOPIC).cast("int")
     begun = F.struct(place(at).alias("at"), F.array().cast("array<string>").alias("texts"))
@@ -280,7 +280,7 @@ def bind(value: Column, then: Callable[[Column], Column]) -> Column:
 
 
 def place(at: Column) -> Column:
-    """Return a position in the value, limited to the second position after the last byte.
+    """Return the position ``at`` in the value, or the second position after the last byte if ``at`` is beyond that.
 
     A damaged record may claim more bytes than it has.
     """

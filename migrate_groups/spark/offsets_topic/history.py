@@ -89,7 +89,8 @@ def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
     - offset, topic_id: those of the last record: the committed offset (null: deleted), and a hash of the topic id.
     - malformed: in rows without a topic, the number of records that can't be decoded.
 
-    The time of a record is the latest time of all the partition's records up to it, so that time never goes back.
+    The time of a record is the latest time of it and all earlier records of the partition, so that time never goes
+    back.
     """
     order = Window.partitionBy("log_partition", *_KEYS).orderBy("log_offset")
     malformed = F.col("problem").isNotNull()

@@ -102,13 +102,13 @@ def run_history(
     Args:
         spark: a session.
         log: the copy of the offsets topic's log.
-        log_ends: asks for the log end offsets of partitions at moments, and writes them as Parquet.
+        log_ends: reads the log end offsets of partitions at moments, and writes them as Parquet.
         groups: the groups in the table; empty: all.
         every: the time between two moments.
         now: the last moment.
         out: the new folder.
-        since: the time at which the history begins; earlier commits are in force at the first moment. None: the time of
-            the first commit in the log.
+        since: the time at which the history begins; at this time the last earlier commits count. None: the time of the
+            first commit in the log.
 
     Raises:
         Undetermined: the log has no commit of these groups.

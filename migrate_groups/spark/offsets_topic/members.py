@@ -43,8 +43,8 @@ def members(log: DataFrame) -> DataFrame:
 def _with_places(rows: DataFrame) -> DataFrame:
     """Return the rows with the version of the value, and with the positions of the fields that hold the members.
 
-    Each position depends on the one before it. Each position is a column, because a nested expression would double in
-    size with each of them.
+    Each position depends on the one before it. Each position is a column, because a single expression for the last
+    position would double in size with each position before it.
     """
     version, classic, kip_848 = F.col("_version"), F.col("_classic"), F.col("_kip_848")
     rows = rows.withColumns(
@@ -103,7 +103,7 @@ def _after_string(at: Column) -> Column:
 
 
 def _after_short(at: Column) -> Column:
-    """Return the position after the compact string at ``at``. It is shorter than 127 bytes.
+    """Return the position after the compact string at ``at``, which is shorter than 127 bytes.
 
     Its length plus one is encoded in one byte.
     """

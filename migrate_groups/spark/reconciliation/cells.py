@@ -1,4 +1,4 @@
-"""What to select from the rows of a snapshot file: its columns with their types, and why a row is invalid."""
+"""The expressions that give the cells of a snapshot file their types, and that say why a row is invalid."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Selection = Sequence[Column | str]
 
 
 def selected(rows: DataFrame, selections: Iterable[Selection]) -> DataFrame:
-    """Return the rows after these selections, one after the other."""
+    """Apply the selections to the rows, one selection after the other, and return the result."""
     return reduce(lambda selected, columns: selected.select(*columns), selections, rows)
 
 
@@ -47,12 +47,12 @@ def selected(rows: DataFrame, selections: Iterable[Selection]) -> DataFrame:
 def of_csv(
     spark: SparkSession, fields: tuple[StructField, ...], names: tuple[str, ...], *, headless: bool
 ) -> tuple[Selection, ...]:
-    """Return what to select from the cells of a CSV file, one selection after the other.
+    """Return the selections to apply, in order, to the cells of a CSV file. They add the column `PROBLEM`.
 
-    fields: the columns of the result. names: those in the file. headless: whether the file has no header.
+    spark: the session whose JVM makes the result. fields: the columns of the result. names: the columns in the file.
+    headless: whether the file has no header.
 
-    The result is kept for the next file, because PySpark makes hundreds of calls to Java for it. ``spark`` is there
-    because the result belongs to the JVM of one session.
+    The result is cached for further files, because PySpark makes hundreds of calls to Java for it.
     """
     escapes = [(F.lit(escaped), F.lit(plain)) for plain, escaped in reversed(ESCAPES)]
     beginning = F.left(F.col(BROKEN), F.lit(_MOST_SHOWN))
@@ -81,7 +81,7 @@ def of_csv(
 
 
 def of_parquet(fields: Sequence[StructField]) -> tuple[Selection, ...]:
-    """Return what to select from the rows of a Parquet file with these columns, one selection after the other."""
+    """Return the selections to apply, in order, to the rows of a Parquet file with these columns."""
     checks = [
         _Check(F.col(field.name) < 0, _FORMS[field.dataType.typeName()].expected, field.name, F.col(field.name))
         for field in fields
@@ -108,8 +108,9 @@ def _examining(fields: Sequence[StructField], checks: list[_Check]) -> tuple[Sel
     fields: the columns of the rows. checks: the checks of this file format. They are followed by those of all formats:
     required columns, topic names, UTF-8.
 
-    For each row only the number of the failing check is computed; its problem is made only if the row is invalid. If a
-    problem was made for each check, the method that Spark generates would exceed the 8000 bytes that a JVM compiles.
+    The first selection adds the number of the first check that fails, and the second one makes the text of the problem
+    from it. With a text for each check, the method that Spark generates would exceed the 8000 bytes that a JVM
+    compiles.
     """
     checks = [*checks, *(_of_any_file(field.name) for field in fields if field.name in schema.REQUIRED)]
     topic = F.col("topic")

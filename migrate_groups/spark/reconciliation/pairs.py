@@ -59,7 +59,7 @@ def single_rows(before: DataFrame, after: DataFrame) -> DataFrame:
     """Return one row for each partition, with its row of BEFORE and its row of AFTER side by side.
 
     A job that computes ``contradiction`` or ``source_group`` fails with `NOT_SINGLE` if a partition has two rows in
-    BEFORE or in AFTER, or a group two source groups.
+    BEFORE or in AFTER, or if a group has two source groups.
     """
     of_groups = before.select("cluster_id", "group", "source_group").distinct()
     # The source groups are joined at the end, because a hash table can't hold texts. Spark leaves this join out of
@@ -97,16 +97,16 @@ def _fail() -> Column:
 
 
 def _only(side: str, names: dict[str, str]) -> list[Column]:
-    """Return the aggregates for the only row of BEFORE or of AFTER for a partition, with the number of rows."""
+    """Return the aggregates that find a partition's only row in BEFORE or in AFTER, and that count such rows."""
     here = F.col("side") == side
     values = [F.max(F.when(here, F.col(name))).alias(f"{side}_{short}") for name, short in names.items()]
     return [F.count_if(here).alias(f"{side}_rows"), *values]
 
 
 def _latest(side: str, *, timed: bool) -> list[Column]:
-    """Return the aggregates that find the latest row of BEFORE or of AFTER for a partition.
+    """Return the aggregates that find a partition's latest row in BEFORE or in AFTER.
 
-    Further aggregates let `_contradiction` find out whether another row contradicts it.
+    Further aggregates let `_contradiction` find out whether another row contradicts this row.
     """
     here, offset = F.col("side") == side, F.coalesce("offset", F.lit(-1))
     values = [*_OFFSETS, "topic_id", "source_group"]

@@ -76,7 +76,7 @@ class PartitionVerdict(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """The lag at one moment of one topic of a group, or of all its topics together if ``topic`` is None.
+    """The lag of a group on one topic, or on all its topics together if ``topic`` is None, at one moment.
 
     group: the target group. Until its first commit, the figures are computed from the source group's offsets, and
     afterwards from its own. lag: the sum over the partitions that have a lag; None if none has. produced, consumed: the
@@ -97,7 +97,7 @@ class Moment(NamedTuple):
 class Reconciliation:
     """The result of `run_reconcile`.
 
-    topics: the number of rows, one for each group and topic. summary: the `MAX_SUMMARY` worst of these rows, sorted by
+    topics: the number of pairs of a group and a topic. summary: the `MAX_SUMMARY` worst of these pairs, sorted by
     severity, then by name. worst: the first `MAX_WORST` partitions with a problem, in the same order. hints: sentences
     for the user. timeline: sorted by cluster, group, topic (None first) and moment; empty if there are only two moments
     or fewer. quarantined: the number of invalid rows that were set aside; the verdict does not cover them.
@@ -179,7 +179,7 @@ def _group_topic(row: Row) -> GroupTopic:
 def _worst(verdicts: DataFrame, topics: list[Row]) -> tuple[PartitionVerdict, ...]:
     """Return the `MAX_WORST` worst partitions. topics: the `MAX_WORST` worst rows of the summary.
 
-    Only their partitions are searched: each of these topics has a partition that is as bad as any of another topic.
+    No other topic is searched, because each of these topics has a partition that is as bad as any of another topic.
     """
     among = [F.col(name).isin([row[name] for row in topics]) for name in ("group", "topic")]
     rows = (

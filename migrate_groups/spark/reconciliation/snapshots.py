@@ -40,7 +40,7 @@ _TYPES = {
 
 
 def field(column: schema.Column) -> StructField:
-    """Return a column of a table as Spark's type."""
+    """Return a column's name and Spark type."""
     # Nullable even if the column is required, because Spark makes every column of a file so; the rows are checked.
     return StructField(column.name, _TYPES[column.kind], nullable=column.kind is not Kind.TEXT)
 
@@ -75,7 +75,7 @@ def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def examined(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Return the rows that `read_snapshots` returns, and also the invalid rows, at which it fails.
+    """Return the rows that `read_snapshots` returns, and also the invalid rows, which `read_snapshots` refuses.
 
     The column `cells.PROBLEM` says why a row is invalid; it is null for a valid row. Raises the errors of
     `read_snapshots` that concern a whole file.

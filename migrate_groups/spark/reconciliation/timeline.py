@@ -54,10 +54,10 @@ def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None 
 
 
 def over_time(moments: DataFrame) -> DataFrame:
-    """Return the points of `lag_timeline` from one row for each cluster, group, topic, partition and moment.
+    """Return the points of `lag_timeline`.
 
-    Columns of ``moments``: cluster_id (not null), group, topic, partition, taken_at, offset, log_end_offset, topic_id,
-    source_group.
+    moments: one row for each cluster, group, topic, partition and moment, with the columns cluster_id (not null),
+    group, topic, partition, taken_at, offset, log_end_offset, topic_id and source_group.
     """
     end, offset = F.col("log_end_offset"), F.col("offset")
     return (
@@ -76,11 +76,11 @@ def over_time(moments: DataFrame) -> DataFrame:
 
 
 def most_telling(timeline: DataFrame, most: int) -> DataFrame:
-    """Return at most ``most`` points of `lag_timeline`, with further points that sum up all topics of a group.
+    """Return at most ``most`` points: those of `lag_timeline` for single topics, and others for whole groups.
 
-    The topic of these further points is null. Points of whole groups are kept before those of single topics, and groups
-    and topics with the largest lag first. Of a group or topic that does not fit, the latest points are kept. The result
-    is sorted by cluster, group, topic and moment.
+    A point of a whole group sums up all its topics, and its topic is null. Points of whole groups are kept before those
+    of single topics, and groups and topics with the largest lag first. Of a group or topic that does not fit, the
+    latest points are kept. The result is sorted by cluster, group, topic and moment.
     """
     line = Window.partitionBy(*_LINE)
     points = timeline.groupingSets(

@@ -35,7 +35,7 @@ class Broker:
 
     @contextmanager
     def world(self) -> Iterator[World]:
-        """Yield the world of one story. At the end of the story its members leave and its topics are deleted."""
+        """Yield the `World` of one story. At the end of the story its members leave and its topics are deleted."""
         cluster = _Cluster(self)
         try:
             yield _World(cluster)
@@ -56,7 +56,7 @@ def broker(bootstrap_servers: str) -> Iterator[Broker]:
 
 
 class _World(World):
-    """The world of a story whose cluster is a real broker."""
+    """A `World` whose cluster is a real broker."""
 
     def __init__(self, cluster: _Cluster) -> None:
         super().__init__(cluster)
@@ -68,7 +68,7 @@ class _World(World):
 
 
 class _Named:
-    """A client that translates names, because the story's group ``old`` has a unique name on the broker."""
+    """A client that replaces names, because a story's group ``old`` has a unique name on the broker."""
 
     def __init__(self, client, real: Mapping[str, str]) -> None:
         self._client, self._real = client, real
@@ -121,7 +121,7 @@ class _Cluster(_Named):
         self.commit_all(group, {partition: offset})
 
     def commit_all(self, group: str, positions: Mapping[TopicPartition, int]) -> None:
-        """Commit as the group's member or, if it has none, as a consumer without membership."""
+        """Commit as the group's member or, if the group has none, as a consumer without membership."""
         consumer = self._members.get(group)
         if consumer is None:
             self._others.commit_all(self._real[group], _renamed(positions, self._real))
@@ -134,7 +134,7 @@ class _Cluster(_Named):
         assert [each.error for each in done if each.error] == []
 
     def describe_topics(self, topics):
-        """Return the descriptions of this story's topics; topics of other stories are omitted."""
+        """Return the descriptions of these topics (None: all), without the topics of other stories."""
         described = super().__getattr__("describe_topics")(topics)
         return {name: each for name, each in described.items() if name in (*_NAMES, OFFSETS_TOPIC)}
 
@@ -145,7 +145,7 @@ class _Cluster(_Named):
 
 
 def _renamed(value, names: Mapping[str, str]):
-    """Return an argument or result of a client with the names of groups and topics replaced."""
+    """Return a client's argument or result, with the names of groups and topics replaced."""
     if isinstance(value, Enum):
         return value
     if isinstance(value, str):

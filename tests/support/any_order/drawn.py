@@ -85,15 +85,15 @@ _between = st.one_of(
 
 @st.composite
 def _step(draw) -> Do | Start | Run:
-    """Return a step. In two thirds of the cases it runs a verb; ``one_of`` would give all kinds equal weight."""
+    """Return a step. Two thirds of the steps run one of the tool's commands."""
     kind = draw(st.sampled_from(["between", "run", "run", "run", "run", "run", "between", "run", "of a group"]))
     return draw({"between": _between, "run": _run, "of a group": _of_a_group}[kind])
 
 
-def _right(step: Do | Start | Run, first: str) -> Do | Start | Run:
-    """Return the step with the name of its write: ``migrate`` and ``apply`` begin a write, other verbs belong to one.
+def _with_write(step: Do | Start | Run, first: str) -> Do | Start | Run:
+    """Return the step with ``of`` set to ``split`` or ``apply``: the write that its command makes or reverts.
 
-    first: the first verb of the story.
+    first: the first command of the story.
     """
     if not isinstance(step, Run):
         return step
@@ -135,8 +135,8 @@ def settings(draw) -> Setting:
 
 @st.composite
 def stories(draw) -> tuple[Setting, list[Do | Start | Run]]:
-    """Return the state in which a story begins, and at least eight steps. The first verb is a hand-over."""
+    """Return the state in which a story begins, and at least eight steps. Its first command hands over the topics."""
     before = draw(st.lists(_between, max_size=2))
     after = draw(st.lists(_step(), min_size=7, max_size=9))
     first = draw(_hand_over)
-    return draw(settings()), [_right(step, first.verb) for step in (*before, first, *after)]
+    return draw(settings()), [_with_write(step, first.verb) for step in (*before, first, *after)]

@@ -1,4 +1,4 @@
-"""The events of a story: acts of other clients, brokers or the operator, during a verb or between two verbs."""
+"""The events of a story: acts of other clients, brokers or the operator, during or between the tool's commands."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tests.support.any_order.world import Killed, World
 
 @dataclass(frozen=True)
 class At:
-    """An event and its moment: the nth time that a verb reaches a label.
+    """An event and its moment: the nth time that a command reaches a label, such as ``after sleep``.
 
-    A label is the word ``before`` or ``after`` with the name of a request or a file, or ``sleep``: ``after sleep``.
+    A label is ``before`` or ``after``, and then the name of a request or file, or ``sleep``.
     """
 
     label: str
@@ -82,7 +82,7 @@ class ExpireGroup(Event):
 
 @dataclass(frozen=True)
 class Reset(Event):
-    """Another tool alters an offset of an Empty group."""
+    """Another tool alters a committed offset of an Empty group."""
 
     group: str
     partition: TopicPartition

@@ -1,6 +1,6 @@
 """The cases in which a record may be skipped or processed twice, each with the reason why the tool is not to blame.
 
-Every other case is a finding. The reasons are printed with the ledger.
+Every other case is a defect.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ SLACK = 2.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The result of a verb with exit 0: these partitions belong to the group.
+    """The result of a command with exit 0: these partitions belong to the group.
 
-    - watched: until when the verb had to watch for other consumers, for settle and guard, at least until its end. It is
-      0 if the verb read nothing, because the receipt of a killed run said that everything was done.
-    - last_read: the moment when the group's committed offset was last read, by partition.
-    - uncovered: the partitions that have no committed offset in any group of the run. For a way back also those that
-      had none at the hand-over: the receipt lacks them, so they stay where they are.
+    - watched: the time until which the command had to watch for other consumers (settle and guard), at least until its
+      end; 0 if it read nothing, because the receipt of a killed run said that everything was done.
+    - last_read: by partition, the number of the moment when the group's committed offset was last read.
+    - uncovered: the partitions that have no committed offset in any group of the run. After a rollback or hand-back
+      also the partitions that had none at the hand-over: the receipt lacks them, so the command leaves them alone.
     """
 
     verb: str
@@ -38,7 +38,7 @@ class Verdict:
 
 
 def missing(world, group: str, partition: TopicPartition) -> str:
-    """Return why a group may lack a committed offset when its application starts; empty if it must have an offset."""
+    """Return why a group may have no committed offset when its application starts; empty if it must have one."""
     if world.owner[partition.topic] != group:
         return "a straggler, which the operator did not start, skips to the end, and commits that"
     if (group, partition) in world.left_out:
@@ -63,10 +63,10 @@ def deleted_after(world, verb, name: str, partition: TopicPartition) -> bool:
 
 
 def taken_away(world, application, partition: TopicPartition) -> bool:
-    """Return whether a straggler starts in a target group whose offset a running way back has already deleted.
+    """Return whether a straggler starts in a target group whose offset a running command has already deleted.
 
-    The operator had stopped that group, and exit 4 tells them that a consumer came. The straggler is no excuse: the
-    group that gets the partition in the end must process the records that the straggler skips.
+    The operator had stopped that group, and exit 4 reports the consumer. The group that gets the partition in the end
+    must process the records that the straggler skips.
     """
     return application.straggles and world.verb is not None and (application.group, partition) in world.verb.wrote
 
@@ -74,7 +74,7 @@ def taken_away(world, application, partition: TopicPartition) -> bool:
 def overtaken(world, application) -> None:
     """Excuse the records that a straggler without membership skips when it commits beyond its group's committed offset.
 
-    In a target group the tool only remarks on such a commit, because the consumer may be a new application.
+    In a target group the tool only mentions such a commit, because the consumer may be a new application.
     """
     for partition, position in application.positions.items():
         committed = world.committed_offset(application.group, partition)
@@ -115,7 +115,7 @@ def _twice(world, partition: TopicPartition, all_of_it: list[Processing]) -> str
 
 
 def _straggles_unseen(world, partition: TopicPartition, done: Processing) -> bool:
-    """Return whether a group without the partition processed the record, and no verb could see its consumer."""
+    """Return whether a group that does not own the partition processed the record, and no command could notice it."""
     if done.entitled:
         return False
     before = [
@@ -127,10 +127,9 @@ def _straggles_unseen(world, partition: TopicPartition, done: Processing) -> boo
 
 
 def _unseen(done: Processing, verdict: Verdict) -> bool:
-    """Return whether the brokers showed a consumer only after the last request of a verb.
+    """Return whether the brokers have not shown the consumer, or showed it only after a command's last request.
 
-    A member shows when it joins, a consumer without membership when it commits. The result is also true for a consumer
-    that has not shown yet.
+    They show a member when it joins, and a consumer without membership when it commits.
     """
     if done.seen is None:
         return True

@@ -1,4 +1,4 @@
-"""The ledger of a story: for every record who processed it and when, and the excuses for skips and repetitions.
+"""The ledger of a story: which groups processed each record and when, and the excuses for skips and repetitions.
 
 Most excuses come from ``exceptions``.
 """
@@ -16,10 +16,9 @@ from migrate_groups.model.partitions import TopicPartition
 
 @dataclass(slots=True)
 class Processing:
-    """The fact that a group has processed a record.
+    """One group's processing of one record.
 
-    - seen: when the brokers first showed the consumer: a member joined, or a consumer without membership committed;
-      None: not yet.
+    - seen: when the brokers first showed the consumer, because it joined or committed; None: not yet.
     - entitled: whether the tool had told the operator that the partition belongs to this group.
     """
 

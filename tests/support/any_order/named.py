@@ -1,4 +1,4 @@
-"""For each former defect the shortest story that shows it, by the behaviour that the story requires."""
+"""The shortest story for each defect that was fixed, by the behaviour that the story requires."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Undo the fix of one of four defects in the ways back, to prove that the stories find this defect."""
+"""Undo the fix of one of four defects in rollback, hand-back and delete-offsets, to prove that stories find it."""
 
 from __future__ import annotations
 

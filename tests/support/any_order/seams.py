@@ -1,7 +1,7 @@
 """Patch the command line for a story: its connections, its clock, its files, threads and printing.
 
-Other modules of stories call the command line, and depend only on the ports' values and `InMemoryCluster`. There are
-two exceptions: `reverts` undoes fixes, and `broker` uses the real clients.
+The other modules in this folder only call the command line, except `reverts`, which undoes fixes, and `broker`, which
+uses the real clients.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ _REPLACED = ("replace", "rename")  # the functions of `os` with which a run's fi
 def opened_up(world, *, tables: bool = False) -> Iterator[None]:
     """Connect every command in this process to ``world``, for the length of a ``with`` block.
 
-    world: has the cluster (``request``), the clock (``now``, ``monotonic``, ``sleep``), and ``file(name)``, the context
-    in which each file is put in place. tables: whether tables are printed, which takes most of a command's time.
+    world: a `World`. tables: whether tables are printed, which takes most of a command's time.
     """
     with ExitStack() as patched:
 

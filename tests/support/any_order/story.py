@@ -1,4 +1,4 @@
-"""A story: an operator runs verbs (commands that write) and obeys their messages, while other clients act at random."""
+"""A story: an operator runs commands that write, and obeys their messages, while other clients act at random."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ KILLED = -9
 class Setting:
     """The state in which a story begins. The source group ``old`` has committed offsets for the topics t and u.
 
-    split: by topic the group that gets it; ``old``: the topic stays. existing: offsets that target groups already have.
+    split: for each topic the group that gets it; ``old``: the topic stays. existing: the committed offsets of target
+    groups.
     """
 
     partitions: dict[str, int] = field(default_factory=lambda: {"t": 1, "u": 1})
@@ -62,7 +63,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Do:
-    """An event between two verbs."""
+    """An event between two commands."""
 
     event: Event
 
@@ -77,9 +78,9 @@ class Start:
 
 @dataclass(frozen=True)
 class Run:
-    """The operator runs a verb.
+    """The operator runs a command (verb).
 
-    - of: the write that a way back reverts: ``split`` or ``apply``.
+    - of: the write that the command makes or reverts, ``split`` or ``apply``; for delete, keep and restore a group.
     - stops: whether the operator first stops the applications that must not run.
     - starts: whether the operator starts the applications of the groups that got the topics, after exit 0.
     - member: whether these applications join their groups as members.
@@ -97,7 +98,7 @@ class Run:
 
 @dataclass
 class Ended:
-    """The end of a verb, a command that writes. wrote: whether the verb has altered or deleted a committed offset."""
+    """The end of a command. wrote: whether the command has altered or deleted a committed offset."""
 
     step: Run
     code: int
@@ -107,7 +108,7 @@ class Ended:
 
     @property
     def counts(self) -> bool:
-        """Return whether the verb has written, or has refused to write."""
+        """Return whether the command has written, or has refused to write."""
         return self.wrote or self.code in (3, 4)
 
 
@@ -184,12 +185,12 @@ class Story:
         return "old", self.setting.targets, self.setting.moved
 
     def target(self, step: Run, topic: str) -> str:
-        """Return the group that gets a topic from a step's write; for delete, keep and restore the step's own group."""
+        """Return the target group of a topic in the step's write, or the only group that the step concerns."""
         own = step.verb in ("delete", "keep", "restore")
         return step.of if own else "c" if step.of == "apply" else self.setting.split[topic]
 
     def may(self, step: Run) -> bool:
-        """Return whether an operator who knows the verbs so far would run this verb now."""
+        """Return whether an operator who knows the commands so far would run this command now."""
         source, targets, topics = self.groups(step)
         owners = {self.world.owner[topic] for topic in topics}
         if self.open is not None and (self.open.of, step.verb in _HANDS) != (step.of, step.verb in _HANDS):
@@ -324,7 +325,7 @@ class Story:
                 ledger.may_repeat(partition, said, f"{step.verb} said so, with exit 4")
 
     def judge_coverage(self, step: Run, verb: Verb) -> None:
-        """Check that after exit 0 a partition has a committed offset if it had one when the verb read it."""
+        """Check, after exit 0, that each partition has a committed offset if it had one when the command read it."""
         for partition in sorted(verb.covered):
             committed = {
                 group: verb.believed.get((group, partition), self.world.committed_offset(group, partition))
@@ -381,7 +382,7 @@ class Story:
         self.open = None
 
     def _not_handed_over(self, verb: Verb) -> frozenset[TopicPartition]:
-        """Return the partitions without an offset in the hand-over that a way back undoes: it does not move them."""
+        """Return the partitions that the last hand-over left out, because they had no committed offset."""
         undone = [
             each for each in self.world.verdicts if each.verb in ("migrate", "apply") and each.group in verb.groups
         ]
@@ -390,7 +391,7 @@ class Story:
     # The end.
 
     def conclude(self) -> None:
-        """Stop all applications, finish open verbs, start the owners' applications, and process every record."""
+        """Stop all applications, complete an unfinished command, and let the owners process every record."""
         world = self.world
         world.tell("the end: what is open is finished, all stop, the owners start")
         world.wait(6)
@@ -409,7 +410,7 @@ class Story:
             world.problem(f"records never processed: {partition} from {offset} on, of {world.owner[partition.topic]}")
 
     def finish(self) -> None:
-        """Run the open verb again, which must be safe. If it refuses, try another way back, or hand over again."""
+        """Run an unfinished command again, which must be safe. If it refuses, undo the hand-over or repeat it."""
         for verb in ("", "rollback", "hand-back", "migrate"):
             if self.open is not None and not self.world.problems:
                 hands_over = "apply" if self.open.of == "apply" else "migrate"

@@ -59,13 +59,13 @@ class Application:
 
 @dataclass(slots=True, kw_only=True)
 class Verb:
-    """A running verb (a command that writes): what the tool has read and written so far.
+    """A running command, and what the tool has read and written so far.
 
     - last_read: by group and partition, the number of the moment when the tool last read the offset.
     - believed: by group and partition, the offset that the tool last read or wrote.
-    - of_topic: by topic, the groups of the verb that may own it.
-    - covered: the partitions that had a committed offset in one of these groups when the tool read it.
-    - confirmed: by group and partition, the moment when the second client read the offset.
+    - of_topic: for each topic, the groups of the command that may own the topic.
+    - covered: the partitions that had a committed offset in one of these groups when the tool read them.
+    - confirmed: by group and partition, the number of the moment when the second client read the offset.
     """
 
     began: float
@@ -84,10 +84,10 @@ class Verb:
 
 
 class World:
-    """The tool's surroundings in a story.
+    """All that the tool meets in a story: a cluster, other clients, a clock and files.
 
-    `request` is the cluster, `second` the second client; `now`, `monotonic` and `sleep` are the clock; `file` is called
-    for each file.
+    The tool sends requests to `request`, asks the second client `second`, and uses the clock `now`, `monotonic` and
+    `sleep`. It replaces each of its files within a ``with`` block of `file`.
     """
 
     def __init__(self, cluster: Any = None) -> None:
@@ -138,7 +138,7 @@ class World:
         self.moment(f"after {what}")
 
     def moment(self, label: str) -> None:
-        """Make the events happen that are planned for this moment, and let the time of a request pass."""
+        """Let the events happen that are planned for this moment. Then let the time of one request pass."""
         if self.dead:
             raise Killed
         self.moments += 1
@@ -245,7 +245,7 @@ class World:
             self.advance(1.0)
 
     def left(self) -> Iterator[tuple[TopicPartition, int]]:
-        """Yield each partition that has an owner and unprocessed records, with the first of these records."""
+        """Yield each partition that has an owner and unprocessed records, with the first unprocessed offset."""
         for partition in self.partitions():
             left = self.ledger.unprocessed(partition, self.ledger.ends[partition])
             left = [offset for offset in left if offset not in self.ledger.skippable[partition]]
@@ -339,7 +339,7 @@ class World:
 
 
 class _Requests:
-    """`GroupWriter` over a world's cluster; other clients act before and after each request."""
+    """A `GroupWriter` for the cluster of a `World`. Other clients act before and after each request."""
 
     def __init__(self, world: World, *, second: bool = False) -> None:
         self._world, self._second = world, second

@@ -21,7 +21,7 @@ def _coordinator(run: Run) -> Node:
 
 @contextmanager
 def _at_the_coordinator(run: Run) -> Iterator[tuple[Halted, Node]]:
-    """Halt the command at its step, and yield it and the coordinator of one of its groups, which is to fail."""
+    """Halt the command at its step. Yield the command, and the coordinator of one of its groups, which is to fail."""
     with run.halted() as halted:
         victim = _coordinator(run)
         before_or_during(run, halted)
@@ -53,7 +53,7 @@ def coordinator_restarted(run: Run) -> None:
 
 
 def coordinator_moved(run: Run) -> None:
-    """Take the offsets of a group from the broker that coordinates it."""
+    """Move the coordinator of a group to another broker."""
     group = _group(run)
     run.repair(lambda: replicate_again(run.brokers, group))
     with run.halted() as halted:
@@ -62,7 +62,7 @@ def coordinator_moved(run: Run) -> None:
 
 
 def offsets_topic_under_min_isr(run: Run) -> None:
-    """Kill a broker that is not the coordinator, when commits need all three; start it again within 6 s."""
+    """Let commits need all three brokers, and kill one that is not the coordinator; start it again within 6 s."""
     coordinator = _coordinator(run)
     victim = run.chance.choice([node for node in run.brokers.sandbox.nodes if node is not coordinator])
     run.repair(lambda: need_in_sync(run.brokers, 2))
@@ -87,7 +87,7 @@ def cluster_gone(run: Run) -> None:
 
 
 def rolling_restart(run: Run) -> None:
-    """Restart all brokers. If the command waits for an application, the application runs meanwhile."""
+    """Restart the brokers one by one, while the application for which the command waits still runs."""
     run.wait_for_application()
     with run.halted() as halted:
         halted.release()

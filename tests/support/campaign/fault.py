@@ -1,4 +1,4 @@
-"""What a fault is, and what it needs of a run."""
+"""A fault, and the part of a run that a fault uses."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.support.three_brokers import ThreeBrokers
 
 
 class Run(Protocol):
-    """What a fault needs of a run: `tests.support.campaign.run`.
+    """The part of a run that a fault uses. `tests.support.campaign.run` implements it.
 
-    repair: add a function that undoes the fault; it is called once the command has ended.
+    repair: takes a function that undoes the fault, and that is called once the command has ended.
     """
 
     chance: random.Random
@@ -33,10 +33,11 @@ class Run(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A fault. happens: runs the command of a run with it.
+    """A fault. happens: runs the command, and makes the fault happen.
 
-    proxied: the command reaches the brokers through proxies. on_small_disk: the command's files are on a small disk,
-    which only root can make. files_fail: exit code 2 is right. needs_only_on: a topic is on one broker only.
+    proxied: whether the command reaches the brokers through proxies. on_small_disk: whether the command's files are on
+    a small disk, which only root can mount. files_fail: whether exit code 2 is right. needs_only_on: whether one topic
+    must be on a single broker.
     """
 
     happens: Callable[[Run], None]
@@ -47,7 +48,7 @@ class Fault:
 
 
 def before_or_during(run: Run, halted: Halted) -> None:
-    """Let the command continue shortly before the fault, in half of the runs."""
+    """In half of the runs, let the command continue shortly before the fault."""
     if run.chance.random() < 0.5:
         halted.release()
         run.pause(0.02)

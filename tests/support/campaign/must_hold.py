@@ -1,4 +1,4 @@
-"""What must hold after a command: the receipt states what the brokers have, and each record is processed once."""
+"""The checks after a command: the receipt agrees with the brokers, and each record is processed once."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ def executions_in(receipt: Path) -> tuple[Execution, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Before:
-    """The state before the command: offsets of the groups that it writes, and the executions in its receipt."""
+    """The state before a command: the offsets of the groups that it writes, and how many executions its receipt has."""
 
     offsets: Offsets
     executions: int
 
 
 def receipt_problems(receipt: Path, before: Before, now: Offsets, expected: Offsets, code: int) -> Iterator[str]:
-    """Yield what is wrong with a receipt after a command.
-
-    now: what the brokers have. expected: what they must have once the command has succeeded. code: the exit code of
-    the command if it was the first of its run, else 0.
+    """Yield each problem of the receipt after a command. There is no problem if all of this holds:
 
     - If there is no new execution, or if the exit code says that nothing was written, the offsets are as before.
-    - A partition that is confirmed or unchanged has the offset that the receipt states. Any other has the offset from
-      before the execution, or the planned one. The planned offset is the expected one.
+    - A partition that is confirmed or unchanged has the planned offset. Any other partition has the planned offset, or
+      the offset from before the execution.
+    - The planned offset is the expected offset.
+
+    now: the committed offsets. expected: the offsets that must be committed once the command has succeeded. code: the
+    exit code of the command; 0 after its re-run.
     """
     executions = executions_in(receipt)
     if len(executions) == before.executions or code in NOTHING_WRITTEN:
@@ -55,14 +56,14 @@ def receipt_problems(receipt: Path, before: Before, now: Offsets, expected: Offs
 
 
 def is_settled(outcome: Outcome) -> bool:
-    """Return whether the receipt says that the offset is in place."""
+    """Return whether an outcome in a receipt means that the planned offset is committed."""
     return outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED)
 
 
 def completion_problems(receipt: Path, before: Before, now: Offsets, expected: Offsets) -> Iterator[str]:
-    """Yield what is wrong after the last command of a run, which has succeeded.
+    """Yield each problem after the last command of a run, which must have succeeded.
 
-    now: what the brokers have for all groups, including those that the command does not write.
+    now: the committed offsets of all groups, also of groups that the command does not write.
     """
     if now != expected:
         yield f"{now} is committed, not {expected}"
@@ -76,7 +77,7 @@ def completion_problems(receipt: Path, before: Before, now: Offsets, expected: O
 def ledger(wanted: Collection[str], processed: Counter[str]) -> tuple[int, int]:
     """Return how many records were skipped, and how many were processed more than once.
 
-    wanted: the values that must be processed once. A value that was never produced counts as processed twice.
+    wanted: the values of the records, each of which must be processed once. Any other value counts as processed twice.
     """
     skipped = len(set(wanted) - processed.keys())
     return skipped, sum(count > 1 for count in processed.values()) + len(processed.keys() - set(wanted))

@@ -23,12 +23,12 @@ _STEPS_OF_THE_WRITE = 20
 
 @dataclass(slots=True, kw_only=True)
 class Result:
-    """The choices of a seed, and the results.
+    """The choices that the seed made, and the results of the run.
 
-    step: the step of the fault; ``w`` and a number counts from the first time that the receipt is recorded. halted:
-    whether the command reached it. exits: the exit codes of the command and of its re-run. problems: the checks that
-    failed. no_verdict: why not everything was checked, for instance because the brokers did not come back in time.
-    left_out: why there was no run.
+    step: the step at which the fault happens, as `tests.support.halted_at` takes it. halted: whether the command
+    reached this step. exits: the exit codes of the command and of its re-run. problems: the checks that failed.
+    no_verdict: why some checks were not made, for instance because the brokers did not come back in time. left_out: why
+    there was no run.
     """
 
     seed: int
@@ -75,7 +75,7 @@ def run(seed: int, brokers: ThreeBrokers, folder: Path) -> Result:
 
 
 class _Running:
-    """A run: the scenario and its tool, for the fault (`tests.support.campaign.fault.Run`)."""
+    """A run that is going on. It implements `tests.support.campaign.fault.Run`."""
 
     scenario: Scenario
     tool: Tool
@@ -94,7 +94,7 @@ class _Running:
         self._before = must_hold.Before(offsets={}, executions=0)
 
     def run(self, scenario: type[Scenario]) -> None:
-        """Run the scenario, and put the results and problems into ``found``."""
+        """Run the scenario, and store the results in ``found``."""
         try:
             self._open(scenario)
             try:
@@ -146,7 +146,7 @@ class _Running:
             self._check_receipt(code)
 
     def wait_for_application(self) -> None:
-        """Let the command start while the application that it waits for runs; then it does not halt."""
+        """Start the application for which the command waits, and do not halt the command."""
         self.found.step = "0"
         self.scenario.join()
 
@@ -169,7 +169,7 @@ class _Running:
             self.found.one_client_only |= any("one client only" in remark for remark in execution.remarks)
 
     def _complete(self) -> None:
-        """Run the same command again if it failed; one more run must be enough on a repaired cluster."""
+        """Run the command again if it failed. On a repaired cluster this run must succeed."""
         if self.found.exits[-1] != 0 and self.tool.again(self.scenario.command) != 0:
             self.found.problems.append(f"the same command again: exit {self.found.exits[-1]}")
         self.found.problems += must_hold.completion_problems(

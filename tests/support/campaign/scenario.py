@@ -23,9 +23,9 @@ Offsets = dict[tuple[str, TopicPartition], int | None]
 
 
 class Scenario:
-    """A whole group: ``migrate`` hands each topic of a stopped group to a target group.
+    """A scenario. By default ``migrate`` hands each topic of a stopped source group over to a target group.
 
-    steps: how many steps the command takes, or a few less. waits: whether the command waits until the application of
+    steps: how many steps the command takes, or a few fewer. waits: whether the command waits until the application of
     the source group has stopped. lives_on: whether that application runs from `begin` to `finish`. written: the groups
     that the command writes to. positions: the offset in each partition below which the applications have processed all
     records. only_on: the id of the only broker that has a replica of ``pay``; None: each broker has replicas of two
@@ -94,12 +94,12 @@ class Scenario:
         return {group: [topic] for group, topic in self.targets.items()}
 
     def join(self) -> None:
-        """Start the application that the command waits for, if it waits for one."""
+        """Start the application for which the command waits, if there is one."""
         if self.waits:
             self.start_application(self.topics)
 
     def leave(self) -> None:
-        """Stop the application that the command waits for, if it runs."""
+        """Stop the application for which the command waits, if it runs."""
         if not self.lives_on:
             self.end()
 
@@ -154,7 +154,10 @@ class Scenario:
         until(self._application.joined, seconds=PATIENCE)
 
     def committed(self, groups: Collection[str] = ()) -> Offsets:
-        """Return what is committed for the groups and partitions of `expected`; groups: only these of the groups."""
+        """Return the committed offsets of the groups and partitions in `expected`.
+
+        groups: only these of the groups; empty: all of them.
+        """
         keys = self.expected().keys()
         found: Offsets = {}
         for group in groups or sorted({group for group, _ in keys}):

@@ -1,4 +1,4 @@
-"""The scenarios: what is run, and what differs from a whole group that is handed over."""
+"""The scenarios. Each says how it differs from `Scenario`, the hand-over of a whole group."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tests.support.transactional import TransactionalApplication
 
 
 class Kip848(Scenario):
-    """The same with groups of the consumer protocol (KIP-848)."""
+    """The hand-over of a whole group by ``migrate``, with KIP-848 groups."""
 
     title = "a KIP-848 group"
     protocol = "consumer"
 
     def commit_as_source(self) -> None:
-        """Commit as a member, because a group that has never had members is a classic one."""
+        """Commit as a member, because a group that has never had members is a classic group."""
         self.join()
         self.end()
 
 
 class Held(Scenario):
-    """The same with ``--hold``: the command joins the stopped source group."""
+    """The hand-over of a whole group by ``migrate --hold``: the command joins the stopped source group."""
 
     title = "`--hold`"
     steps = 85
@@ -32,7 +32,7 @@ class Held(Scenario):
 
 
 class LivingGroup(Scenario):
-    """One topic leaves a group that lives on: its application processes the other topic all the time."""
+    """One topic leaves a live group, whose application processes the other topic all the time."""
 
     title = "a topic out of a group that lives on"
     waits, lives_on = False, True
@@ -112,7 +112,7 @@ class ReviewedPlan(Scenario):
 
 
 class Replay(Scenario):
-    """``apply`` makes a group that reads the records again, beside a group that lives on."""
+    """``apply`` writes the offsets of a replay group, which reads records again beside a live group."""
 
     title = "a replay group"
     waits, lives_on = False, True

@@ -1,4 +1,4 @@
-"""The commands of one run, in a folder: their processes, exit codes and lines of error."""
+"""The commands of one run, in a folder: their processes, exit codes and ``error:`` lines."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _EXIT_OF_A_FILE = 2
 
 @dataclass(slots=True, kw_only=True)
 class Tool:
-    """``migrate-groups`` in a folder, which may be on a full disk.
+    """Runs ``migrate-groups`` in a folder, whose disk may be full.
 
-    logs: another folder, for what the commands print. timeout: ``--timeout`` in seconds. files_fail: whether a file may
-    fail, which is exit code 2. exits, errors: the exit code and the ``error:`` line of each command of which the run is
-    about. problems: exit codes and messages that must not be.
+    logs: another folder, for the output of the commands. timeout: ``--timeout`` in seconds. files_fail: whether exit
+    code 2 is right, because a file can't be written. exits, errors: the exit codes and the ``error:`` lines of the
+    command with the fault and of its re-run. problems: wrong exit codes and messages.
     """
 
     folder: Path
@@ -40,25 +40,25 @@ class Tool:
     problems: list[str] = field(default_factory=list)
 
     def prepare(self, *arguments: object) -> None:
-        """Run a command that comes before the one with the fault, and must succeed."""
+        """Run a command that comes before the command with the fault. It must succeed."""
         code, said = self._run([str(each) for each in arguments])
         assert code == 0, f"{arguments} ended with exit {code}: {said[-2000:]}"
 
     def again(self, arguments: list[str]) -> int:
-        """Run the command of this run without a fault, and return its exit code."""
+        """Run the command again, without a fault, and return its exit code."""
         code, said = self._run([*arguments, *self._limits])
         self._told(code, said)
         return code
 
     @contextmanager
     def halted(self, step: str, arguments: list[str]) -> Iterator[Halted]:
-        """Start the command of this run, which halts at a step; `ended` must be called within the block."""
+        """Start the command, which halts at a step; `ended` must be called within the ``with`` block."""
         command = [*arguments, *self._limits]
         with halted(step, command, self.folder, self._environment, said=self.logs / "said.txt") as started:
             yield started
 
     def ended(self, command: Halted) -> int:
-        """Wait for the command's end, check its exit code and what it told, and return the exit code."""
+        """Wait for the command's end, check its exit code and its output, and return the exit code."""
         with self._in_time(command.process):
             code = command.process.wait(PATIENCE)
         self._told(code, command.said())

@@ -22,7 +22,7 @@ def tool_killed(run: Run) -> None:
 
 
 def tool_killed_at_a_hung_coordinator(run: Run) -> None:
-    """Kill the command while its last request waits in the broker's socket: the broker may still execute it."""
+    """Kill the command while its last request waits in the broker's socket. The broker may still execute it."""
     with run.halted() as halted:
         victim = run.brokers.coordinator(run.chance.choice(run.scenario.written))
         run.brokers.hang(victim)
