@@ -17,7 +17,7 @@ from tests.support.three_brokers import ThreeBrokers
 class Run(Protocol):
     """The part of a run that a fault uses. `tests.support.campaign.run` implements it.
 
-    repair: takes a function that undoes the fault, and that is called once the command has ended.
+    repair: takes a function that undoes the fault. The run calls it after the command has ended.
     """
 
     chance: random.Random
@@ -36,8 +36,8 @@ class Fault:
     """A fault. happens: runs the command, and makes the fault happen.
 
     proxied: whether the command reaches the brokers through proxies. on_small_disk: whether the command's files are on
-    a small disk, which only root can mount. files_fail: whether exit code 2 is right. needs_only_on: whether one topic
-    must be on a single broker.
+    a small disk, which only root can mount. files_fail: whether the command may end with exit code 2, because it can't
+    write a file. needs_only_on: whether the topic ``pay`` must have a replica on one broker only.
     """
 
     happens: Callable[[Run], None]

@@ -146,7 +146,7 @@ class _Running:
             self._check_receipt(code)
 
     def wait_for_application(self) -> None:
-        """Start the application for which the command waits, and do not halt the command."""
+        """Let the command wait for a running application, instead of halting at a step."""
         self.found.step = "0"
         self.scenario.join()
 
