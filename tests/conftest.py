@@ -25,9 +25,9 @@ pytest_plugins = ["tests.support.parts", "tests.support.shared_spark"]
 
 # A shell that starts this run in the background makes it ignore Ctrl-C, and nohup makes it ignore SIGHUP. Every process
 # that a test starts inherits this.
-for number, usual in {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}.items():
+for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) is signal.SIG_IGN:
-        signal.signal(number, usual)
+        signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
 
 # Examples have no deadline, because their duration depends on the machine and its load.
 hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])

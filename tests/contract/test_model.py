@@ -13,7 +13,7 @@ from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
-from migrate_groups.migration.ways_back.hand_back import hand_back
+from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
@@ -64,7 +64,7 @@ class Side:
     def give_back(self, dice: random.Random) -> object:
         if not self.receipts:
             return None
-        return self._write(make_plan(self.writer, *hand_back(self.writer, dice.choice(self.receipts), FakeClock())))
+        return self._write(plan_hand_back(self.writer, dice.choice(self.receipts), FakeClock()))
 
     def clean_up(self, dice: random.Random) -> object:
         return self._write(delete_source_offsets(self.writer, dice.choice(self.receipts))) if self.receipts else None

@@ -15,7 +15,7 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
-from migrate_groups.migration.ways_back.hand_back import hand_back
+from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write
 from migrate_groups.model.answers import Answer, WriteAnswer
@@ -403,7 +403,7 @@ def test_hand_back_without_target_offsets_is_refused():
     made.delete_offsets("bill", [INV, FRESH])
     made.commit("bill", CAT, 1)
     with pytest.raises(Refused, match="bill committed nothing on the topics that were handed over"):
-        hand_back(made, Receipt((receipt,)), FakeClock())
+        plan_hand_back(made, Receipt((receipt,)), FakeClock())
 
 
 def test_forward_keeps_the_offset_of_a_target_that_is_ahead():
@@ -523,7 +523,7 @@ def test_hand_back_includes_partitions_without_a_commit_at_the_migration():
     made = cluster()
     receipt = migrate(made, spec(), LEAVE)
     made.commit("bill", FRESH, 40)
-    carry_out(made, make_plan(made, *hand_back(made, Receipt((receipt,)), FakeClock())))
+    carry_out(made, plan_hand_back(made, Receipt((receipt,)), FakeClock()))
     assert committed_offset(made, "big", FRESH) == 40
 
 
@@ -602,7 +602,7 @@ def test_between_stop_and_write_nothing_is_read_twice():
     assert ends == {"inv-0": 10, "inv-1": 50, "cat-0": 14}
 
 
-@pytest.mark.parametrize("way_back", [plan_rollback, lambda made, receipt: hand_back(made, receipt, FakeClock())])
+@pytest.mark.parametrize("way_back", [plan_rollback, lambda made, receipt: plan_hand_back(made, receipt, FakeClock())])
 def test_an_expired_target_offset_refuses_both_ways_back(way_back):
     """A confirmed target offset that has expired prevents both ways back, because the group's progress is unknown."""
     made = cluster()

@@ -11,7 +11,7 @@ from migrate_groups.errors import Refused, Undetermined
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
-from migrate_groups.migration.ways_back.hand_back import hand_back
+from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write
 from migrate_groups.model.groups import Member
@@ -103,18 +103,31 @@ def test_hand_back_omits_partitions_that_are_done_or_were_refused(cluster):
     (execution,) = handed_over(cluster).executions
     first, second = execution.entries
     with_refused = Receipt((replace(execution, entries=(first, second.refused("no"))),))
-    rows, _ = hand_back(cluster, with_refused, FakeClock())
-    assert [row.topic_partition for row in rows.rows()] == [FIRST]
+    plan = plan_hand_back(cluster, with_refused, FakeClock())
+    assert [change.topic_partition for change in plan.changes] == [FIRST]
     receipt = handed_over(cluster)
     for partition, offset in ((FIRST, 5), (SECOND, 8)):
         cluster.commit("new", partition, offset)
-    plan = make_plan(cluster, *hand_back(cluster, receipt, FakeClock()))
+    plan = plan_hand_back(cluster, receipt, FakeClock())
     begun = receipt.begun(Verb.HAND_BACK, plan, NOW)
     one, other = begun.entries
     half = replace(begun, entries=(structs.replace(one, outcome=Outcome.CONFIRMED), other))
-    rows, options = hand_back(cluster, receipt.with_execution(half), FakeClock())
-    assert [row.topic_partition for row in rows.rows()] == [SECOND]
+    plan = plan_hand_back(cluster, receipt.with_execution(half), FakeClock())
+    assert [change.topic_partition for change in plan.changes] == [SECOND]
+    options = plan.options
     assert (options.on_existing, options.uncommitted, options.restore) == ("forward", "leave", False)
+
+
+def test_a_hand_back_warns_of_topics_that_it_leaves_with_the_target_group(cluster):
+    """A topic that the target group also consumes, and that was not handed over, stays with it: its plan says so."""
+    receipt = handed_over(cluster)
+    plan = plan_hand_back(cluster, receipt, FakeClock())
+    assert check(plan, "other topics") is Verdict.PASS
+    cluster.commit("new", TopicPartition("other", 0), 0)
+    plan = plan_hand_back(cluster, receipt, FakeClock())
+    assert check(plan, "other topics") is Verdict.WARN
+    assert "new keeps its offsets of topic other, which this run did not hand over" in str(plan.checks)
+    assert {change.topic for change in plan.changes} == {"t"}
 
 
 def test_a_partition_that_was_added_later_is_handed_back(cluster):
@@ -123,7 +136,7 @@ def test_a_partition_that_was_added_later_is_handed_back(cluster):
     cluster.add_partitions("t", 3)
     cluster.produce(ADDED.topic, ADDED.partition, 5)
     cluster.commit("new", ADDED, 2)
-    plan = make_plan(cluster, *hand_back(cluster, receipt, FakeClock()))
+    plan = plan_hand_back(cluster, receipt, FakeClock())
     done = write(cluster, cluster, receipt.begun(Verb.HAND_BACK, plan, NOW), lambda _: None)
     assert cluster.committed("old", [ADDED]) == {ADDED: CommittedOffset(offset=2, leader_epoch=0)}
     lane = receipt.with_execution(done).lanes["new", "t", 2]
@@ -165,6 +178,6 @@ def test_ways_back_of_a_run_that_wrote_nothing_are_refused(cluster):
     (execution,) = handed_over(cluster).executions
     refused = Receipt((replace(execution, entries=tuple(each.refused("no") for each in execution.entries)),))
     with pytest.raises(Refused, match="nothing to hand back: this run wrote nothing"):
-        hand_back(cluster, refused, FakeClock())
+        plan_hand_back(cluster, refused, FakeClock())
     with pytest.raises(Refused, match="nothing to delete: this run handed over no offset"):
         delete_source_offsets(cluster, refused)

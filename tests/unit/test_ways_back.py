@@ -10,7 +10,7 @@ from migrate_groups.errors import Refused
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
-from migrate_groups.migration.ways_back.hand_back import hand_back
+from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write
 from migrate_groups.model.groups import Member
@@ -81,7 +81,7 @@ def test_hand_back_gives_the_source_group_the_targets_offsets(old, done):
     receipt = migrate(made)
     for partition in old:
         made.commit("new", partition, max(old[partition].offset, done[partition.partition]))
-    carry_out(made, make_plan(made, *hand_back(made, Receipt((receipt,)), FakeClock())))
+    carry_out(made, plan_hand_back(made, Receipt((receipt,)), FakeClock()))
     for partition, committed in made.committed("old", PARTITIONS).items():
         if partition in old:
             assert committed is not None

@@ -12,20 +12,17 @@ from migrate_groups.migration.carry_out import agree, settle, watch_afterwards, 
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import look_at_watched, was_not_watched
 from migrate_groups.migration.ports import Clients, GroupReader
-from migrate_groups.migration.prepare import make_plan, refuse_forbidden
+from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
-from migrate_groups.migration.ways_back.hand_back import hand_back
+from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
-from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import some
 
-# A hand-back takes its snapshot itself, each time that its plan is made.
-_ADVICE = Advice(read_again="hand-back reads its offsets again")
 _ALREADY = {
     Verb.ROLLBACK: "is rolled back already",
     Verb.HAND_BACK: "is handed back already",
@@ -112,7 +109,7 @@ def _plan(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock, else
     if verb is Verb.ROLLBACK:
         return plan_rollback(reader, file.receipt)
     if verb is Verb.HAND_BACK:
-        return make_plan(reader, *hand_back(reader, file.receipt, clock), advice=_ADVICE)
+        return plan_hand_back(reader, file.receipt, clock)
     return delete_source_offsets(reader, file.receipt, elsewhere)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from msgspec import structs
@@ -9,23 +11,28 @@ from msgspec import structs
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.ways_back.common import last_hand_over, options_of_write
+from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.checks.permission import of_hand_over
-from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Check, Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Step, Verb
-from migrate_groups.snapshots.snapshot import SnapshotTable
+from migrate_groups.snapshots.snapshot import Row, SnapshotTable
 from migrate_groups.text import named, some
 
+# The snapshot is taken anew each time that the plan is made.
+_ADVICE = Advice(read_again="hand-back reads its offsets again")
 
-def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[SnapshotTable, WriteOptions]:
-    """Return the snapshot and the options of a hand-back: the target groups hand over to their source group.
 
-    The snapshot has the target groups' current committed offsets, with the source group as the group to write to. The
-    options let the write move the source group's offsets forward only.
+def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
+    """Return the plan of a hand-back: the target groups hand over to their source group.
+
+    The plan moves the source group's offsets forward only, to the target groups' current committed offsets. It warns of
+    topics that a target group also consumes and that the run did not hand over, because these are not handed back.
 
     Raises `Refused` if the receipt forbids a hand-back or has a topic without a single source group; if two target
     groups share a partition; if a target group no longer has its committed offset for a partition; or if there is
@@ -53,9 +60,10 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
         reader, of_hand_over(groups, set().union(*origin.values()), {topic for _, topic in origin})
     )
     skipped = {order for order, lane in receipt.lanes.items() if lane.takes(Verb.HAND_BACK, Step.SKIP, Step.NO_OP)}
+    taken = [*take_snapshot(reader, groups, clock).rows()]
     rows = [
         structs.replace(row, group=next(iter(origin[row.group or "", row.topic])), source_group=row.group)
-        for row in take_snapshot(reader, groups, clock).rows()
+        for row in taken
         if (row.group or "", row.topic) in origin and (row.group or "", row.topic, row.partition) not in skipped
     ]
     shared = {(row.group, row.topic_partition) for row in rows}
@@ -78,4 +86,22 @@ def hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> tuple[Snap
             "offset with rewind and apply, and run hand-back again; nothing was written"
         )
     options = replace(last_hand_over(receipt).options, on_existing="forward", uncommitted="leave", restore=False)
-    return SnapshotTable.of_rows(rows), options_of_write(options, {row.group or "" for row in rows})
+    options = options_of_write(options, {row.group or "" for row in rows})
+    plan = make_plan(reader, SnapshotTable.of_rows(rows), options, advice=_ADVICE)
+    return replace(plan, checks=(*plan.checks, _other_topics(taken, origin)))
+
+
+def _other_topics(taken: Iterable[Row], handed_over: Collection[tuple[str, str]]) -> Check:
+    """Warn of committed offsets that a hand-back leaves, because the run did not hand over their topics.
+
+    taken: the target groups' committed offsets. handed_over: each target group with each topic that it got.
+    """
+    stay: dict[str, set[str]] = defaultdict(set)
+    for row in taken:
+        group = row.group or ""
+        if (group, row.topic) not in handed_over and row.offset is not None:
+            stay[group].add(row.topic)
+    if not stay:
+        return Check.passed("other topics", "the new groups have committed nothing on other topics")
+    each = [f"{group} keeps its offsets of {named('topic', topics)}" for group, topics in stay.items()]
+    return Check.warned("other topics", f"{some(each, most=3)}, which this run did not hand over")
