@@ -266,7 +266,7 @@ def _check_alive(kept: KeptServer) -> None:
 
 
 def _ask(node: Node) -> None:
-    """Raise ``OSError`` or ``KafkaException`` unless the broker answers, with its cluster id and its node id.
+    """Raise ``OSError`` or ``KafkaException`` unless the broker answers with the cluster id and node id of ``node``.
 
     confluent-kafka is used, because kafka-python 3.0.12 can't read the cluster id of Kafka 2.8.
     """
