@@ -193,9 +193,9 @@ def scene(secured: Secured, here: CliHere):
 
 @NEEDS_KIP_848
 def test_error_names_a_kip_848_group_with_a_hidden_topic(scene):
-    """If a hidden topic is assigned to a KIP-848 member, the error names only the group, because Kafka omits the topic.
+    """Without Describe on a topic that is assigned to a KIP-848 member, the error names only the member's group.
 
-    A hidden topic that a member subscribes to, and is not assigned, is named.
+    Kafka does not name such a topic. If a member only subscribes to the topic, the error names it.
     """
     group, topic = scene.world.name("kip-848"), scene.world.create_topic()
     scene.world.join(group, topic, **{"group.protocol": "consumer"})

@@ -52,7 +52,10 @@ ADDED = {
 
 
 class Result(NamedTuple):
-    """The result of commands: as conformance.md writes it, the cells of the lines about the groups, and the output."""
+    """The result of a case with one of the two tools.
+
+    shown: the result as conformance.md writes it. lines: the cells of the lines about the groups. printed: all output.
+    """
 
     shown: str
     lines: Sequence[Sequence[str]]
@@ -136,7 +139,7 @@ def run_kafkas(row: Row, shop: Shop, tool: KafkaTool, folder: Path) -> Result:
 
 
 def our_words(command: str, shop: Shop) -> list[str]:
-    """Return the words of one of this tool's commands, with the options that conformance.md leaves out."""
+    """Return the arguments of a command of this tool in conformance.md, including those that the page leaves out."""
     verb, *words = shlex.split(shop.named(command))
     if verb == "apply" and not (words and words[0].endswith(".csv")):
         words = ["new.csv", *words, *([] if "--to-group" in words else ["--to-group", shop.groups[0]])]
@@ -203,7 +206,7 @@ def test_each_case_has_a_name_of_its_own():
 
 
 def test_the_page_counts_its_cases():
-    """conformance.md counts its cases correctly: those with the same result, and those with another exit code only."""
+    """conformance.md has the right counts: cases with equal results, and cases in which only the exit codes differ."""
     same = [row for row in ROWS if row.kafkas_result == row.our_result]
     alike = [row for row in ROWS if row.kafkas_result.split(":")[1] == row.our_result.split(":")[1]]
     counts = f"{len(same)} have the same result, and {len(alike) - len(same)} differ in the exit code alone"

@@ -109,7 +109,7 @@ KINDS = [
 
 
 class Applications:
-    """The members of one kind, the records that they have to process, and the records that each has processed."""
+    """Members that are clients of one kind (a key of ``CONFIG``), and the records that they have to process."""
 
     def __init__(
         self, kind: str, old: Old, sandbox: Sandbox, version: str, reader: KafkaPythonWriter, folder: Path

@@ -17,7 +17,7 @@ from tests.support.old_group import Old
 
 
 class Crashing(Child):
-    """The second client's process. Each request first kills it with a signal of ``crashes``, if one is left."""
+    """The second client's process. It is killed before each request, until no signal is left in ``crashes``."""
 
     crashes: list[int]
 

@@ -265,7 +265,7 @@ def test_commit_of_the_source_group_during_the_guard_is_exit_4(cli, world):
 
 @NEEDS_TRANSACTIONS
 def test_pending_transactional_commits_are_not_in_all_committed(world, bootstrap_servers):
-    """A partition with a pending transactional commit is None in all_committed, or missing if it is the first commit.
+    """A partition with a pending transactional commit is None in all_committed, or absent if it had no commit before.
 
     A request for these partitions by name is refused until the transaction ends.
     """
