@@ -273,8 +273,8 @@ def test_commits_of_a_recreated_topic_are_not_judged(spark: SparkSession) -> Non
 def test_verdicts_of_a_source_group(spark: SparkSession) -> None:
     """A commit of the source group after the fence is late, even in a log with gaps.
 
-    A log with gaps can't prove that the group stopped. A group that only changes its protocol is not in the list of
-    deletions.
+    A log with gaps can't prove that the group stopped. A group that changes its protocol (classic, KIP-848) does
+    not count as deleted.
     """
     tables = Tables(spark, (case for case, _ in OLD.values()))
     found = {name: (row.old, row.late_commits, row.reason) for name, row in zip(OLD, tables.proof(), strict=True)}

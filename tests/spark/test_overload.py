@@ -242,7 +242,7 @@ def test_an_application_keeps_up_if_it_consumes_what_is_produced(spark):
 
 
 def test_a_partition_has_no_owner_until_another_member_has_it(found):
-    """A restart of all members counts once, whatever the number of partitions.
+    """A restart of all members is one period without an owner, whatever the number of partitions.
 
     A partition that a member must revoke still has an owner.
     """

@@ -58,7 +58,7 @@ def test_hand_over_exchanges_commits_once(spark: SparkSession) -> None:
 
 
 def test_commits_need_one_window(spark: SparkSession) -> None:
-    """In the history, one window after one exchange finds the commit before each commit.
+    """To find the commit before each commit, the history needs one shuffle and one window.
 
     Sums are made by hash, without sorting.
     """

@@ -195,9 +195,9 @@ def test_mapped_rows_are_expected_in_the_target_group(snapshot: SnapshotTable, m
 
 
 def test_split_file_gives_the_same_verdicts_as_before_and_as_mapping(snapshot: SnapshotTable) -> None:
-    """A split file gives equal verdicts as BEFORE, as the mapping, and as both.
+    """A split file gives the same verdicts whether it is BEFORE, the mapping, or both.
 
-    Rows of an earlier time do not map a partition twice.
+    A partition is compared once, even if the split file has rows of two times for it.
     """
     old = snapshot({"topic": "orders"}, {"topic": "searches"})
     parts = [SPLIT | {"topic": "orders"}, SPLIT | {"topic": "searches", "group": "search"}]
