@@ -45,11 +45,11 @@ class Walk(NamedTuple):
 
 
 class _State(NamedTuple):
-    """All explanations of a copy up to one of its records that give this record the same index in the log.
+    """What the explanations of the beginning of a copy have in common, if they give its last record the same index.
 
-    restarts: the fewest restarts in any of them. lowest, highest: the lowest and the highest place (see `Walk`) in
-    those with the fewest restarts. first, last: the lowest and the highest place in all of them. previous: the index in
-    the log of the record before this one, in one of those with the fewest restarts and the place ``lowest``.
+    restarts: the fewest restarts of the mirror in an explanation. lowest, highest: the lowest and the highest place
+    (see `Walk`) in the explanations with the fewest restarts. first, last: the same in all explanations. previous: the
+    index of the second last record, in an explanation with the fewest restarts and the place ``lowest``.
     """
 
     restarts: int

@@ -61,7 +61,7 @@ def _fold_hand_over(lanes: dict[Order, Lane], execution: Execution) -> None:
     origins, by = execution.origins(), execution.sources()
     for entry in execution.entries:
         change = entry.change
-        # A refused partition is not handed over, unless its offset may have been in place for a moment.
+        # A refused partition is not handed over, unless its offset may have been in place.
         if entry.outcome is Outcome.REFUSED:
             if not entry.own and change.order in lanes:
                 continue

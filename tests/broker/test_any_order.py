@@ -33,7 +33,7 @@ def promise_kept(folder, shared: Broker, setting, steps) -> None:
 
 @pytest.mark.parametrize("name", NAMED)
 def test_story_by_name(tmp_path, shared, name):
-    """Each story that once showed a defect also passes on a real broker."""
+    """Each `Story` of `NAMED`, which once showed a defect, also passes on a real broker."""
     setting, steps = NAMED[name]
     promise_kept(tmp_path, shared, setting, steps)
 

@@ -97,7 +97,7 @@ def broken(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="module")
 def alone(broken: Stage) -> Stage:
-    """The brokers of `broken` with topics that have leaders, for cases about all groups or about share groups."""
+    """The brokers of `broken`, with other topics, whose partitions all have leaders."""
     with broker_world(broken.servers) as world:
         return broken._replace(topics=make_topics(world))
 
@@ -181,7 +181,10 @@ def test_case(row, stage, tmp_path):
         return made
 
     def look() -> bool:
-        """Run both tools' commands. Return False if a rebalance may have changed the results."""
+        """Run the commands of Kafka's tool and of ours.
+
+        Return False if they only read, and a result differs from conformance.md.
+        """
         shop.poll()
         results[:] = [run_kafkas(row, shop, stage.tool, tmp_path)]
         results.append(run_ours(row, shop if row.reads else make(), CliHere(tmp_path, stage.servers)))
@@ -215,7 +218,7 @@ def test_the_page_counts_its_cases():
 
 @pytest.mark.long
 def test_odd_names_go_to_kafkas_tool_and_back(cli, world, kafka_tool):
-    """Odd names of topics and groups survive in our file for Kafka's tool, and in the file of Kafka's tool for us."""
+    """Kafka's tool applies a file of ``export`` with odd names, and ``apply`` a file that Kafka's tool exported."""
     topics = ["null", "NaN", "123", "00", "1e5", "0x10", "-dash", "__x", "topic", "partition", "a.b-c_d", "A" * 249]
     odd = ('one, "two"', "größe 群", "-o", "=1+1", "null", "two  blanks", "a\tb")
     groups = [*(f"{each}{world.name('')}" for each in odd), "partition", "offset"]

@@ -271,7 +271,10 @@ def test_rerun_after_a_random_fault(brokers, tmp_path, seed):
 @pytest.mark.long
 @pytest.mark.parametrize("seed", MORE_SEEDS)
 def test_rerun_after_more_random_faults(brokers, tmp_path, seed):
-    """A re-run completes other scenarios after other faults. With seed 47, brokers carry out a refused deletion."""
+    """After other random faults, a re-run completes the interrupted command.
+
+    With seed 47, brokers apply a deletion that they had answered with an error.
+    """
     done = run(seed, brokers, tmp_path)
     if done.left_out:
         pytest.skip(done.left_out)

@@ -102,9 +102,9 @@ class Admin:
 
 
 def test_the_least_permissions_are_enough(guarded):
-    """Read on the groups and the topic, and Delete on the target group, are enough for a write and a rollback.
+    """With Read on both groups and the topic, and Delete on the target group, the check ``permission`` passes.
 
-    Read on the source group, and Delete, are needed only for the rollback.
+    Brokers accept the write, and the deletion that a rollback makes.
     """
     world, writer, admin = guarded
     partition, old = old_group(world)

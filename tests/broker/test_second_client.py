@@ -1,4 +1,4 @@
-"""The second client crashes, as librdkafka may (SIGSEGV, SIGABRT), and is started again once for each request."""
+"""The process of the second client crashes (SIGSEGV, SIGABRT), and is restarted at most once in each request."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_kip_848_member_that_is_assigned_nothing_is_refused_by_name(cli, world):
         return world.consumer(group, subscription, **{"group.protocol": "consumer", "client.id": client_id})
 
     def assigned(client_id: str | None = None) -> dict[str, list[object]]:
-        """Return members' partitions by client id; empty unless the group is Stable and the client has a partition."""
+        """Return members' partitions by client id; {} if the group is not Stable or ``client_id`` has no partition."""
         (found,) = parsed(cli("describe", group, "--format", "json").stdout)["groups"]
         members = {member["client_id"]: member["assignment"] for member in found["members"]}
         return members if found["state"] == "Stable" and (not client_id or members.get(client_id)) else {}

@@ -29,7 +29,7 @@ OTHER = [cost(name, group="other", stood_still=0.5, outage=0.0, caused=4) for na
 
 
 def advice(rows: list[SharedCost]) -> str:
-    """Return advice.html about these applications, with 60 generations of group big, and each group's lag over time."""
+    """Return advice.html for these rows. Group big has 60 generations, and each group has lag over time."""
     applications = [row.application for row in rows if row.group == "big"]
     ended = [
         Generation(
@@ -146,7 +146,7 @@ def test_advice_shows_each_shared_group(browser, tmp_path, width):
 
 
 def test_after_shows_each_application(browser, tmp_path):
-    """Each application has its seconds before and since the split.
+    """Each application has the seconds in which it did not consume, before the split and since.
 
     It also has a row: group, prediction, whether the prediction holds, and remarks.
     """

@@ -293,7 +293,10 @@ def test_sums_that_are_too_large_are_null(snapshot: SnapshotTable) -> None:
 
 
 def test_time_lag_of_a_topic_is_the_largest_of_its_partitions(snapshot: SnapshotTable) -> None:
-    """Time lags are in seconds: null without an unread record or without the column, 0 for a future timestamp."""
+    """A topic's time lag is the largest of its partitions, in seconds. It is 0 if a timestamp is in the future.
+
+    It is null if no record is unread, or if the snapshot has no column oldest_unconsumed_at.
+    """
     oldest = F.timestamp_add("MILLISECOND", F.col("partition") * 1500 - 2500, "taken_at")
     sides = [
         snapshot(*({**side, "partition": number} for number in range(3)), side | {"topic": "searches"})

@@ -114,7 +114,7 @@ def test_a_log_end_counts_only_if_read_while_the_topic_has_a_member():
 
 
 def test_a_topic_without_a_proven_log_end_is_refused():
-    """A topic without a member is refused, because its log end was never read while it was consumed."""
+    """A topic that no member of the source group consumed is refused, because its log end is not proven."""
     made = cluster()
     made.join("big", member("b", CAT))
     with pytest.raises(Refused, match=r"without a committed offset|log end offset was never read"):

@@ -73,9 +73,9 @@ class Logs:
     ) -> Mapping[TopicPartition, CopyPart]:
         """Return the records of copies on the target, each to its last stable offset.
 
-        A copy is read from the first record that is not older than the oldest source record, found by timestamp. No
-        source record was copied to a lower offset, even if the timestamps are out of order. If ``offsets`` has a lower
-        offset for the copy, it is read from that offset.
+        A copy is read from its first record that is as new as the oldest source record, or newer. All records before it
+        are older than that, so none of them is a copy of a source record. If ``offsets`` has a lower offset for the
+        copy, it is read from that offset instead.
 
         parts: the records of source partitions, by copy. most: a copy is left out if more than ``most`` offsets would
         be read. A copy without a leader is left out too, and is then in ``unanswered``.

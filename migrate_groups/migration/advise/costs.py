@@ -111,7 +111,7 @@ def alone(
 
 
 def _predicted(seconds: float, at_most: float) -> Predicted:
-    """Return a prediction, rounded to milliseconds, because the log has no finer times."""
+    """Return a prediction with both durations rounded to milliseconds."""
     return Predicted(round(seconds, 3), round(at_most, 3))
 
 

@@ -20,7 +20,7 @@ _OWNED = "array<string>"
 
 
 def owners(raw: DataFrame) -> DataFrame:
-    """Return one row for each record of a copied log that has the partitions of a KIP-848 member.
+    """Return one row for each assignment record: it states which partitions a KIP-848 member owns.
 
     raw: columns of `offsets_log.RAW`. Columns: group, member_id, log_offset, log_time, owned (an array of ``TOPIC
     ID-PARTITION``, including partitions that the member has yet to revoke; empty: it owns none, or it has left; null:
