@@ -86,8 +86,8 @@ def decide(
     """Return the offset at which the replay of a partition begins, with a note if it differs from the requested one.
 
     found: for a `ToTime`, the first record at or after its time; None if there is no such record. past_end: what to use
-    if there is no such record: no offset (``skip``), or the log end offset (``end`` and ``fail``; `decide_all` raises
-    the error for ``fail``). Other targets ignore ``found`` and ``past_end``.
+    if there is no such record: no offset (``skip``), or the log end offset (``end``, and also ``fail``, because only
+    `decide_all` raises the error). Other targets ignore ``found`` and ``past_end``.
     """
     match target:
         case ToTime(moment=moment):

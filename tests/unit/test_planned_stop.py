@@ -86,7 +86,7 @@ def test_members_that_have_left_the_moved_topics_are_done(cli):
 
 
 def test_a_rebalance_does_not_show_who_must_stop(cli, monkeypatch):
-    """While a group that keeps topics rebalances, the plan says that it is not known which member must stop."""
+    """If topics stay with a group that is rebalancing, the plan says that it is not known which member must stop."""
     keep_audit_log(cli)
     join(cli.cluster, "audit-1", "audit.log")
     describe = cli.cluster.describe_group

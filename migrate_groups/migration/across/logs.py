@@ -73,11 +73,11 @@ class Logs:
     ) -> Mapping[TopicPartition, CopyPart]:
         """Return the records of copies on the target, each to its last stable offset.
 
-        A copy is read from its first record that is as new as the oldest source record, or newer. All records before it
-        are older than that, so none of them is a copy of a source record. If ``offsets`` has a lower offset for the
-        copy, it is read from that offset instead.
+        parts: the records that were read of each source partition, with the partition's copy. A copy is read from its
+        first record that is as new as the oldest of these records, or newer, because all records before it are too old
+        to be copies of them. If ``offsets`` has a lower offset for the copy, it is read from that offset instead.
 
-        parts: the records of source partitions, by copy. most: a copy is left out if more than ``most`` offsets would
+        most: a copy is left out if more than ``most`` offsets would
         be read. A copy without a leader is left out too, and is then in ``unanswered``.
         """
         parts = [*parts]

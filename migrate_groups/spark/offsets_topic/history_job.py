@@ -75,7 +75,7 @@ class History:
 
     groups: the `MAX_ROWS` groups with the most commits. found: the number of all groups in the table. first, last: the
     first and the last moment of the history. timeline: the lag of groups and of their topics over time, at most
-    `result.MAX_TIMELINE` rows. evidence: for each partition of the log, counts of its offsets.
+    `result.MAX_TIMELINE` rows. evidence: what was read of each partition of the log.
     """
 
     groups: tuple[GroupHistory, ...]
