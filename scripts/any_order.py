@@ -105,7 +105,7 @@ class _Workers(ProcessPoolExecutor):
 
 
 def _batch(seed: int, *, address: str | None, revert: int | None) -> tuple[Counter[str], dict[str, str]]:
-    """Run a batch of stories. Return counts, and the shortest story of each kind of finding.
+    """Run a batch of stories. Return the counts to print, and the shortest story of each kind of finding.
 
     address: the broker to run on; None: the cluster in memory. revert: the number of the fix to undo, in which case the
     batch stops at the first finding; None: no fix is undone.

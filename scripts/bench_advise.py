@@ -104,7 +104,7 @@ def _cpu_seconds(spark: SparkSession) -> float:
 
 
 def _row(number: int) -> tuple[object, ...]:
-    """Return record ``number`` of the log. Every 200th record of a group is a generation's; all others are commits."""
+    """Return record ``number`` of the log. Every 200th record of a group describes a generation; others are commits."""
     turn, group = number // _GROUPS, f"application-{number % _GROUPS:04}"
     place = (number % _LOG_PARTITIONS, number // _LOG_PARTITIONS)
     at = datetime.fromtimestamp(_START + number / 1000, UTC)

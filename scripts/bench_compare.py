@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def _make(servers: str, partitions: int, others: int, records: int) -> None:
-    """Make the topic, with ``others`` records that only this cluster has, and then the ``records`` of both clusters."""
+    """Make the topic: in each partition ``others`` records of this cluster alone, then ``records`` of both clusters."""
     topic = NewTopic(_TOPIC, partitions, config={"retention.ms": "-1"})
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([topic])[_TOPIC].result()

@@ -69,8 +69,7 @@ _ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHO
 class Measured(NamedTuple):
     """Seconds of wall-clock time, seconds of CPU time, and the peak resident memory of the process in MB.
 
-    The CPU time of `warm` is that of the tool's process alone, from the same start to the same end as the seconds. It
-    lacks the second client, which runs beside it.
+    The CPU time of `warm` leaves out the second client, which is a process of its own.
     """
 
     seconds: float
@@ -197,7 +196,7 @@ class Bench:
 
     @contextmanager
     def member(self) -> Iterator[confluent_kafka.Consumer]:
-        """Yield the old group's only member. The member has one topic, because leaving all topics takes seconds."""
+        """Yield the old group's only member. It has one topic, because its leave takes seconds with all topics."""
         consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": self.sandbox.bootstrap_servers,
@@ -275,7 +274,7 @@ def warm(bench: Bench, targets: int = 1) -> Measured:
 
 
 def bare(bench: Bench) -> Measured:
-    """Measure the bare script."""
+    """Measure scripts/bench_bare.py."""
     with bench.new_groups() as [group]:
         script = Path(__file__).with_name("bench_bare.py")
         return run([sys.executable, str(script), bench.sandbox.bootstrap_servers, _OLD, group])

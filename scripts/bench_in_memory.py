@@ -42,7 +42,7 @@ class Moments(Silent):
     stopped = started = 0.0
 
     def still_running(self, *_: object) -> None:
-        """Keep the CPU time. The last call is at the end of the wait for the stop."""
+        """Keep the CPU time so far. The wait for the stop ends right after the last call."""
         self.stopped = time.process_time()
 
     def read_back(self, verb: Verb, sources: Collection[str]) -> None:

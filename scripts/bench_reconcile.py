@@ -1,7 +1,8 @@
-"""Measure reconcile against the same query in DuckDB: scripts/test makes .venv, then .venv/bin/python this file.
+"""Measure reconcile against the same query in DuckDB.
 
-For every size it generates a split file and a snapshot of the new groups with this many rows, some of them of every
-status. Then whole processes take turns, each measured from its start to its exit:
+Usage: ``.venv/bin/python scripts/bench_reconcile.py`` (``scripts/test`` makes .venv). A size is a number of rows. For
+each size the script generates a split file and a snapshot of the new groups, in which each status occurs. Then whole
+processes take turns, each measured from its start to its exit:
 
 - spark: ``migrate-groups reconcile``: Python, the JVM's start, Spark and the job, with an archive of Spark's classes
 - duckdb: a Python process that runs the query in DuckDB
@@ -107,7 +108,7 @@ _CSV_TYPES = {
 
 
 class Run(NamedTuple):
-    """One process: wall-clock and CPU seconds, peak resident memory in MB of its largest process, and its totals."""
+    """Seconds and CPU seconds of a command, peak memory in MB of its largest process, and the `totals` it computed."""
 
     seconds: float
     cpu_seconds: float
@@ -140,7 +141,7 @@ def verdicts(before: Path, after: Path) -> str:
 
 
 def totals(before: Path, after: Path, memory: str = "80%") -> dict[str, int]:
-    """Return the query's totals: partitions, the count of each status, and the sums of lags and changes.
+    """Return the query's totals: the number of partitions, their number by status, and the sums of the columns `SUMS`.
 
     DuckDB uses at most ``memory``, and writes the rest to the folder of ``before``.
     """

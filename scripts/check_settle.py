@@ -97,7 +97,10 @@ def _table(done: Sequence[Run], settles: Sequence[str], *, hold: bool) -> Iterat
 
 
 def _cell(runs: Sequence[Run]) -> str:
-    """Return a table cell: the number of runs by outcome, with their counts of records and the seconds of the stop."""
+    """Return a table cell: the number of runs by outcome, with the medians of their counts.
+
+    A clean outcome has the median seconds from the last member's leave until the new groups may start.
+    """
     parts = []
     for outcome, number in Counter(each.get("outcome", "failed") for each in runs).most_common():
         those = [each for each in runs if each.get("outcome", "failed") == outcome]

@@ -169,7 +169,7 @@ class Scene:
     def run_in_terminal(self, arguments: Sequence[str], actions: Sequence[Action] = ()) -> list[Piece]:
         """Run a command in a pseudo-terminal, and return the prompt with the command, followed by its output.
 
-        actions: each is done when its text has been printed, and the action before it is done.
+        actions: they are done in this order, each once its text has been printed.
         """
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))

@@ -1,4 +1,6 @@
-"""Write the examples of docs/reference/json.md from one real run: scripts/test makes .venv, then .venv/bin/python this.
+"""Write the examples of docs/reference/json.md from one real run.
+
+Usage: ``.venv/bin/python scripts/write_examples.py`` (``scripts/test`` makes .venv).
 
 The applications billing and shop share a group on a sandbox. Then each gets a group of its own, and one of these groups
 moves to a second cluster, to which MirrorMaker 2 copies. An example is what a command printed, byte by byte. All other

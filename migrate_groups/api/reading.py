@@ -33,7 +33,7 @@ class Copies:
 
     cluster: that cluster. rename_topics: the names of the copies by the names of the topics, such as ``{"orders":
     "eu.orders"}`` or ``{"*": "eu.*"}``. For any other topic, the copy has the same name, or a prefix, a dot and the
-    name. max_records: the largest number of offsets of a partition that are read on each cluster.
+    name. max_records: on each cluster, at most this many offsets of a partition are read.
     """
 
     cluster: ReadingCluster
@@ -115,7 +115,7 @@ class ReadingCluster:
         ``to_groups`` of `apply`.
 
         past_end: what to do for a partition without a record at or after the time of a `ToTime`: use the log end offset
-        (``end``), set no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if the requested
+        (``end``), return no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if the requested
         offset is outside the log, if the log starts after the time of a `ToTime`, or if ``target`` needs a committed
         offset and a partition has none.
 

@@ -32,8 +32,8 @@ class LooksUp(Protocol):
         """Return the partitions of a snapshot with the offsets that ``target`` requests, in rows without a group.
 
         past_end: what to do for a partition without a record at or after the time of a `ToTime`: use the log end offset
-        (``end``), set no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if a partition can't
-        start exactly as requested.
+        (``end``), return no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if a partition
+        can't start exactly as requested.
         """
         ...
 
@@ -188,8 +188,8 @@ class Snapshot:
 
         cluster: the cluster that looks up the offsets. The returned rows name no group: choose one with `given_to`.
         past_end: what to do for a partition without a record at or after the time of a `ToTime`: use the log end offset
-        (``end``), set no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if a partition can't
-        start exactly as requested.
+        (``end``), return no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if a partition
+        can't start exactly as requested.
 
         Raises `InvalidInput` if several groups have the same partition; `Refused` if the snapshot is from another
         cluster, if a topic was deleted or recreated since, or if a partition has no leader.

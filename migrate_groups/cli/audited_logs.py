@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 class LogSide(NamedTuple):
     """The log of ``__consumer_offsets`` on one cluster, and the groups whose commits are judged from this log.
 
-    named_by, belongs: words of the error for a connection to a wrong cluster: the option that names the cluster, and
-    the beginning of a sentence about the right one, such as "the old group is on". partitions: the number of partitions
-    of the log at the hand-over. groups: for each group its name, its partition of the log, and the offset in this
-    partition from which its records are judged.
+    named_by, belongs: words of the error for a connection to a wrong cluster. It says ``NAMED_BY is cluster X; BELONGS
+    cluster Y``, such as ``--bootstrap-server is cluster X; the old group is on cluster Y``. partitions: the number of
+    partitions of the log at the hand-over. groups: for each group its name, its partition of the log, and the offset in
+    this partition from which its records are judged.
     """
 
     connection: Connection

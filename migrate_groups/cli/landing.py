@@ -121,8 +121,9 @@ def lag_over_time(
 ) -> History:
     """Return the lag and the commits of groups over time, and write them to ``out``, as Parquet.
 
-    groups: empty: all groups. every: the time between two points of the history. since: the time of the first point;
-    None: the time of the first commit in the log. Raises the errors of `run_history` and of `GroupReader`.
+    groups: empty: all groups. every: the time between two points of the history. since: the first point is the first
+    multiple of ``every`` after this time; None: after the first commit in the log. Raises the errors of `run_history`
+    and of `GroupReader`.
     """
     from migrate_groups.files.runs import log_ends_parquet
     from migrate_groups.migration.reading.log_ends import log_ends

@@ -52,7 +52,7 @@ class TargetCluster(NamedTuple):
         return self.to_bootstrap_server is not None or self.to_command_config is not None
 
     def check(self, *, alone: str | None = None) -> None:
-        """Raise `UsageError` if no target cluster is named, but an option or environment variable for one is set.
+        """Raise `UsageError` if an option or environment variable needs a target cluster, but none is named.
 
         alone: an option that was given and needs a target cluster, such as ``--rename-topic``; None: there is none.
         """
@@ -107,7 +107,7 @@ class Copies(NamedTuple):
     ] = _MOST_RECORDS
 
     def check(self, target: TargetCluster) -> None:
-        """Raise `UsageError` if no target cluster is named, but an option or environment variable for one is set."""
+        """Raise `UsageError` if an option or environment variable needs a target cluster, but none is named."""
         given = {
             "--rename-topic": bool(self.rename_topic),
             "--accept-reread": bool(self.accept_reread),

@@ -29,9 +29,10 @@ _SPEC = f'source = "{_GROUP}"\n\n[[target]]\ngroup = "{_GROUP}"\ntopics = [{_APP
 
 
 class Clusters(Scene):
-    """The story ``clusters``: a group moves with this tool, and once more at the offsets that MirrorMaker 2 wrote.
+    """The story ``clusters``: an application moves to another cluster, and starts there in two groups.
 
-    For both moves it counts the records that are skipped or processed twice.
+    One group gets its offsets from this tool, the other from MirrorMaker 2. For each group the story counts the records
+    that are skipped or processed twice.
 
     both: the two clusters, and the MirrorMaker 2 between them.
     """

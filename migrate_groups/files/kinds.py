@@ -81,6 +81,6 @@ def mistaken(data: bytes, name: str, expected: str) -> InvalidInput | None:
 
 
 def _receipts_of(path: Path) -> str:
-    """Return text for an error: up to three receipts that `apply` wrote beside a file, or that there is none."""
+    """Return text for an error message: at most three receipts beside a file, or ``(there is none beside it)``."""
     found = sorted(path.parent.glob(f"{glob.escape(path.name)}*.receipt.json"))
     return f", {' or '.join(map(str, found[:3]))}" if found else " (there is none beside it)"

@@ -64,9 +64,9 @@ def with_token(config: dict[str, Any]) -> dict[str, Any]:
     """Return a configuration in which ``oauth_cb`` is a function that returns the OAuth token, not the token itself.
 
     The token is a list: value, expiry, principal, extensions. A configuration without a token is returned unchanged.
-    Make the client in the thread that calls this function: a client's constructor sleeps for a second after it has got
-    the token, and the ``oauth_cb`` ends this sleep with a signal to that thread
-    (docs/kafka-behaviour.md#confluent-kafka). Raises ``RuntimeError`` if the token has expired.
+    A client's constructor sleeps for a second after it has got the token (docs/kafka-behaviour.md#confluent-kafka). The
+    function sends a signal that ends the sleep to the thread that called `with_token`. So make the client in this
+    thread. Raises ``RuntimeError`` if the token has expired.
     """
     if "oauth_cb" not in config:
         return config

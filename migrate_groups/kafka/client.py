@@ -44,11 +44,10 @@ def open_client(config: ClientConfig, seconds: float) -> Client:
 
 
 def refused(error: Exception, config: ClientConfig) -> ClusterUnavailable:
-    """Return the error to raise for a connection that fails again at every retry.
+    """Return the error to raise if a broker's certificate is not trusted, or if a broker refuses the login.
 
-    error: a `CertificateRefused`, for which `ClusterUnavailable` is returned, or kafka-python's
-    ``SaslAuthenticationFailedError``, for which `NotAuthorized` is returned. config: the settings of the connection;
-    the message names those to check.
+    For a `CertificateRefused` it is `ClusterUnavailable`; for kafka-python's ``SaslAuthenticationFailedError`` it is
+    `NotAuthorized`. config: the settings of the connection; the message names those to check.
     """
     if isinstance(error, CertificateRefused):
         where = config.option("bootstrap-server")

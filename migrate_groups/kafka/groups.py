@@ -178,10 +178,11 @@ async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[
 def _by_coordinator(
     of_coordinator: Callable[[Client, Any, list[str], OfGroups[T]], Awaitable[None]],
 ) -> Ask[T]:
-    """Return an `Ask` that looks up the groups' coordinators, and calls ``of_coordinator`` for each, concurrently.
+    """Return an `Ask` that looks up the groups' coordinators, and calls ``of_coordinator`` once for each coordinator.
 
-    of_coordinator: sends requests about groups to their coordinator, and stores the answers in the `OfGroups`. If it
-    raises an error of Kafka or of the network, the error is stored for each of these groups that has no answer.
+    The calls are concurrent. of_coordinator: sends requests to one coordinator about its groups, and stores the answers
+    in the `OfGroups`. If it raises an error of Kafka or of the network, the error is stored for those of its groups
+    that have no answer yet.
     """
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[T]) -> None:

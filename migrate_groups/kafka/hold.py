@@ -11,10 +11,10 @@ The committed offsets stay readable, and none expires. A hold does not prevent a
 (TxnOffsetCommit), nor an administrator from removing the member that holds the group.
 
 After a hold the committed offsets are as before. The group is Empty, and classic and KIP-848 consumers can join it. Its
-type is classic, even if it was consumer (KIP-848) before, and its protocol type is ``consumer``. As with every classic
-group that has had members, offsets.retention.minutes now counts from the end of the hold, no longer from each commit.
-If only consumers without membership (``assign()``) commit for the group, no member joins it again. Then even their
-latest commits expire, once offsets.retention.minutes have passed since the end of the hold.
+type is classic, even if it was consumer (KIP-848) before, and its protocol type is ``consumer``. As in every Empty
+classic group that has had members, committed offsets expire once offsets.retention.minutes have passed since the last
+member left. So after a hold, even later commits of consumers without membership (``assign()``) expire at this time,
+unless a member joins the group.
 
 If the holding process is killed, its membership ends after the session timeout, and consumers can join the group. Until
 one does, the group keeps the hold's protocol type, so that Kafka's tools and confluent-kafka say "is not a consumer
@@ -49,10 +49,10 @@ class Hold:
     group: its name. member_id: the id of the member that holds the group. lost: why the group may no longer be held;
     None while it is held.
 
-    ``lost`` is set when the join fails after the member was seen in the group, when the coordinator refuses a
-    heartbeat, or has not answered for about the session timeout. If the coordinator answers again and accepts a
-    heartbeat, ``lost`` is reset to None, because no other member has joined. After the ``with`` block of `hold`,
-    ``lost`` no longer changes. It is then None if the group was held for the whole block.
+    The hold begins when the coordinator lists the member, which is before it answers the join. ``lost`` is set if the
+    join then fails, if the coordinator refuses a heartbeat, or if it has not answered for about the session timeout. If
+    it answers again and accepts a heartbeat, ``lost`` is reset to None, because the member was never removed. After the
+    ``with`` block of `hold`, ``lost`` no longer changes. It is then None if the group was held for the whole block.
     """
 
     def __init__(
@@ -135,10 +135,10 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
     When the block ends, also by an error, this member leaves, so that the group is Empty again.
 
     The group must exist, because joining creates a missing group. The coordinator answers a join only after
-    group.initial.rebalance.delay.ms (3 s by default), but lists the member and keeps others out from the beginning of
-    that delay. So the block begins then, and a thread waits for the answer and sends the heartbeats. Leaving the block
-    takes as long as that delay. If the coordinator changes, the new coordinator is looked up, and the membership
-    continues, unless the join was not answered yet.
+    group.initial.rebalance.delay.ms (3 s by default). But it lists the member, and keeps others out, as soon as it gets
+    the join. So the block begins when the member is listed. A thread waits for the answer, and sends the heartbeats. At
+    the end of the block, `_restore_protocol_type` joins the group, which takes that delay once more. If the coordinator
+    changes, the new coordinator is looked up, and the membership continues, unless the join was not answered yet.
 
     session_timeout: seconds until the brokers remove this member if this process is killed. If the brokers do not allow
     the value (group.min.session.timeout.ms, group.max.session.timeout.ms), 30, 60, 300 and 6 seconds are tried.

@@ -83,9 +83,9 @@ class Logs:
 
         A partition is left out if its leader returns no offset, or if it has no leader.
 
-        starts, ends: log start and log end offsets that are known, and are not read again. There is one exception: if
-        only the log end offset of a partition is given, it is read again, unless the current leader has already
-        reported to this object a log end offset that is at least as high.
+        starts, ends: log start and log end offsets that are known, and so are not read. Exception: the log end offset
+        of a partition without an entry in ``starts`` is read again, if the current leader has reported to this object
+        no log end offset, or a lower one.
         """
         doing = "reading log end offsets"
         questions = [

@@ -154,9 +154,9 @@ class KafkaPythonReader:
 
         A partition that does not exist or has no leader is left out.
 
-        ends, starts: log end and log start offsets that the caller knows, and that are not read again. There is one
-        exception: if only the log end offset of a partition is given, it is read again, unless the current leader has
-        already reported to this reader a log end offset that is at least as high.
+        ends, starts: log end and log start offsets that are known, and so are not read. Exception: the log end offset
+        of a partition without an entry in ``starts`` is read again, if the current leader has reported to this reader
+        no log end offset, or a lower one.
         """
         return self._logs.bounds(partitions, starts or {}, ends or {})
 

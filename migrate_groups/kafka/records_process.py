@@ -24,12 +24,13 @@ _END: int = confluent_kafka.KafkaError._PARTITION_EOF
 def records(
     config: dict[str, Any], spans: list[tuple[str, int, int, int]], committed_only: bool, timeout: float
 ) -> Iterator[list[Any]]:
-    """Read the records in spans of offsets. Yield a list at least every 0.5 s: a piece of each span with new records.
+    """Read the records in spans of offsets. Yield a list of pieces at least every 0.5 s; it may be empty.
 
-    A piece is ``[index of the span, offsets, timestamps, fingerprints, whether a timestamp is LogAppendTime, whether
-    the span is complete]``. Offsets and timestamps are the bytes of an array of 64-bit integers; each fingerprint is 16
-    bytes. spans: topic, partition, first offset and end (exclusive) of each span. committed_only: whether to leave out
-    the records of aborted and of open transactions. Raises ``RuntimeError`` if no record comes for ``timeout`` seconds.
+    A piece has new records of one span. It is ``[index of the span, offsets, timestamps, fingerprints, whether any
+    timestamp is LogAppendTime, whether the span is complete]``. Offsets and timestamps are the bytes of an array of
+    64-bit integers; each fingerprint is 16 bytes. spans: topic, partition, first offset and end (exclusive) of each
+    span. committed_only: whether to leave out the records of aborted and of open transactions. Raises ``RuntimeError``
+    if no record comes for ``timeout`` seconds.
     """
     said: list[str] = []
     settings = {
@@ -91,7 +92,7 @@ class _Piece:
 
 
 def _pieces(messages: Iterable[Any], left: dict[tuple[str, int], tuple[int, int]]) -> dict[tuple[str, int], _Piece]:
-    """Return the records in these messages, by partition, as far as they are in a span of ``left``.
+    """Return the records in these messages, by partition. Records outside the spans in ``left`` are left out.
 
     left: the spans that are not complete yet: for each partition the index of the span and its end (exclusive). Raises
     ``KafkaException`` for a message that is an error.

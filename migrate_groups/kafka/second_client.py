@@ -27,7 +27,7 @@ class SecondClient:
     """Reads committed offsets with confluent-kafka (implements `OffsetsReader`).
 
     confluent-kafka runs in a child process, which starts with the first request, or before it with `start`. If the
-    child dies, or does not answer within the time-out and 5 s, a second child gets the same request. If the second
+    child dies, or does not answer within the time-out plus 5 s, a second child gets the same request. If the second
     child fails, too, the error is `ClusterUnavailable`.
     """
 

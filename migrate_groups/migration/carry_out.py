@@ -22,9 +22,9 @@ from migrate_groups.text import counted, named, some
 
 
 def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
-    """Raise `UsageError` if the receipt is of another migration, or if the plan would overwrite a later commit.
+    """Raise `UsageError` if the receipt is of another migration, or if target groups have committed since the run.
 
-    A commit is later if a target group no longer has the committed offset that this run confirmed.
+    A group has committed if it no longer has the committed offset that the run confirmed.
     """
     differences = resumed_differently(file.receipt, plan)
     if differences:

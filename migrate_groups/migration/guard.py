@@ -51,7 +51,7 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
 
 
 def was_not_watched(execution: Execution) -> bool:
-    """Return whether ``moved`` of an execution says only that groups could not be watched."""
+    """Return whether ``moved`` of an execution has messages, and all say that a group could not be watched."""
     return bool(execution.moved) and all(_NOT_WATCHED in reason for reason in execution.moved)
 
 
@@ -75,7 +75,9 @@ def guard(
 
     A group that has other topics too and rebalances when the time is over is watched for up to 5 more minutes, because
     its assignment shows only after the rebalance. If the rebalance has not ended by then, ``moved`` names the group.
-    After a hand-over, the offsets of the target groups are then read once more.
+
+    At the end of the watch after a hand-over, the offsets of the target groups are read once more, and compared with
+    those written.
 
     elsewhere: reads the source groups of a hand-over, if they are on another cluster.
     """

@@ -25,9 +25,9 @@ class LogReader(Protocol):
 
         ends, starts: log end and log start offsets that were read before, to save requests. If both are given for a
         partition, they are returned without a request, even if the partition no longer exists. If only the start is
-        given, the end is requested. If only the end is given, the start is requested, and the end may be read again:
-        the given end is returned only if the current leader has told this reader, in its current leader epoch
-        (KIP-320), that the log reaches this end. Otherwise another leader may have truncated the log
+        given, the end is requested. If only the end is given, the start is requested. Then the given end is returned
+        only if this reader has read it, or a higher one, from the current leader in its current leader epoch (KIP-320).
+        Otherwise the end is requested too, because the log may have been truncated
         (docs/kafka-behaviour.md#logs).
         """
         ...

@@ -19,10 +19,9 @@ def refuse_by_record(receipt: Receipt, verb: Verb) -> None:
 
 
 def check_clusters_named(hand_over: Execution, *, is_target_named: bool) -> None:
-    """Raise `UsageError` if the number of clusters that the user named is not that of the hand-over.
+    """Raise `UsageError` if the hand-over was on one cluster and the user named two, or the other way round.
 
-    hand_over: the hand-over of the run, on one cluster or between two. is_target_named: whether the user named a second
-    cluster, for the target groups.
+    is_target_named: whether the user named a second cluster, for the target groups.
     """
     source = hand_over.translation
     if source is not None and not is_target_named:

@@ -92,7 +92,8 @@ def _partitions(execution: Execution, group: str) -> list[TopicPartition]:
 def _has_committed_since(execution: Execution, group: str, now: CommittedOffsets) -> bool:
     """Return whether a target group has committed, for any partition, a higher offset than the hand-over wrote.
 
-    Offsets that interrupted runs of the hand-over wrote, and the offset from before it, do not count.
+    Offsets that interrupted runs of the hand-over wrote do not count. Nor does the target group's committed offset from
+    before the hand-over.
     """
     return any(
         (committed := now[entry.change.topic_partition]) is not None

@@ -66,10 +66,10 @@ def prove_stopped(
 ) -> Mapping[str, ObservedGroup]:
     """Wait until these groups have stopped, and return the observation of each.
 
-    With ``patterns`` or ``topics``, a group only has to stop consuming these topics. For every group, each of
-    ``patterns`` must match a topic for which this group has a commit, an assignment or a subscription, or be the name
-    of a topic of the cluster. A name in ``topics`` is not checked in this way, because a topic whose last commit
-    expires during the wait is no longer a topic of the group.
+    With ``patterns`` or ``topics``, a group only has to stop consuming these topics. Patterns are matched with the
+    topics for which the group has a commit, an assignment or a subscription. A pattern must match one of them, unless
+    it is the name of a topic of the cluster. ``topics`` need not be topics of the group, because the last commit on a
+    topic may expire during the wait.
 
     Raises `GroupNotFound`; `Refused` if the wait runs out or a group is not a consumer group; `PendingCommits` if a
     transactional commit is still pending when the wait runs out; `InvalidInput` if a pattern matches no topic; and the

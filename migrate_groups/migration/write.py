@@ -71,9 +71,10 @@ def write(
 def _sent(writer: GroupWriter, todo: Sequence[Entry], attempt: int, execution: Execution, record: Record) -> Execution:
     """Send the changes of these entries, all of one turn (`_turn`), and return the execution with the brokers' answers.
 
-    record: called once at the end, also if the user interrupts, because a receipt of many partitions takes longer to
-    save than a request. If the process is killed before that, the receipt has ``not attempted`` for entries that were
-    sent. So every later command treats such an entry as possibly written (`Entry.written`).
+    record: called once at the end, also if the user interrupts. It is not called after each request, because saving a
+    receipt of many partitions takes longer than a request. If the process is killed before the end, the receipt has
+    ``not attempted`` for entries that were sent. So every later command treats such an entry as possibly written
+    (`Entry.written`).
     """
     answered: list[Entry] = []
     looks_first = execution.verb is Verb.ROLLBACK and _turn(todo[0], execution.verb) > 0

@@ -52,7 +52,7 @@ def _walked(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Pla
 
 
 def _as_mirrored(source: LogPart, copy: CopyPart) -> LogPart:
-    """Return the source's records, without those of aborted transactions if the mirror delivered none of these."""
+    """Return ``source`` without the records of aborted transactions; unchanged if the copy has one of these records."""
     if not source.aborted:
         return source
     live = {each for index, each in enumerate(source.prints) if index not in source.aborted}
@@ -104,9 +104,9 @@ def _judged(source: LogPart, cut: int, copy: CopyPart, found: Walk, there: int |
 
 
 def _is_foreign(source: LogPart, copy: CopyPart, indices: Sequence[int]) -> bool:
-    """Return whether the copy has no record of ``source``, although its newest record is not older than ``source``.
+    """Return whether the copy has no record of ``source``, although it reaches the timestamps of ``source``.
 
-    The newest record of the copy is compared with the oldest record in ``source``, by timestamp.
+    It reaches them if its highest timestamp is at or above the lowest timestamp in ``source``.
     """
     if not (source.timestamps and copy.timestamps) or any(index != OLDER for index in indices):
         return False
@@ -140,9 +140,9 @@ def _counts(source: LogPart, cut: int, copy: CopyPart, indices: Sequence[int], t
 
 
 def _only_before(indices: Sequence[int], start: int, cut: int) -> set[int]:
-    """Return the source records from index ``cut`` on that have copies only before the index ``start`` of the copy.
+    """Return the indices, from ``cut`` on, of source records that have a copy before ``start``, and none from there on.
 
-    The result has indices in the source. indices: for each record of the copy, the index of its source record.
+    indices: for each record of the copy, the index of its source record. start: an index in the copy.
     """
     return {index for index in indices[:start] if index >= cut} - set(indices[start:])
 

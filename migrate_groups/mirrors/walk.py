@@ -2,8 +2,9 @@
 
 A mirror that keeps the order of a partition writes its records one after the other. After a restart it may begin again
 at an earlier record (at-least-once delivery). So the next record of the copy is a copy of the next record of the log,
-or of an earlier one. An explanation of the copy says, for each record of the copy, of which record of the log it is a
-copy. If records are identical, there may be several explanations. `walk` finds the one with the fewest restarts.
+or of an earlier one. An explanation of the copy gives each record of the copy an index: the index in the log of the
+record that it copies. If records are identical, there may be several explanations. `walk` finds the one with the fewest
+restarts.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ class TooLong(Exception):
 
 
 class Walk(NamedTuple):
-    """The explanation of a copy with the fewest restarts of the mirror.
+    """The explanation of a copy with the fewest restarts of the mirror, and the places that other explanations allow.
 
-    indices: for each record of the copy, the index in the log of the record that it is a copy of, or `OLDER`. restarts:
-    how often the mirror began again at an earlier record. ends: for the last record of the copy, the possible
-    indices in the log, in all explanations.
+    indices: for each record of the copy, the index in the log of the record that it copies, or `OLDER`. restarts: how
+    often the mirror began again at an earlier record. ends: the indices in the log that the last record of the copy has
+    in any explanation.
 
-    lowest, highest: the lowest and the highest place, as indices in the copy. In an explanation, the place is the index
-    after the last copy of a record from before the committed offset. Only explanations without a restart count. If
-    there are none, all explanations count, because many restarts are then as likely as few.
+    lowest, highest: the lowest and the highest place, as indices in the copy. The place comes right after the last copy
+    of a record from before the committed offset. Explanations with a restart are ignored. If all have one,
+    none is ignored, because many restarts are then as likely as few.
     """
 
     indices: Sequence[int]
@@ -44,12 +45,11 @@ class Walk(NamedTuple):
 
 
 class _State(NamedTuple):
-    """The explanations of a copy up to one of its records, in which this record copies one given record of the log.
+    """What the explanations of the beginning of a copy have in common, if they give its last record the same index.
 
-    restarts: the fewest restarts of any explanation. lowest, highest: the lowest and the highest place (see `Walk`) in
-    the explanations with the fewest restarts. first, last: the lowest and the highest place in all explanations.
-    previous: the index in the log that belongs to the copy's record before this one, in an explanation with the place
-    ``lowest``.
+    restarts: the fewest restarts of the mirror in an explanation. lowest, highest: the lowest and the highest place
+    (see `Walk`) in the explanations with the fewest restarts. first, last: the same in all explanations. previous: the
+    index of the second last record, in an explanation with the fewest restarts and the place ``lowest``.
     """
 
     restarts: int
@@ -105,10 +105,11 @@ def _at(here: int, restarts: int, previous: int) -> _State:
 
 
 def _step(states: Mapping[int, _State], candidates: Sequence[int], number: int, cut: int) -> dict[int, _State]:
-    """Return the states after one more record of the copy, by the index of the log's record that it is a copy of.
+    """Return the states after one more record of the copy, by the index in the log that they give this record.
 
     states: the states before this record. candidates: the indices of the records of the log that are identical with
-    this record. number: the index of this record in the copy. cut: as in `walk`.
+    this record. number: the index of this record in the copy. cut: the index in the log of the first record at or after
+    the committed offset.
     """
     again = _again(states, candidates)
     after = {}
@@ -124,16 +125,15 @@ def _step(states: Mapping[int, _State], candidates: Sequence[int], number: int, 
 
 
 def _through(state: _State, index: int, restarts: int) -> _State:
-    """Return the explanations of a state, continued by a further record of the copy.
+    """Return the explanations in ``state``, each continued by the next record of the copy.
 
-    index: the index in the log to which the state belongs. restarts: 1 if the mirror restarts before the further
-    record, otherwise 0.
+    index: the index in the log that they give the last record so far. restarts: 1 if the mirror restarts before the
+    next record, otherwise 0.
     """
     return state._replace(restarts=state.restarts + restarts, previous=index)
 
 
 def _merged(states: Iterable[_State]) -> _State:
-    """Return one state that stands for the explanations of all these states."""
     states = list(states)
     if len(states) == 1:
         return states[0]
@@ -151,9 +151,9 @@ def _merged(states: Iterable[_State]) -> _State:
 
 
 def _again(states: Mapping[int, _State], candidates: Sequence[int]) -> Mapping[int, _State]:
-    """Return, by index, the explanations in which the mirror restarts at a record of the log.
+    """Return, by candidate, the explanations in which the mirror restarts at this record of the log.
 
-    candidates: the indices of these records. Before its restart, the mirror had reached the same record or a later one.
+    Before its restart, the mirror had reached the same record or a later one. candidates: indices in the log.
     """
     found: dict[int, _State] = {}
     so_far: list[_State] = []

@@ -74,8 +74,8 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
     def refused(self, error: str, *, sent: bool = False) -> Entry:
         """Return the entry with the outcome ``refused`` and this error.
 
-        sent: the new offset was sent, and may have been in place for a moment. Then the returned entry has it in
-        ``own``.
+        sent: the new offset was sent, and may have been in place. So it is added to ``own``, the offsets
+        that this migration may have written.
         """
         own = (*self.own, self.change.after) if sent and self.change.after not in self.own else self.own
         return structs.replace(self, outcome=Outcome.REFUSED, error=error, own=own)

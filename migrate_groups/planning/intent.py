@@ -50,7 +50,10 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
 
 
 def _other_source(before: Translation | None, after: Translation | None) -> list[str]:
-    """Return how the source group's cluster, its name, or the names of its topics on both clusters differ."""
+    """Return how two plans differ in the cluster of the source group, its name, or the copies of its topics.
+
+    None stands for a plan on one cluster.
+    """
     if before is None or after is None:
         was = "this cluster" if before is None else f"cluster {before.cluster_id}"
         return [] if before is after else [f"the old group was on {was}"]

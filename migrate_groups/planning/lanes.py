@@ -20,10 +20,10 @@ class Lane:
 
     The partition is of a target group, or of the group of ``delete-offsets --group``. state: what was done with it,
     such as handed over. entry: its entry in the last hand-over or deletion that included it. sources: the source groups
-    of its topic on the same cluster. handed_over_by: from which source groups the partition was handed over; they may
-    be on another cluster. execution: the number of the execution that led to the state. left: the target group's
-    committed offset when the partition was handed back; None if it was not handed back, or if the group had no
-    committed offset.
+    that handed over its topic; empty if they are on another cluster. handed_over_by: the partitions of the source
+    groups that were handed over to it, on the same cluster or another. execution: the number of the execution that led
+    to the state. left: the target group's committed offset when the partition was handed back; None if it was not
+    handed back, or if the group had no committed offset.
     """
 
     state: State
@@ -38,7 +38,7 @@ class Lane:
         return step(self.state, verb)
 
     def takes(self, verb: Verb, *steps: Step) -> bool:
-        """Return whether a verb, such as rollback, does one of these steps with the partition in its state."""
+        """Return whether `step` of a verb, such as rollback, is one of these steps."""
         return step(self.state, verb) in steps
 
 
@@ -61,7 +61,7 @@ def _fold_hand_over(lanes: dict[Order, Lane], execution: Execution) -> None:
     origins, by = execution.origins(), execution.sources()
     for entry in execution.entries:
         change = entry.change
-        # A refused partition is not handed over, unless its offset may have been in place for a moment.
+        # A refused partition is not handed over, unless its offset may have been in place.
         if entry.outcome is Outcome.REFUSED:
             if not entry.own and change.order in lanes:
                 continue
@@ -114,13 +114,12 @@ def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
 
 
 def _is_about(change: Change, verb: Verb, lane: Lane) -> bool:
-    """Return whether a change in a `rollback` or `delete-offsets` sets the state of the lane's partition.
+    """Return whether a change in a `rollback` or `delete-offsets` gives the lane's partition a new state.
 
     The result is False in two cases:
 
-    - The partition's state refuses or skips the verb.
-    - The change of a `rollback` restores an expired offset of the source group. Then ``group`` of the change is the
-      source group, and ``source_group`` is the target group.
+    - The verb writes nothing for a partition in this state (`Lane.step`).
+    - The change of a `rollback` has a ``source_group``. Such a change restores an expired offset of a source group.
     """
     is_written = verb is Verb.DELETE_OFFSETS or change.source_group is None
     return is_written and lane.takes(verb, Step.UNDO, Step.ALLOW, Step.RESUME)

@@ -75,13 +75,13 @@ class Receipt:
     def hand_over(self) -> Execution | None:
         """The write to target groups that `migrate` or `apply` resumes when it is run again.
 
-        It is the last such write of the receipt, with an entry for each of these partitions:
+        It is the last hand-over in the receipt, with an entry for each of these partitions:
 
-        - each partition that this write or an earlier one has handed over, or has not finished, unless it was taken
-          back since
-        - each partition that the last write refused
+        - each partition that this or an earlier hand-over has handed over, or has not finished, unless a rollback,
+          hand-back or delete-offsets of the partition has begun since
+        - each partition that was refused in the last hand-over
 
-        None if there is no partition of the first kind.
+        None if there are no partitions, or only refused ones.
         """
         executions = [execution for execution in self.executions if execution.verb is Verb.HAND_OVER]
         going_on = {order: lane for order, lane in self.lanes.items() if lane.takes(Verb.HAND_OVER, Step.RESUME)}
@@ -196,9 +196,9 @@ class Receipt:
     def own_writes(self) -> Mapping[Order, tuple[CommittedOffset | None, ...]]:
         """Return, for each partition of a target group, the committed offsets that a new hand-over may overwrite.
 
-        They are the offsets that this run wrote, or may have written, so that no other client has committed them. For a
-        partition that was handed back, it is the target group's committed offset at the hand-back. None in the result
-        means no committed offset. Partitions for which this run may overwrite nothing are absent.
+        They are the offsets that this run wrote, or may have written. For a partition that was handed back, it is the
+        target group's committed offset at the hand-back. None in the result means no committed offset. Partitions for
+        which this run may overwrite nothing are absent.
         """
         return {
             order: (lane.left,) if lane.state is State.HANDED_BACK else lane.entry.written

@@ -28,7 +28,7 @@ class Translated:
 
     @property
     def stopped_at(self) -> int:
-        """The source group's committed offset; if it has none, the offset that is translated."""
+        """The offset at which the source group stopped: its committed offset, or ``offset`` if it has none."""
         return self.offset if self.committed is None else self.committed
 
     def start(self, most_reread: int) -> int | None:

@@ -39,7 +39,7 @@ class Fetch:
         """Return the paths of the jars in ``folder``, sorted; download them first if some are missing.
 
         what: the name of the jars in error messages. retrieve: downloads the jars into a folder, and returns the names
-        of jars that the folder must then contain.
+        of those that must not be missing.
 
         A download that fails or is killed leaves its files in a folder beside ``folder``; the next download resumes
         from them. Raises `ClusterUnavailable` if a download fails; `UsageError` if the folder can't be written;

@@ -104,9 +104,9 @@ class Ivy:
 def _why(said: Iterable[str], asked_for: str) -> str:
     """Return the end of an error message: the modules that Ivy failed to fetch, and the first reason in its output.
 
-    said: the lines of Ivy's output. asked_for: the module that Ivy was told to fetch. If Ivy failed to fetch only this
-    module, and gives no reason, the result has the two possible reasons. The result is empty if Ivy names neither a
-    module nor a reason.
+    said: the lines of Ivy's output. asked_for: the module that Ivy was told to fetch. If Ivy names only this module and
+    gives no reason, the result says that there is no such version, or that the repository was not reached. The result
+    is empty if Ivy names neither a module nor a reason.
     """
     failed = dict.fromkeys(":".join(found.groups()) for line in said if (found := _FAILED.match(line)))
     reason = next((next(filter(None, found.groups())) for line in said if (found := _REASON.search(line))), None)

@@ -112,7 +112,7 @@ class KeptServer:
                 self._process.stdin.flush()
 
     def let_go(self) -> None:
-        """End Kafka and its keeper, and return when both have ended and their folder is deleted."""
+        """End Kafka and the keeper process, and return when both have ended and their folder is deleted."""
         self._process.communicate()
         if self._folder:  # a keeper that was killed leaves its folder behind
             shutil.rmtree(self._folder, ignore_errors=True)

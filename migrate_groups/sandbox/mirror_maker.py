@@ -107,7 +107,7 @@ def mirror_maker(
     """Run MirrorMaker 2 for the length of a ``with`` block; it is killed when the block or this process ends.
 
     source, target: the bootstrap servers of both clusters, which have the aliases ``source`` and ``target``. settings:
-    properties that replace or complement those of the sandbox.
+    properties of MirrorMaker 2 that replace or complement those in `_SETTINGS`.
     """
     given = {
         "clusters": "source, target",

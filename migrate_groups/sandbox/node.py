@@ -38,7 +38,7 @@ class Node:
     """A Kafka process of the sandbox, which is a broker and a controller.
 
     node_id: its ``node.id``. bootstrap_servers: the address of its PLAINTEXT listener. listeners: the addresses of its
-    other listeners for clients, by name. folder: the folder of its data and log. kept: runs the process.
+    other listeners for clients, by name. folder: the folder of its data and log. kept: what runs the process.
 
     `kill`, `stop` and `hang` make the broker fail. `start` brings the broker back after `kill` or `stop`, with the same
     ports and data; `go_on` brings it back after `hang`.
@@ -266,7 +266,7 @@ def _check_alive(kept: KeptServer) -> None:
 
 
 def _ask(node: Node) -> None:
-    """Raise ``OSError`` or ``KafkaException`` unless the broker answers, with its cluster id and its node id.
+    """Raise ``OSError`` or ``KafkaException`` unless the broker answers with the cluster id and node id of ``node``.
 
     confluent-kafka is used, because kafka-python 3.0.12 can't read the cluster id of Kafka 2.8.
     """

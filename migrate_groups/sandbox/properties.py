@@ -16,9 +16,9 @@ def server_properties(
     """Return the text of ``server.properties`` for one broker, which is also a controller.
 
     controllers: the addresses of all brokers' CONTROLLER listeners, ordered by broker id from 1 on. addresses: the
-    address of each of this broker's listeners by name, including CONTROLLER and PLAINTEXT. protocols: by name, the
-    security protocol of each listener whose name is not a security protocol. settings: properties that replace or
-    complement those of the sandbox.
+    address of each of this broker's listeners by name, including CONTROLLER and PLAINTEXT. protocols: security
+    protocols by listener name; a listener without an entry speaks the protocol that it is named after. settings:
+    properties that replace or complement those of the sandbox.
     """
     listeners = {name: f"{name}://{address}" for name, address in addresses.items()}
     spoken = {name: protocols.get(name, name) for name in addresses} | {"CONTROLLER": "PLAINTEXT"}

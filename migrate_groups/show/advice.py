@@ -54,9 +54,9 @@ class AdvisedGroup(Part, frozen=True, kw_only=True):
 
     state, type, assignor: in Kafka's own words. members, idle_members, applications: null if they are not known.
     finding: "shared", "joined by one subscription", "members without a partition", "not known" or "nothing to do".
-    advice: the finding in a sentence. joining_client_ids: the members with the one subscription that joins the topics
-    of several applications. unsubscribed: the topics that no member subscribes to, and for which the group has a
-    committed offset. remarks: what is not known, and why.
+    advice: the finding in a sentence. joining_client_ids: the client ids of the members whose subscription makes
+    several applications one; empty if there are none. unsubscribed: the topics that no member subscribes to, and for
+    which the group has a committed offset. remarks: what is not known, and why.
     """
 
     group: str

@@ -22,8 +22,8 @@ _MOST_BYTES = 64_000
 class Size(NamedTuple):
     """The limits within which a GitHub comment is rendered.
 
-    rows: the largest number of rows of a table, and of groups. characters: the largest number of characters of a name
-    or a reason.
+    rows: a table has at most this many rows, and the comment at most this many groups. characters: a name or a reason
+    has at most this many characters.
     """
 
     rows: int
@@ -108,9 +108,9 @@ def html_code(text: str, size: Size) -> str:
 
 
 def prose(text: str, size: Size) -> str:
-    """Return a text for use in Markdown, cut to ``size.characters``, so that GitHub shows it literally.
+    """Return a text, cut to ``size.characters``, as Markdown that GitHub shows literally.
 
-    Markdown, HTML, links, mentions (``@name``) and references (``#1``) in it are escaped.
+    Markdown, HTML, links, mentions (``@name``) and references (``#1``) in the text are escaped.
     """
     escaped = re.sub(r"([\\`*_\[\]<>&~$]|(?<=www)\.|:(?=//))", r"\\\1", cut(text, size.characters))
     # A backslash is not enough here, because GitHub looks for mentions and references in the rendered text.

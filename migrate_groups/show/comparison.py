@@ -32,16 +32,17 @@ class ComparedPartition(Part, frozen=True, kw_only=True):
 
     committed_offset: the group's committed offset on the source; null while a transactional commit is pending.
     target_topic: null if the target has no such partition. place: the offset at which the group must continue on the
-    target; if several are possible, the lowest; null if none is known. reread_at_most: the largest number of records
-    that the group reads again if it starts at ``place``. target_committed_offset: the group's committed offset on the
+    target; if several are possible, the lowest; null if none is known. reread_at_most: if the group starts at
+    ``place``, it reads at most this many records again. target_committed_offset: the group's committed offset on the
     target; null if it has none. read_again, skipped: how many records the group would read again, and how many it would
-    skip, if it started at ``target_committed_offset``; null if not known. copies: the number of copies besides the
-    first copy of each record. aborted: the number of records of aborted transactions that the mirror has delivered at
-    or after the place. reason: why the status is not "exact"; otherwise empty. method: how the place was looked for:
-    "walk", or "neighbours" in a compacted topic; empty if no records were compared. mirrored_to: the last stable offset
-    of the target's partition when it was read; null if it was not read. fingerprint_before, fingerprint_after: the
-    fingerprints, as 32 hexadecimal digits, of the source's last record before the committed offset and of its first
-    record at or after the committed offset; null if there is no such record.
+    skip, if it started at ``target_committed_offset``; null if not known. copies: how many records of the target repeat
+    an earlier copy of the same record. aborted: how many records at or after the place are of aborted transactions; the
+    mirror has delivered them as if they were committed. reason: why the status is not "exact"; otherwise empty. method:
+    how the place was looked for: "walk", or "neighbours" in a compacted topic; empty if no records were compared.
+    mirrored_to: the last stable offset of the target's partition when it was read; null if it was not read.
+    fingerprint_before, fingerprint_after: the fingerprints, as 32 hexadecimal digits, of the source's last record
+    before the committed offset and of its first record at or after the committed offset; null if there is no such
+    record.
     """
 
     group: str

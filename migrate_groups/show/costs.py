@@ -31,9 +31,8 @@ LIMITS = (
 class CostlyGroup(Part, frozen=True, kw_only=True):
     """A group, and what sharing it costs its applications.
 
-    stood_still: an upper bound, in seconds, of the time for which any one application stood still for others; null: not
-    known. predicted: for each application the seconds in which its partitions would have no owner after a split, if it
-    restarted as often.
+    stood_still: the highest ``stood_still`` of its applications; null: not known. predicted: for each application the
+    seconds in which its partitions would have no owner after a split, if it restarted as often as before.
     """
 
     group: str

@@ -82,8 +82,8 @@ class WatchedTopic(Part, frozen=True, kw_only=True):
 class WatchDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/watch"):
     """The topics that ``watch`` has seen a group consume to the end.
 
-    seconds: how long the group was watched. partitions: the number of partitions of all topics. records: the number of
-    offsets of all topics. not_watched: the partitions without an offset in the snapshot, which were not watched.
+    seconds: how long the group was watched. partitions, records: the sums over ``topics``. not_watched: the partitions
+    without a committed offset in the snapshot.
     """
 
     group: str

@@ -132,7 +132,7 @@ def _member(member: Member) -> documents.DescribedMember:
 
 
 def _lines(group: GroupStatus) -> Iterator[tuple[Row | None, Member | None]]:
-    """Yield a pair for each partition of a group and each member that it is assigned to, then for each other member.
+    """Yield each partition with each member that it is assigned to, then each member without a partition.
 
     The member is None if the partition is assigned to no member. For a member without a partition, the row is None.
     """

@@ -38,8 +38,8 @@ class Curve(NamedTuple):
 def drawn(timeline: Sequence[Moment], most: int) -> dict[str, Any]:
     """Return the variables of the Jinja template ``curves.html``, which draws curves of lag over time.
 
-    timeline: the lag of groups and topics at each moment. most: the largest number of curves; those of whole groups
-    come first. The variable ``times`` is the first and the last moment. It is None if the timeline is empty; the
+    timeline: the lag of groups and topics at each moment. most: at most this many curves are drawn; those of whole
+    groups come first. The variable ``times`` is the first and the last moment. It is None if the timeline is empty; the
     template then draws nothing.
     """
     history = in_words.history(timeline)

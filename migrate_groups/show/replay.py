@@ -72,7 +72,7 @@ def progress_line(topic: TopicProgress) -> str:
 
 
 def bars(console: Console) -> Bars:
-    """Return a display for progress bars, without bars. `update` adds and moves them."""
+    """Return an empty display for progress bars. `update` adds the bars and moves them."""
     return Bars(
         TextColumn("{task.description}", markup=False),
         BarColumn(),

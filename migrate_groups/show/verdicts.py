@@ -71,10 +71,9 @@ def by_group(summary: Iterable[GroupTopic]) -> list[list[GroupTopic]]:
 
 
 def where(found: Reconciliation) -> Callable[[GroupTopic | PartitionVerdict | Moment], str]:
-    """Return a function that names the group of a row, such as ``billing``.
+    """Return a function that names the group of a row, such as ``billing``; ``-`` if the row has no group.
 
-    If the reconciliation has several clusters, the function adds the cluster: ``billing on CLUSTER-ID``. If it has one
-    cluster, a row without a group gives ``-``.
+    If the reconciliation has several clusters, the function adds the cluster: ``billing on CLUSTER-ID``.
     """
     several = len({row.cluster_id for row in found.summary}) > 1
     return lambda row: f"{row.group} on {row.cluster_id}" if several else row.group or "-"

@@ -15,15 +15,15 @@ from migrate_groups.text import is_unicode, named, some
 def name_groups(snapshot: SnapshotTable, to_groups: Sequence[str], *, fan_out: bool, restore: bool) -> SnapshotTable:
     """Return the snapshot's rows, each with the target group to which its offset is to be written.
 
-    to_groups: all rows are returned once for each of these target groups; if empty, the rows keep their groups. With
-    ``to_groups``, a row that has a source group keeps it. For any other row, its previous group becomes the source
-    group; if it had no group, the source group stays None. fan_out: allow several target groups, each of which then
-    processes every record. restore: allow rows whose target group is the group that they were taken from.
+    to_groups: the target groups; the result has every row once for each. A row without a source group gets its previous
+    group as its source group. If ``to_groups`` is empty, the rows are returned unchanged. fan_out: allow several target
+    groups, each of which then processes every record. restore: allow writing a snapshot back to the group that it was
+    taken from.
 
-    Raises `UsageError` if rows have no group and ``to_groups`` is empty; if a name in ``to_groups`` is empty or not
-    UTF-8; if ``to_groups`` has several names without ``fan_out``, or the name of the group that the rows were taken
-    from; or if ``to_groups`` and ``restore`` are both given. Raises `InvalidInput` if the rows were taken at several
-    times, or if they still have the group that they were taken from and ``restore`` is not set.
+    Raises the errors of `check_target_groups`. Raises `UsageError` if ``to_groups`` is empty and a row has no group, if
+    ``to_groups`` has the group that the snapshot was taken from, or if ``to_groups`` and ``restore`` are both given.
+    Raises `InvalidInput` if a partition of a group has several rows, or if the snapshot would be written back to the
+    group that it was taken from, without ``restore``.
     """
     snapshot.at_one_moment()
     check_target_groups(to_groups, fan_out=fan_out)

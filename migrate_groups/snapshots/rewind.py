@@ -39,13 +39,13 @@ class Note(StrEnum):
 
     - empty: the log has no records. The replay starts at the log end offset.
     - past end: no record is at or after the time. The replay starts at the log end offset.
-    - skipped: no record is at or after the time. No offset is set.
+    - skipped: no record is at or after the time. The partition gets no offset.
     - gone: the log starts after the time, because older records were deleted. The replay starts at the log start.
 
     If an offset was requested:
 
     - clamped: the requested offset is outside the log. The replay starts at the log start or log end offset.
-    - no commit: the request refers to the committed offset, and the snapshot has none. No offset is set.
+    - no commit: the request refers to the committed offset, and the snapshot has none. The partition gets no offset.
     """
 
     EMPTY = "empty"
@@ -60,9 +60,9 @@ class Note(StrEnum):
 class RewindDecision:
     """The offset at which the replay of one partition begins.
 
-    row: the partition in the snapshot. bounds: its log start and log end offsets. offset: None if no offset is set, so
-    that auto.offset.reset of the replay group decides. note: why the replay does not start exactly as requested; None
-    if it does. detail: the note as a text for the user; empty without a note.
+    row: the partition in the snapshot. bounds: its log start and log end offsets. offset: None if the partition gets
+    none, so that auto.offset.reset of the replay group decides. note: why the replay does not start exactly as
+    requested; None if it does. detail: the note as a text for the user; empty without a note.
     """
 
     row: Row
@@ -73,7 +73,7 @@ class RewindDecision:
 
     @property
     def to_replay(self) -> int:
-        """The number of offsets from the start of the replay to the log end offset; 0 if no offset is set.
+        """The number of offsets from the start of the replay to the log end offset; 0 if `offset` is None.
 
         The number of records is lower if the log has gaps or transaction markers.
         """
@@ -86,8 +86,8 @@ def decide(
     """Return the offset at which the replay of a partition begins, with a note if it differs from the requested one.
 
     found: for a `ToTime`, the first record at or after its time; None if there is no such record. past_end: what to use
-    if there is no such record: no offset (``skip``), or the log end offset (``end`` and ``fail``; `decide_all` raises
-    the error for ``fail``). Other targets ignore ``found`` and ``past_end``.
+    if there is no such record: no offset (``skip``), or the log end offset (``end``, and also ``fail``, because only
+    `decide_all` raises the error). Other targets ignore ``found`` and ``past_end``.
     """
     match target:
         case ToTime(moment=moment):

@@ -58,7 +58,7 @@ class SplitSpec:
             raise InvalidInput(f"{named('target group', empty)} without topics: add topics, or remove the group")
 
     def check_other_groups(self) -> None:
-        """Raise `InvalidInput` if the source group is a target group, which it can be on another cluster only."""
+        """Raise `InvalidInput` if a target group is the source group. Call this only if both are on one cluster."""
         if self.source in {target.group for target in self.targets}:
             raise InvalidInput(
                 f"target group {self.source!r} is the source group: name the topics that stay with it in --stay, or in "

@@ -67,7 +67,7 @@ class ClassData:
 
 
 def class_data(folder: Path, *, java: Path, spark: Path) -> ClassData | None:
-    """Return the archive in ``folder`` for this Java and these jars of PySpark; None if the folder can't be made.
+    """Return the archive of Spark's classes for this Java and this PySpark; None if ``folder`` can't be made.
 
     The name of the archive is a hash of both paths and of their modification times. A JVM ignores an archive that does
     not fit it.

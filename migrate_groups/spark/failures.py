@@ -36,8 +36,8 @@ _ENDED = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 def readable_failures(path: str | None = None) -> Iterator[None]:
     """Turn a failure of Spark in the block into an error of this package, in one line.
 
-    Other exceptions are not changed. An interrupt (Ctrl-C) is raised as `KeyboardInterrupt`, even if PySpark replaces
-    it: PySpark then calls its JVM once more, and an error of this call would hide the interrupt.
+    Other exceptions are not changed. After an interrupt (Ctrl-C) PySpark calls its JVM once more. If this call fails,
+    `KeyboardInterrupt` is raised in place of its error.
 
     path: the path that the block reads or writes. The error names it if the failure names no other cause and Spark's
     Java process is still running.

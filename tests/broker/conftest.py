@@ -21,7 +21,7 @@ from tests.support.secured import Secured, start_secured
 
 @pytest.fixture
 def world(bootstrap_servers: str):
-    """The clients of the shared broker beside the tool under test."""
+    """Kafka clients with which tests make and inspect topics and groups on the shared broker."""
     with broker_world(bootstrap_servers) as others:
         yield others
 

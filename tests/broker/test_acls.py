@@ -193,9 +193,9 @@ def scene(secured: Secured, here: CliHere):
 
 @NEEDS_KIP_848
 def test_error_names_a_kip_848_group_with_a_hidden_topic(scene):
-    """If a hidden topic is assigned to a KIP-848 member, the error names only the group, because Kafka omits the topic.
+    """Without Describe on a topic that is assigned to a KIP-848 member, the error names only the member's group.
 
-    A hidden topic that a member subscribes to, and is not assigned, is named.
+    Kafka does not name such a topic. If a member only subscribes to the topic, the error names it.
     """
     group, topic = scene.world.name("kip-848"), scene.world.create_topic()
     scene.world.join(group, topic, **{"group.protocol": "consumer"})
@@ -387,10 +387,10 @@ def test_the_page_lists_the_least_permissions():
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_compare_with_the_least_permissions_on_one_cluster(scene, secured, bootstrap_servers, side):
-    """Compare works with Describe on the group and Read on the topic, and names the one that is missing.
+    """Compare works with Describe on the group and Read on the topic. The error names the missing permission.
 
-    The other cluster has no authorizer. No error can name a hidden topic: on the source the group seems to have no
-    committed offset, and on the target the topic seems to be missing.
+    The other cluster has no authorizer. Without any permission on the topic, no error can name the topic: on the source
+    the group seems to have no committed offset, and on the target the topic seems to be missing.
     """
     login = {"security_protocol": "SASL_SSL"} | secured.trust() | secured.login("PLAIN", user="least")
     (scene.here.folder / "client.properties").write_text(properties_text(**login))

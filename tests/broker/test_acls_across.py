@@ -57,10 +57,10 @@ def outcome(scene: Scene, arguments: list[str], allowed: list[Needed]) -> tuple[
 
 @pytest.mark.parametrize("side", SIDES)
 def test_a_move_with_the_least_permissions_on_one_cluster(scene, secured, bootstrap_servers, side):
-    """If a permission is missing, nothing is written, and the error names it, even if Describe is granted instead.
+    """If a permission is missing on the cluster with an authorizer, nothing is written, and the error names it.
 
-    The other cluster has no authorizer. If the copy of the topic is hidden, the error says that it may not exist. A
-    rollback then deletes the offsets, with its own least permissions on the target.
+    Describe in its place is not enough. Without any permission on the copy of the topic, the error says that the copy
+    may not exist. On the target, a rollback then deletes the offsets with its own least permissions.
     """
     arguments = address(side, secured.address("SASL_PLAINTEXT"), "client.properties")
     with broker_world(bootstrap_servers) as other:
@@ -93,7 +93,7 @@ def test_a_move_with_the_least_permissions_on_one_cluster(scene, secured, bootst
 def check_deletion(scene: Scene, other: BrokerWorld, side: str, clusters: list[str]) -> None:
     """Delete the source group's offsets with the least permissions on one cluster, and check that each is needed.
 
-    side: that cluster. For ``target`` the deletion is a dry run, so that a rollback can follow.
+    side: that cluster. For ``target`` nothing is deleted (dry run), because the test then rolls the move back.
     """
     needed = [("Describe", "Group", scene.new), ("Describe", "Topic", scene.topic)]
     delete = ("delete-offsets", "split.toml.run", *clusters, "--timeout", "20s", "--dry-run")

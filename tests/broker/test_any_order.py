@@ -1,4 +1,4 @@
-"""The stories of the unit tests on a real broker: commands that write, in any order, while other clients act.
+"""Stories on a real broker: an operator runs commands that write, in any order, while other clients act.
 
 ``scripts/any_order.py --broker`` plays more of them.
 """
@@ -25,7 +25,7 @@ def shared(bootstrap_servers: str) -> Iterator[Broker]:
 
 
 def promise_kept(folder, shared: Broker, setting, steps) -> None:
-    """Play a story, and assert that it finds no problem."""
+    """Play a story, and assert that no record is skipped or repeated after exit 0."""
     with shared.world() as world:
         story = Story(setting, folder, world)
         assert story.play(steps) == [], f"\n{story}"
@@ -33,7 +33,7 @@ def promise_kept(folder, shared: Broker, setting, steps) -> None:
 
 @pytest.mark.parametrize("name", NAMED)
 def test_story_by_name(tmp_path, shared, name):
-    """Each story that once showed a defect also passes on a real broker."""
+    """Each `Story` of `NAMED`, which once showed a defect, also passes on a real broker."""
     setting, steps = NAMED[name]
     promise_kept(tmp_path, shared, setting, steps)
 

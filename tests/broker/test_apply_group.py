@@ -39,7 +39,7 @@ def test_a_group_is_handed_over_once_its_members_have_left(cli, world, partition
 
 
 def test_a_live_group_is_forked_by_the_commands_that_the_error_names(cli, world, partition):
-    """The commands that the error about a live group names copy its offsets to a new group, and do not change it."""
+    """The error about a live group names two commands. They copy the group's offsets, and do not change the group."""
     group, new = world.name("old"), world.name("new")
     consumer = world.join(group, partition.topic)
     world.consume(consumer, 4)

@@ -166,7 +166,7 @@ def test_identical_records_around_the_commit(two):
 
 
 def test_a_partition_with_too_many_records_is_not_read(two):
-    """A partition with more offsets than --max-records is not read. The reason names the option."""
+    """If --max-records is too low for a partition, the partition is not read, and the reason names the option."""
     two.create()
     two.source.produce(two.topic, 0, 50)
     two.commit(5)
@@ -254,7 +254,10 @@ def _mirrored(two: Two, topic: str) -> int:
 
 
 def _judge(two: Two, topic: str) -> None:
-    """Check each place, and what ``compare`` says of MirrorMaker's offset, by the records on both clusters."""
+    """Assert from the records on both clusters that each place is exact.
+
+    Also assert how many records are read again, and how many are skipped, from MirrorMaker's offset.
+    """
     done = two.cli("compare", two.group, "--format", "json", code=6)
     for each in json.loads(done.stdout)["partitions"]:
         assert each["status"] == "exact", each

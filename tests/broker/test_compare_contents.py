@@ -117,7 +117,7 @@ def test_records_of_every_kind_have_their_place(copied):
 
 @pytest.mark.long
 def test_logs_that_are_compacted_differently(copied):
-    """No record is skipped, and ``compare`` says how many are repeated at most: none if only the copy is compacted."""
+    """No record is skipped. ``compare`` says how many are read again at most: 0 if only the copy is compacted."""
     servers = copied.source.bootstrap_servers, copied.target.bootstrap_servers
     topics = [copied.source.name("topic") for _ in range(3)]
     made = [

@@ -52,7 +52,10 @@ ADDED = {
 
 
 class Result(NamedTuple):
-    """The result of commands: as conformance.md writes it, the cells of the lines about the groups, and the output."""
+    """The result of a case with one of the two tools.
+
+    shown: the result as conformance.md writes it. lines: the cells of the lines about the groups. printed: all output.
+    """
 
     shown: str
     lines: Sequence[Sequence[str]]
@@ -94,7 +97,7 @@ def broken(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="module")
 def alone(broken: Stage) -> Stage:
-    """The brokers of `broken` with topics that have leaders, for cases about all groups or about share groups."""
+    """The brokers of `broken`, with other topics, whose partitions all have leaders."""
     with broker_world(broken.servers) as world:
         return broken._replace(topics=make_topics(world))
 
@@ -136,7 +139,7 @@ def run_kafkas(row: Row, shop: Shop, tool: KafkaTool, folder: Path) -> Result:
 
 
 def our_words(command: str, shop: Shop) -> list[str]:
-    """Return the words of one of this tool's commands, with the options that conformance.md leaves out."""
+    """Return the arguments of a command of this tool in conformance.md, including those that the page leaves out."""
     verb, *words = shlex.split(shop.named(command))
     if verb == "apply" and not (words and words[0].endswith(".csv")):
         words = ["new.csv", *words, *([] if "--to-group" in words else ["--to-group", shop.groups[0]])]
@@ -178,7 +181,10 @@ def test_case(row, stage, tmp_path):
         return made
 
     def look() -> bool:
-        """Run both tools' commands. Return False if a rebalance may have changed the results."""
+        """Run the commands of Kafka's tool and of ours.
+
+        Return False if they only read, and a result differs from conformance.md.
+        """
         shop.poll()
         results[:] = [run_kafkas(row, shop, stage.tool, tmp_path)]
         results.append(run_ours(row, shop if row.reads else make(), CliHere(tmp_path, stage.servers)))
@@ -203,7 +209,7 @@ def test_each_case_has_a_name_of_its_own():
 
 
 def test_the_page_counts_its_cases():
-    """conformance.md counts its cases correctly: those with the same result, and those with another exit code only."""
+    """conformance.md has the right counts: cases with equal results, and cases in which only the exit codes differ."""
     same = [row for row in ROWS if row.kafkas_result == row.our_result]
     alike = [row for row in ROWS if row.kafkas_result.split(":")[1] == row.our_result.split(":")[1]]
     counts = f"{len(same)} have the same result, and {len(alike) - len(same)} differ in the exit code alone"
@@ -212,7 +218,7 @@ def test_the_page_counts_its_cases():
 
 @pytest.mark.long
 def test_odd_names_go_to_kafkas_tool_and_back(cli, world, kafka_tool):
-    """Odd names of topics and groups survive in our file for Kafka's tool, and in the file of Kafka's tool for us."""
+    """Kafka's tool applies a file of ``export`` with odd names, and ``apply`` a file that Kafka's tool exported."""
     topics = ["null", "NaN", "123", "00", "1e5", "0x10", "-dash", "__x", "topic", "partition", "a.b-c_d", "A" * 249]
     odd = ('one, "two"', "größe 群", "-o", "=1+1", "null", "two  blanks", "a\tb")
     groups = [*(f"{each}{world.name('')}" for each in odd), "partition", "offset"]

@@ -1,4 +1,4 @@
-"""Migrations on three brokers that fail: the errors are clear, and each record is processed once."""
+"""Faults during migrations on three brokers: the errors are clear, and each record is processed once."""
 
 from __future__ import annotations
 
@@ -184,10 +184,10 @@ def test_partition_without_a_leader_is_refused(brokers, cli):
 
 
 def test_an_unclean_election_is_noticed_even_after_the_log_has_grown_again(brokers, cli):
-    """A committed offset of lost records is refused, although the log has grown beyond it again.
+    """A committed offset is refused if an unclean election lost its records, even if the log has grown beyond it.
 
-    The check uses the leader epoch that the old application committed with the offset. The log end offset is read
-    again.
+    The check uses the leader epoch that the old application committed with the offset. After the election, a log end
+    offset that is already known is read again.
     """
     _, first, second = brokers.sandbox.nodes
     unclean = {"unclean.leader.election.enable": "true"}
@@ -271,7 +271,10 @@ def test_rerun_after_a_random_fault(brokers, tmp_path, seed):
 @pytest.mark.long
 @pytest.mark.parametrize("seed", MORE_SEEDS)
 def test_rerun_after_more_random_faults(brokers, tmp_path, seed):
-    """A re-run completes other scenarios after other faults. With seed 47, brokers carry out a refused deletion."""
+    """After other random faults, a re-run completes the interrupted command.
+
+    With seed 47, brokers apply a deletion that they had answered with an error.
+    """
     done = run(seed, brokers, tmp_path)
     if done.left_out:
         pytest.skip(done.left_out)

@@ -152,7 +152,7 @@ def test_a_hold_begins_before_the_join_is_answered(config, world, cluster, unans
 
 
 def test_a_member_removed_before_the_join_is_answered_has_lost_the_hold(config, world, unanswered):
-    """If the holding member is removed, ``lost`` gives the coordinator's reason, and no error is raised."""
+    """If the holding member is removed, ``Hold.lost`` has the coordinator's error code, and no exception is raised."""
     group, _ = stopped_group(world)
     with hold(config, group) as held, closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
         admin.remove_group_members(group, [MemberToRemove(member_id=held.member_id)])
@@ -289,9 +289,9 @@ def test_lost_hold_is_noticed_by_the_last_heartbeat(config, world, monkeypatch):
 
 @NEEDS_AUTHORIZER
 def test_hold_is_uncertain_while_the_coordinator_does_not_answer(guarded):
-    """While heartbeats get no answer, ``lost`` says that the hold is uncertain; after the next answer it is None again.
+    """While heartbeats get no answer, ``Hold.lost`` says that the hold is uncertain. After an answer it is None again.
 
-    The broker does not allow the requested session timeout, so the hold uses another value.
+    The broker does not allow the requested session timeout, so the hold asks for a longer one.
     """
     config, pid = guarded
     with hold(config, "silent", session_timeout=1.9) as held:

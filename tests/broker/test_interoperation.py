@@ -18,7 +18,10 @@ NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 
 @pytest.fixture
 def exported(cli, world):
-    """The source group of two exported files: offsets.csv (four columns, two groups) and one.csv (three columns)."""
+    """A source group, whose offsets are exported to two files.
+
+    offsets.csv has four columns, with the offsets split into two groups. one.csv has three columns, without the group.
+    """
     group = world.name("old")
     topics = [world.create_topic(2, topic=world.name(what)) for what in ("a", "b")]
     for number, topic in enumerate(topics):
@@ -100,7 +103,7 @@ def test_a_live_group_is_described_as_kafkas_tool_does(cli, world, kafka_tool, p
     until(balanced)
 
     def same() -> bool:
-        """Return whether both tools show the same lines, which they may not during a rebalance."""
+        """Return whether both tools show the same lines. During a rebalance they may differ."""
         kafkas = described(group, kafka_tool("--describe", "--group", group).stdout)
         ours = described(group, cli("describe", group).stdout)
         idle = [line for line in ours if line[1] == "-"]

@@ -23,7 +23,7 @@ from tests.support.versions import NEEDS_KIP_848, NEEDS_MANY_GROUPS
 
 @pytest.fixture
 def reader(bootstrap_servers):
-    """The client with which the command reads."""
+    """The client that ``list`` uses."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
     with closing(KafkaPythonReader(config)) as opened:
         yield opened

@@ -109,7 +109,7 @@ KINDS = [
 
 
 class Applications:
-    """The members of one kind, the records that they have to process, and the records that each has processed."""
+    """Members that are clients of one kind (a key of ``CONFIG``), and the records that they have to process."""
 
     def __init__(
         self, kind: str, old: Old, sandbox: Sandbox, version: str, reader: KafkaPythonWriter, folder: Path
@@ -126,11 +126,11 @@ class Applications:
         self._running: list[Member | ConsoleConsumer] = []
 
     def topics(self, *names: str) -> list[str]:
-        """Return the topics to which a member subscribes."""
+        """Return the subscription of a member to topics: their names, or a regular expression that matches them."""
         return [f"^({'|'.join(names)})$"] if self.kind == "KIP-848 by regex" else [*names]
 
     def start(self, group: str, *names: str, name: str = "node-1") -> Member | ConsoleConsumer:
-        """Start a member. For the kinds with a console consumer, ``node-1`` is Kafka's console consumer."""
+        """Start a member. If the kind contains ``console``, member ``node-1`` is Kafka's console consumer."""
         started: Member | ConsoleConsumer
         if "console" in self.kind and name == "node-1":
             printed = self._folder / f"{len(self._all)}.txt"

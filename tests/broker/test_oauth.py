@@ -142,7 +142,7 @@ def test_kafkas_tool_reads_the_same_file(secured: Secured, tmp_path, secured_top
 
 
 def content_of(form: dict[str, str]) -> dict[str, object]:
-    """Return a token request with its assertion decoded. Identifiers are replaced, and times are relative."""
+    """Return a token request with its assertion decoded. Times count from ``iat``, and identifiers are replaced."""
     (name,) = {"assertion", "client_assertion"} & form.keys()
     header, claims = (json.loads(urlsafe_b64decode(part + "==")) for part in form[name].split(".")[:2])
     times = {each: claims.pop(each) - claims["iat"] for each in ("exp", "nbf")}
@@ -196,7 +196,7 @@ def test_a_wait_outlives_its_tokens(secured: Secured, cli, secured_topic, monkey
 
 
 def test_a_read_back_ends_the_sleep_of_confluent_kafkas_constructor(secured: Secured, secured_topic):
-    """With a token, confluent-kafka's constructor sleeps at least a second, unless our signal ends this sleep."""
+    """With a token, confluent-kafka's constructor sleeps for a second. `SecondClient` ends this sleep with a signal."""
     security = understand(parse_properties(properties_text(**token_file(secured)), "test")).security
     config = ClientConfig(bootstrap_servers=secured.address("SASL_SSL"), timeout=60, security=security)
     wanted, seconds = TopicPartition(secured_topic, 0), [1.0]

@@ -40,7 +40,7 @@ class Landing:
         return producer
 
     def land(self):
-        """Land new records. Return (kind, last byte of the offset) for each record of the group, and the result."""
+        """Land new records. Return the group's records as (kind, last byte of the offset), and the result of `land`."""
         start = self.fence.ends[self.number]
         assert start is not None
         log = CopiedLog.load_with_starts(self.folder, self.fence.cluster_id, {self.number: start})

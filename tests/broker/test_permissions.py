@@ -49,7 +49,7 @@ def clients(guarded_sandbox: Sandbox):
 
 @pytest.fixture
 def guarded(clients):
-    """The same clients; at the start of each test the broker has no ACLs."""
+    """`clients`, on a broker that has no ACLs when the test starts."""
     yield clients
     clients[2].delete_all()
 
@@ -71,7 +71,10 @@ class Admin:
         until(lambda: not self._client.describe_acls(about)[0])
 
     def allow(self, kind: str, name: str, *operations: str, but: str | None = None) -> None:
-        """Allow every principal only these operations on a resource, and wait until the broker applies this."""
+        """Allow every principal only these operations on a resource, and wait until the broker applies this.
+
+        but: an operation to deny.
+        """
         resource = ResourcePattern(AclResourceType[kind], name)
         rules = [("User:*", operation, "ALLOW") for operation in operations] or [("User:nobody", "ALL", "ALLOW")]
         rules += [("User:*", but, "DENY")] if but else []
@@ -99,9 +102,9 @@ class Admin:
 
 
 def test_the_least_permissions_are_enough(guarded):
-    """Read on the groups and the topic, and Delete on the target group, are enough for a write and a rollback.
+    """With Read on both groups and the topic, and Delete on the target group, the check ``permission`` passes.
 
-    Read on the source group, and Delete, are needed only for the rollback.
+    Brokers accept the write, and the deletion that a rollback makes.
     """
     world, writer, admin = guarded
     partition, old = old_group(world)
@@ -184,7 +187,7 @@ def test_one_error_names_all_missing_permissions(guarded):
 
 
 def test_rewind_needs_describe_and_finding_records_needs_read(guarded):
-    """Rewind needs only Describe; checking whether records remain needs Read, and the error says so."""
+    """On a topic, rewind needs only Describe. Reading the first unread record needs Read, and the error says so."""
     world, client, admin = guarded
     partition, _ = old_group(world)
     admin.allow("TOPIC", partition.topic, "DESCRIBE")

@@ -50,7 +50,7 @@ def cli(bootstrap_servers, tmp_path) -> CliHere:
 
 @pytest.fixture
 def topic(world) -> str:
-    """A topic: partition 0 has ten records, one a second from ``T`` on; 1 has none; 2 has five records before ``T``."""
+    """A topic with one record a second: ten from ``T`` on in partition 0, none in 1, and five before ``T`` in 2."""
     name = world.create_topic(3, **KEPT)
     records(world, name, 0, *range(10))
     records(world, name, 2, *range(-5, 0))
@@ -119,7 +119,7 @@ def group(world, topic) -> str:
     ids=" ".join,
 )
 def test_rewind_to_targets_other_than_a_time(cli, topic, group, target, expected, noted):
-    """An offset outside the log becomes the log start or log end offset, and is noted, as is a missing offset."""
+    """An offset outside the log becomes the log start or log end offset. Notes say so, or that nothing is committed."""
     offsets, said = rewound(cli, "--group", group, *target)
     assert offsets == expected
     assert notes(said) == noted
@@ -200,7 +200,7 @@ def test_rewind_uses_the_append_time_of_a_log_append_time_topic(cli, world):
 
 @NEEDS_TRANSACTIONS
 def test_transaction_markers_and_aborted_records(cli, world):
-    """The result may be the offset of a control record, but is never after the first record at or after the time."""
+    """Rewind to a time may give the offset of a control record, but skips no record with this or a later timestamp."""
     name = world.create_topic(1, **KEPT)
     world.transact(name, 0, 2, timestamp=T)
     world.transact(name, 0, 2, timestamp=T + 1000, commit=False)
@@ -225,7 +225,7 @@ def test_records_of_an_open_transaction(cli, world):
 
 
 def mentions(disk: Path) -> int:
-    """Return how often the controller's log names a disk: once for the broker, and once for each replica."""
+    """Return how often the controller's log has a disk's id. Each replica on the disk adds one."""
     properties = dict(line.split("=", 1) for line in (disk / "meta.properties").read_text().splitlines() if "=" in line)
     disk_id = base64.urlsafe_b64decode(properties["directory.id"].replace("\\", "") + "==")
     return (disk.parent / "data" / "__cluster_metadata-0" / f"{0:020}.log").read_bytes().count(disk_id)

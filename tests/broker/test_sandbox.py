@@ -208,7 +208,7 @@ def test_command_prints_the_address_and_ends_on_a_signal(
 
 @pytest.mark.long
 def test_a_sandbox_with_a_mirror(tmp_path: Path, temporary: Path):
-    """`sandbox --mirror` prints two addresses, copies topics and groups, and ends with all three processes."""
+    """``sandbox --mirror`` prints two addresses, and copies topics and groups. After Ctrl-C no file is left."""
     cli = Cli(tmp_path)
     with cli.start("sandbox", "--mirror") as process:
         try:

@@ -77,7 +77,7 @@ def test_java_on_the_path_is_found(tmp_path: Path, version: str):
 
 
 def test_missing_java_is_a_one_line_error(tmp_path: Path):
-    """A missing java (PATH or JAVA_HOME), or one without output, is a one-line error that says what to install."""
+    """If java is missing or broken, or prints no version, the error is one line that says what to install."""
     silent = tmp_path / "silent"
     fake_java(silent, "").write_text("#!/bin/sh\n")
     broken = tmp_path / "broken"

@@ -1,4 +1,4 @@
-"""The second client crashes, as librdkafka may (SIGSEGV, SIGABRT), and is started again once for each request."""
+"""The process of the second client crashes (SIGSEGV, SIGABRT), and is restarted at most once in each request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.old_group import Old
 
 
 class Crashing(Child):
-    """The second client's process. Each request first kills it with a signal of ``crashes``, if one is left."""
+    """The second client's process. It is killed before each request, until no signal is left in ``crashes``."""
 
     crashes: list[int]
 

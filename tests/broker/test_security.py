@@ -151,7 +151,7 @@ def test_a_killed_command_leaves_no_secret_behind(secured, cli, secured_topic):
 
 
 def all_secrets(cli, secured: Secured) -> None:
-    """Configure ``cli`` with secrets of every kind: for stores in a file, for an OAuth client in the environment."""
+    """Configure ``cli`` with passwords of stores in a file, and with an OAuth client's secret in the environment."""
     stores = secured.modes()["mutual TLS, JKS"][1] | {"security_protocol": "SASL_SSL"}
     (cli.folder / "client.properties").write_text(properties_text(**stores))
     cli.environment |= {

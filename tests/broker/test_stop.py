@@ -81,7 +81,7 @@ def test_kip_848_member_that_is_assigned_nothing_is_refused_by_name(cli, world):
         return world.consumer(group, subscription, **{"group.protocol": "consumer", "client.id": client_id})
 
     def assigned(client_id: str | None = None) -> dict[str, list[object]]:
-        """Return members' partitions by client id; empty unless the group is Stable and the client has a partition."""
+        """Return members' partitions by client id; {} if the group is not Stable or ``client_id`` has no partition."""
         (found,) = parsed(cli("describe", group, "--format", "json").stdout)["groups"]
         members = {member["client_id"]: member["assignment"] for member in found["members"]}
         return members if found["state"] == "Stable" and (not client_id or members.get(client_id)) else {}
@@ -265,7 +265,7 @@ def test_commit_of_the_source_group_during_the_guard_is_exit_4(cli, world):
 
 @NEEDS_TRANSACTIONS
 def test_pending_transactional_commits_are_not_in_all_committed(world, bootstrap_servers):
-    """A partition with a pending transactional commit is None in all_committed, or missing if it is the first commit.
+    """A partition with a pending transactional commit is None in all_committed, or absent if it had no commit before.
 
     A request for these partitions by name is refused until the transaction ends.
     """

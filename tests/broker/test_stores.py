@@ -57,7 +57,7 @@ def test_a_keystore_of_keytool_has_the_key_and_its_chain_in_order(secured: Secur
 
 
 def test_java_trusts_the_certificate_of_a_key_in_a_truststore_but_not_its_chain(secured: Secured):
-    """A JKS truststore with a key trusts the added certificates and the key's own, but not the rest of its chain."""
+    """A JKS truststore with a private key trusts the first certificate of the key's chain, but not the rest."""
     tls = read(**secured.store("truststore", "both.jks"))
     expected = [secured.pem("ca.pem"), certificates(secured.pem("client.pem"))[0]]
     assert sorted(certificates(tls.trusted or "")) == sorted(expected)

@@ -191,7 +191,7 @@ def test_guard_reports_a_commit_on_the_source_cluster(move):
 
 @pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
 def test_an_earlier_offset_on_the_target_is_replaced_by_option_only(move):
-    """If the target has another committed offset, as mirrors write it, only --on-existing overwrites it."""
+    """If the target group has a lower committed offset, migrate is refused without ``--on-existing overwrite``."""
     move.commit(10, 20, 30)
     move.mirror()
     move.target.commit(move.group, TopicPartition(move.topic, 1), 5)
@@ -224,7 +224,7 @@ def test_repeated_move_after_the_target_group_has_started(move):
 
 
 def test_an_approved_plan_holds_for_both_clusters(move):
-    """An approved plan of a move holds after further commits. `apply` refuses it, and names --approved."""
+    """``migrate`` accepts an approved plan of a move after more commits. ``apply`` refuses it, and names --approved."""
     move.commit(10, 20, 30)
     move.mirror()
     move.cli("migrate", "move.toml", "--dry-run", "--plan-out", "plan.json")

@@ -48,10 +48,10 @@ CONTRASTS = """() => {
 def opened_page(
     browser: Browser, file: Path, text: str, width: int = DESK, scheme: Literal["light", "dark"] = "light"
 ) -> Iterator[Page]:
-    """Open a page from a file in a window, with all folds open.
+    """Write a page to a file, open it in a browser window, and open its ``details``.
 
-    text: the HTML. width: that of the window, in pixels. The test fails if the page requests anything else, or writes
-    to the console.
+    text: the HTML. width: that of the window, in pixels. The test fails if the page requests another URL, or writes to
+    the console.
     """
     file.write_text(text, encoding="utf-8")
     with browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme) as context:

@@ -29,7 +29,7 @@ OTHER = [cost(name, group="other", stood_still=0.5, outage=0.0, caused=4) for na
 
 
 def advice(rows: list[SharedCost]) -> str:
-    """Return advice.html about these applications, with 60 generations of group big, and each group's lag over time."""
+    """Return advice.html for these rows. Group big has 60 generations, and each group has lag over time."""
     applications = [row.application for row in rows if row.group == "big"]
     ended = [
         Generation(
@@ -52,7 +52,7 @@ def advice(rows: list[SharedCost]) -> str:
 def after(rows: list[SharedCost]) -> str:
     """Return after.html about the split of group big into a group for each application.
 
-    The last application shares its new group with another one.
+    The last application's new group also has members that read another topic.
     """
     targets = {topic: f"big-{row.application}" for row in rows for topic in row.topics}
     since = [cost(row.application, group=f"big-{row.application}", outage=3.0, topics=row.topics) for row in rows]
@@ -116,9 +116,9 @@ BRIGHTNESS = """colours => colours.map(colour => {
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
 def test_advice_shows_each_shared_group(browser, tmp_path, width):
-    """A group has advice, map, times, bars in proportion to the times, evidence, and cheaper settings.
+    """The page shows a shared group's advice, members, times, bars of these times, evidence, and cheaper settings.
 
-    It also has a split, or the reason why no split is proposed.
+    It also shows a split, or the reason why no split is proposed.
     """
     with opened_page(browser, tmp_path / "advice.html", PAGES["advice"], width) as page:
         big = page.get_by_role("region", name="big", exact=True)
@@ -146,7 +146,7 @@ def test_advice_shows_each_shared_group(browser, tmp_path, width):
 
 
 def test_after_shows_each_application(browser, tmp_path):
-    """Each application has its seconds before and since the split.
+    """Each application has the seconds in which it did not consume, before the split and since.
 
     It also has a row: group, prediction, whether the prediction holds, and remarks.
     """

@@ -76,7 +76,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["in-memory", "broker"])
 def world(request: pytest.FixtureRequest):
-    """The other clients. Those under test are ``world.writer``, ``world.second_client`` and ``world.records``."""
+    """An `InMemoryWorld` or a `BrokerWorld`, with the clients under test: writer, second_client and records."""
     if request.param == "in-memory":
         yield InMemoryWorld()
         return

@@ -176,7 +176,7 @@ def test_a_known_log_end_offset_is_not_read_again(world):
 
 
 def test_a_log_end_offset_that_no_leader_returned_is_read_again(world):
-    """A given log end offset is read again, unless a leader has reported it, or the log start offset is given too."""
+    """A given log end offset that no leader has reported is read again, unless the log start offset is given too."""
     topic = world.create_topic()
     partition = TopicPartition(topic, 0)
     world.produce(topic, 0, 5)

@@ -39,7 +39,7 @@ def test_a_fingerprint_stands_for_the_record_and_not_for_its_offset(world):
 
 
 def test_records_that_were_deleted_are_left_out(world):
-    """After a deletion, a span from the log start offset on has the remaining records."""
+    """After records are deleted, a read from the log start offset on returns the remaining ones."""
     topic = world.create_topic()
     world.produce(topic, 0, 5, timestamp=NOW)
     world.delete_records(topic, 0, 3)

@@ -113,8 +113,8 @@ def test_audit_finds_a_late_commit_a_wrong_start_and_a_rewind(bootstrap_servers,
 def test_commits_of_a_recreated_topic_are_undetermined(world, cli, here):
     """Commits for topics that were recreated after the hand-over are no late commits, no wrong starts and no rewinds.
 
-    The first target group starts after its topic was recreated, the second had started before. The source group commits
-    for the third topic.
+    After the topics were recreated, the first two target groups commit, and the source group commits for the third
+    topic. The second target group had also committed before.
     """
     handed = HandedOver(cli, world)
     handed.consume(1, 12)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.cli import Cli, CliHere, Process
 from tests.support.documents import parsed
+from tests.support.pages import not_printed, text_of
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,7 @@ def test_the_story_of_two_clusters(stories):
     assert (ours[1], ours[3]) == (ours[2], "0")
     assert (other[1], other[2]) == (ours[1], ours[2])
     assert 0 < int(other[3].replace(",", "")) <= int(said[1].replace(",", ""))
+    assert not_printed(text_of("docs/sandbox.md#The demo"), out) == []
 
 
 @pytest.mark.long
@@ -88,6 +90,8 @@ def test_the_story_of_an_overloaded_group(tmp_path):
     assert re.search(r"^search +big-group-search .* 5 +5 .* yes$", done.stderr, re.MULTILINE)
     for name in ("billing", "catalog"):
         assert re.search(rf"^{name} +big-group-{name} .* 0 +0 +0\.0 s +0\.0 s +yes$", done.stderr, re.MULTILINE)
+    rest = not_printed(text_of("docs/advise.md#After a split"), done.stderr.replace("demo-out/", ""))
+    assert [line for line in rest if " big-group-" not in line] == []
 
 
 def test_demo_does_not_change_a_folder_with_other_files(tmp_path):

@@ -17,7 +17,7 @@ PARTITIONS, MINUTES = 3, 180
 def race(world):
     """A topic with three hours of records, one each minute in each partition, and a live group near the log end.
 
-    Returns the topic, the live group, and the time when the store failed (an hour ago, in milliseconds since 1970).
+    Returns the topic, the live group, and the time from which on all writes were lost (ms since 1970; an hour ago).
     """
     topic, live = world.create_topic(PARTITIONS), world.name("telemetry")
     now = int(time.time() * 1000)

@@ -13,30 +13,21 @@ import yaml
 from migrate_groups.cli.connect import Connection
 from migrate_groups.migration.ports import GroupReader, GroupWriter
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.actions_runner import ACTION, BOT, ROOT, Ran, Runner, evaluate, filled
+from tests.support.actions_runner import ACTION, BOT, Ran, Runner, evaluate, filled
 from tests.support.comments import Page
+from tests.support.pages import PAGES, blocks
 
-_PAGE = (ROOT / "docs" / "pull-requests.md").read_text()
+_PAGE = PAGES["docs/pull-requests.md"].read_text()
 # Names of which a shell, a log or a comment would make something, were they inserted anywhere.
 _HOSTILE = "$(touch pwned) `touch pwned` '\"; touch pwned; # --> @all\n::error::x\n${{ github.token }}"
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", _PAGE, re.M | re.S)
-
-
-def lines_with(command: str) -> str:
-    """Return the only shell block of docs/pull-requests.md that contains a command."""
-    [block] = [block for block in blocks("sh") if command in block]
-    return block
-
-
-CUT_OVER, AS_REVIEWED, OTHER_PIPELINES = map(lines_with, ("--approved", "apply plan.json --yes", "> new.md"))
+CUT_OVER, AS_REVIEWED, OTHER_PIPELINES = blocks(_PAGE, "sh")
 
 
 def workflow(runner: Runner, bootstrap_servers: str, properties: str = "") -> Ran:
     """Run the workflow of docs/pull-requests.md, and keep its artifact. properties: the secret KAFKA_PROPERTIES."""
-    [text] = blocks("yaml")
+    [text] = blocks(_PAGE, "yaml")
     checkout, plan, upload = yaml.safe_load(text)["jobs"]["plan"]["steps"]
     assert checkout["uses"].startswith("actions/checkout@")
     assert plan["uses"] == "your-organisation/migrate_groups@main"

@@ -57,7 +57,7 @@ def move(clients, taken: SnapshotTable, new: str) -> Execution:
 
 
 def compared_values(row: Row) -> tuple[str, int, int | None, int | None, str, int | None]:
-    """Return the values that must be equal in both groups, including the lag."""
+    """Return the values that must be equal in the source group and the target group."""
     return row.topic, row.partition, row.offset, row.leader_epoch, row.metadata, row.lag
 
 

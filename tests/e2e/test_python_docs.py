@@ -33,7 +33,7 @@ def orders(world) -> dict[str, str]:
 
 
 def test_examples_run_one_after_another(orders, world, bootstrap_servers, spark, tmp_path, monkeypatch, capsys):
-    """Each example continues the previous one: a confirmed hand-over, its proof, its rollback, and a replay group."""
+    """Each example continues the previous one: a confirmed hand-over, reconcile, rollback, and a replay group."""
     monkeypatch.chdir(tmp_path)
     scope: dict[str, Any] = {}
     said = []

@@ -84,7 +84,7 @@ class Rejoin(ConsumerRebalanceListener):  # type: ignore[misc]
 
 
 def consumer(bootstrap_servers: str, group: str, topic: str) -> KafkaConsumer:
-    """Return a consumer that has subscribed. It has no auto-commit, and sets no offset."""
+    """Return a consumer that has subscribed. It has no auto-commit, and starts at the committed offsets."""
     settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False}
     made = KafkaConsumer(bootstrap_servers=bootstrap_servers, group_id=group, **settings)
     # kafka-python 3.0.12 does not assign a topic that it does not know yet.

@@ -53,9 +53,9 @@ class Case(NamedTuple):
     records: each has one of these forms. ``(group, offset)`` and ``(group, offset, topic id)`` are commits, the second
     as Kafka 4.3 writes them; ``(group, None)`` is the deletion of a committed offset; ``(key, value)`` in bytes is any
     record; ``key`` in bytes is a record without a value; ``"control"`` or ``"aborted"`` is a record of this kind; None
-    is an offset without a record. before, written, ours, topic_id: as in `audit.HANDED_OVER`. held_back: the number of
-    offsets that an open transaction holds back. old_fence: the fence of group ``old``. at_once: whether all records
-    have the same time; otherwise each record is a second later than the previous one.
+    is an offset without a record. before, written, ours, topic_id: the columns of `audit.HANDED_OVER`. held_back: the
+    number of offsets that can't be read because of an open transaction. old_fence: the fence of group ``old``. at_once:
+    whether all records have the same time; otherwise each record is a second later than the previous one.
     """
 
     records: tuple[Any, ...]
@@ -273,8 +273,8 @@ def test_commits_of_a_recreated_topic_are_not_judged(spark: SparkSession) -> Non
 def test_verdicts_of_a_source_group(spark: SparkSession) -> None:
     """A commit of the source group after the fence is late, even in a log with gaps.
 
-    A log with gaps can't prove that the group stopped. A group that only changes its protocol is not in the list of
-    deletions.
+    A log with gaps can't prove that the group stopped. A group that changes its protocol (classic, KIP-848) does
+    not count as deleted.
     """
     tables = Tables(spark, (case for case, _ in OLD.values()))
     found = {name: (row.old, row.late_commits, row.reason) for name, row in zip(OLD, tables.proof(), strict=True)}
@@ -328,7 +328,7 @@ def test_rewinds_and_evidence_are_counted(spark: SparkSession) -> None:
 
 
 def two_clusters(spark: SparkSession, source: tuple[Any, ...], target: tuple[Any, ...]) -> Audit:
-    """Return the audit of group ``g``, which moved from offset 10 of topic ``t`` to 20 of its copy on a second cluster.
+    """Return the audit of a move of group ``g``, from offset 10 on the source cluster to 20 on the target cluster.
 
     Group and topic have the same names on both clusters. source, target: the records of ``g`` on each cluster from the
     fence on: ``(offset, topic id)`` is a commit, None is an offset without a record.

@@ -86,7 +86,7 @@ def test_failed_archive_is_not_tried_again(tmp_path: Path) -> None:
 
 
 def written(asked: ClassData, content: bytes) -> None:
-    """Write ``content`` to the file to which a JVM with ``asked.options`` writes its archive."""
+    """Write ``content`` as the class-data archive of a JVM with ``asked.options``."""
     Path(asked.options.strip('"').removeprefix("-XX:ArchiveClassesAtExit=")).write_bytes(content)
 
 

@@ -37,9 +37,9 @@ def written(folder: Path) -> str:
 def test_rows_with_a_spec_and_a_plan_equal_duckdbs(
     spark: SparkSession, request: pytest.FixtureRequest, tmp_path: Path, kind: str, plan: str
 ) -> None:
-    """Rows equal DuckDB's if a spec maps the topics, and the output folder is a URI.
+    """The rows that reconcile writes equal those that DuckDB computes, if a spec maps the topics.
 
-    Some partitions without a committed offset have a planned offset.
+    The output folder is a URI. Some partitions without a committed offset have a planned offset.
     """
     request.getfixturevalue(plan)
     before, after = generate(1_000, tmp_path, kind=kind)

@@ -71,7 +71,7 @@ def test_interrupt_stays_an_interrupt() -> None:
     ],
 )
 def test_invalid_path_is_named_in_the_error(spark: SparkSession, tmp_path: Path, path: str, message: str) -> None:
-    """The error has the path if its glob is invalid or matches a colon, its scheme is unknown or has no connector."""
+    """The error names the path if its glob or scheme is invalid, a file name has a colon, or a connector is missing."""
     (tmp_path / "12:00.csv").write_text("topic,partition\n")
     path = path if ":" in path else str(tmp_path / path)
     with pytest.raises(InvalidInput) as error:

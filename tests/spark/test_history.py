@@ -187,7 +187,7 @@ def test_each_group_has_one_row(spark: SparkSession) -> None:
 
 
 def landed(folder: Path, events: list[Any]) -> str:
-    """Write a landed log of these events in partition 7, without the last but one, and return its path."""
+    """Write these events to partition 7 of a landed log that lacks the record before the last. Return its path."""
     rows = [
         (7, number, at(hours), "record", key(group, topic, partition), None if offset is None else value(offset))
         for number, (hours, group, topic, partition, offset) in enumerate(events)

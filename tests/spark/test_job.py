@@ -35,7 +35,7 @@ def after(csv_file: CsvFile) -> str:
 
 @pytest.fixture
 def broken(csv_file: CsvFile) -> str:
-    """A snapshot after a hand-over, with one partition behind and one missing."""
+    """A snapshot after a hand-over: one committed offset is too low, and one is missing."""
     return csv_file(HEADER, "c,00123,,007,0,9,0,15", "c,search,,catalog,0,5,0,5", name="broken.csv")
 
 

@@ -148,9 +148,9 @@ def test_malformed_record_is_kept_with_its_problem(landed: Land) -> None:
 
 
 def test_tagged_fields_that_hold_no_topic_id_are_skipped(landed: Land) -> None:
-    """A topic id of zeros, which Kafka never writes, counts as no topic id.
+    """The topic id is null if it is all zeros, if its field has another tag, or if the count of tagged fields is 0.
 
-    So do bytes after a count of 0 tagged fields, and a field with another tag.
+    Kafka never writes a topic id of zeros.
     """
     assert VALUE is not None
     tails = {b"\1\0\x10" + bytes(16): None, b"\0\0\x10" + TOPIC_ID.bytes: None, b"\1\1\x10" + TOPIC_ID.bytes: None}

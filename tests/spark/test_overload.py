@@ -27,7 +27,10 @@ def sized(data: bytes) -> bytes:
 
 
 def member(client: str, topic: str, *, partitions: tuple[int, ...] = (0,), version: int = 3) -> bytes:
-    """Return a member in the record of a generation. client: the member id; without a final ``x``, the client id."""
+    """Return a member in the record of a generation.
+
+    client: the member id. The client id is the same without a final ``x``.
+    """
     ids = texts(client) + (texts(None) if version >= 3 else b"") + texts(client.rstrip("x"), "/h")
     subscription = bytes(2) + (1).to_bytes(4) + texts(topic) + sized(b"")
     numbers = b"".join(each.to_bytes(4) for each in partitions)
@@ -103,7 +106,7 @@ def uneven_records() -> list[tuple[float, bytes, bytes | None]]:
 
 
 def upgraded_records() -> list[tuple[float, bytes, bytes | None]]:
-    """Return the records of a group that was classic, with a member without a partition, and is now a KIP-848 group."""
+    """Return the records of a KIP-848 group that was a classic group before. Its only member had no partition then."""
     subscribed = bytes(4) + b"\4a-1" + b"\3/h\2\2x" + b"\1\0"
     classic = generation(1, member("a-1", "x", partitions=()))
     return [(0, b"\0\2" + texts("upgraded"), classic), (5, b"\0\5" + texts("upgraded", "a"), subscribed)]
@@ -181,7 +184,7 @@ def test_an_application_stands_still_from_its_last_commit_to_the_next_generation
     ],
 )
 def test_times_without_a_cause_are_0_or_null(found, group, expected):
-    """``stood_still`` and ``outage`` are 0 if no rebalance caused them, but null in a log with gaps."""
+    """``stood_still`` and ``outage`` are 0 if no rebalance caused them, or null if the log also lacks records."""
     assert {row.application: (row.stood_still, row.outage) for row in found[group]["advice"]} == expected
 
 
@@ -197,9 +200,9 @@ def test_members_without_a_partition_and_the_busiest_member_are_found(found):
 
 
 def test_a_spread_that_the_log_does_not_tell_is_null(found):
-    """``spread`` is null if commits have no offset.
+    """``spread`` is null if the offsets of the commits can't be decoded.
 
-    In a KIP-848 group, even in one that was classic, ``spread`` and ``idle`` are null.
+    ``spread`` and ``idle`` are null in a KIP-848 group, even if it was a classic group before.
     """
     assert {(row.idle, row.spread, row.keeps_up) for row in found["range"]["advice"]} == {(0, None, None)}
     for group in ("new", "upgraded"):
@@ -210,7 +213,7 @@ def test_an_application_keeps_up_if_it_consumes_what_is_produced(spark):
     """``keeps_up`` is the number of consumed records divided by the number of produced records.
 
     The first moment does not count, and neither does one with an unknown number. ``best_third`` is null if nothing was
-    produced in one of the thirds.
+    produced in one third of the period.
     """
     figures: dict[str, list[tuple[int | None, int | None]]] = {
         "behind": [(10, 5), (10, 8), (20, 11)],
@@ -242,7 +245,7 @@ def test_an_application_keeps_up_if_it_consumes_what_is_produced(spark):
 
 
 def test_a_partition_has_no_owner_until_another_member_has_it(found):
-    """A restart of all members counts once, whatever the number of partitions.
+    """A restart of all members is one period without an owner, whatever the number of partitions.
 
     A partition that a member must revoke still has an owner.
     """

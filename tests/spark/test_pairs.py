@@ -85,7 +85,8 @@ def test_one_row_for_each_partition_is_not_sorted(snapshot: SnapshotTable, tmp_p
 def test_a_row_that_occurs_twice_makes_the_job_sort_rows(snapshot: SnapshotTable, tmp_path: Path, remote: bool) -> None:
     """If a partition has two rows with the same time and offset, a large job sorts the rows, as a small job does.
 
-    It does so in a second attempt. In between, it deletes nothing in an output folder with a URI, which may be remote.
+    Its first attempt, without sorting, fails. The second replaces the files of the first, also in a folder that is
+    given as a URI.
     """
     new = AFTER | {"group": "billing"}
     other = SPLIT | {"log_start_offset": 5, "log_end_offset": 130}

@@ -47,9 +47,9 @@ def test_large_reconcile_sorts_no_row(snapshot: Callable[..., DataFrame]) -> Non
 
 
 def test_hand_over_exchanges_commits_once(spark: SparkSession) -> None:
-    """If no commit is late and no verdict in doubt, commits are exchanged and sorted once, and added up by hash.
+    """If no commit is late and the evidence is whole, commits are exchanged and sorted once.
 
-    The only join is a broadcast join, which adds the fence of each group.
+    They are aggregated by hash. The only join is a broadcast join, which adds the fence of each group.
     """
     tables = Tables(spark, [Case((OURS, ("new", 13)))])
     found = operators(hand_over(tables.chains, None, local_table(spark, [], REASONS)))
@@ -58,7 +58,7 @@ def test_hand_over_exchanges_commits_once(spark: SparkSession) -> None:
 
 
 def test_commits_need_one_window(spark: SparkSession) -> None:
-    """In the history, one window after one exchange finds the commit before each commit.
+    """To find the commit before each commit, the history needs one shuffle and one window.
 
     Sums are made by hash, without sorting.
     """

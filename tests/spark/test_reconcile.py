@@ -195,9 +195,9 @@ def test_mapped_rows_are_expected_in_the_target_group(snapshot: SnapshotTable, m
 
 
 def test_split_file_gives_the_same_verdicts_as_before_and_as_mapping(snapshot: SnapshotTable) -> None:
-    """A split file gives equal verdicts as BEFORE, as the mapping, and as both.
+    """A split file gives the same verdicts whether it is BEFORE, the mapping, or both.
 
-    Rows of an earlier time do not map a partition twice.
+    A partition is compared once, even if the split file has rows of two times for it.
     """
     old = snapshot({"topic": "orders"}, {"topic": "searches"})
     parts = [SPLIT | {"topic": "orders"}, SPLIT | {"topic": "searches", "group": "search"}]
@@ -293,7 +293,10 @@ def test_sums_that_are_too_large_are_null(snapshot: SnapshotTable) -> None:
 
 
 def test_time_lag_of_a_topic_is_the_largest_of_its_partitions(snapshot: SnapshotTable) -> None:
-    """Time lags are in seconds: null without an unread record or without the column, 0 for a future timestamp."""
+    """A topic's time lag is the largest of its partitions, in seconds. It is 0 if a timestamp is in the future.
+
+    It is null if no record is unread, or if the snapshot has no column oldest_unconsumed_at.
+    """
     oldest = F.timestamp_add("MILLISECOND", F.col("partition") * 1500 - 2500, "taken_at")
     sides = [
         snapshot(*({**side, "partition": number} for number in range(3)), side | {"topic": "searches"})

@@ -142,7 +142,7 @@ WRONG_IN_PARQUET += [("partition", None, "a partition")]
 
 
 def csv_with(path: Path, **changes: str) -> str:
-    """Write a valid row of two lines, and on line 4 the same row with ``changes``. Return the path."""
+    """Write a header, a valid row on lines 2 and 3, and on line 4 the same row with ``changes``. Return the path."""
     good = FULL_ROW.asDict() | {"taken_at": "2026-11-20T23:27:08Z"}
     path.parent.mkdir(exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:

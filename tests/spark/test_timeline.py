@@ -67,7 +67,7 @@ def test_curve_continues_from_the_source_group_to_the_target_group(
 def test_curve_leaves_the_source_group_where_the_target_group_begins(
     snapshot: SnapshotTable, mapping: DataFrame
 ) -> None:
-    """The curve changes to the target group at the first moment with an offset of the target group.
+    """The timeline has the target group's lag from that group's first committed offset on.
 
     Here BEFORE and AFTER both have all snapshots.
     """
@@ -100,7 +100,7 @@ def test_offsets_of_a_recreated_topic_are_not_subtracted(snapshot: SnapshotTable
 
 
 def test_history_needs_three_times(snapshot: SnapshotTable) -> None:
-    """A cluster has a history from three moments on; a verdict already shows two."""
+    """A lag timeline needs three moments of a group on one cluster, because a verdict already shows two."""
     sides = [
         [row(hour, 1, cluster_id=name) for name, hour in moments]
         for moments in ((("a", 0), ("b", 1)), (("a", 2), ("b", 3)))
@@ -115,7 +115,7 @@ def test_history_needs_three_times(snapshot: SnapshotTable) -> None:
 
 
 def test_driver_gets_a_curve_for_each_topic_and_for_the_group(snapshot: SnapshotTable, mapping: DataFrame) -> None:
-    """The driver gets a curve for each topic and for the group, sorted, with times in UTC to the microsecond."""
+    """Spark's driver gets the lag over time of each topic and of the group, sorted, in UTC to the microsecond."""
     before = snapshot(row(0, 10), row(1, 20))
     after = snapshot(row(2, 20, group="billing"), row(2, 5, 6, group="billing", topic="new"))
     found = reconcile_tables(before, after, mapping)

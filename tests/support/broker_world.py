@@ -224,8 +224,8 @@ class BrokerWorld:
         """Make a committed offset expire, as if the group had unsubscribed from the topic long ago.
 
         The consumer commits the same offset again with a retention of 1 ms, in a version of OffsetCommit that has a
-        retention field (before KIP-211). The request names generation 1, so that the consumer must be the only member
-        that the group ever had. The group must not be subscribed to the topic.
+        retention field (before KIP-211). It must be the only member that the group ever had, because the request names
+        generation 1. The group must not be subscribed to the topic.
         """
         offset = self.committed(group)[partition]
         commit = OffsetCommitRequest.OffsetCommitRequestTopic

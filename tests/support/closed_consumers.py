@@ -1,4 +1,4 @@
-"""Closing the consumers of a test, for which it does not wait for ever."""
+"""Close the consumers of a test, and wait at most a minute for each."""
 
 from __future__ import annotations
 

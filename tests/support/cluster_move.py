@@ -265,7 +265,7 @@ def _ends(pair: Mirrored) -> dict[int, int]:
 
 
 def _checked(code: int, said: str) -> int:
-    """Return the exit code of a command, after a check that a fault explains it. said: the command's output."""
+    """Check that a fault can cause this exit code of a command, and return it. said: the command's output."""
     assert code in (0, 3, 4, 5, -signal.SIGKILL), said
     assert "Traceback" not in said, said
     return code

@@ -90,7 +90,7 @@ def make_topics(world: BrokerWorld, *, second_of_orders: int = 1) -> dict[str, s
 
 
 class Shop:
-    """The groups ``shop`` and ``other`` of a case, for one tool or for both, and all names on the broker."""
+    """The groups of a row on a broker: ``shop`` and, if the row's Kafka command names it, ``other``."""
 
     def __init__(self, world: BrokerWorld, topics: Mapping[str, str], row: Row) -> None:
         self._world = world
@@ -170,7 +170,7 @@ def summary(row: Row, lines: Sequence[Sequence[str]]) -> str:
 
 
 def as_kafkas(row: Row, groups: Sequence[str], printed: str) -> list[list[str]]:
-    """Return the cells of the lines that Kafka's tool must print to agree with our output, ``printed``."""
+    """Convert our output to the lines that Kafka's tool prints if both agree. Each line is a list of cells."""
     lines = lines_of(groups, printed)
     if match := re.search("--list --(state|type)", row.kafkas[0]):
         return [[line[0], line[1] if match[1] == "state" else line[2].capitalize()] for line in lines]

@@ -1,8 +1,8 @@
 """The server of `forks`: ``python -m tests.support.fork_server SOCKET`` prints ``ready`` and forks on request.
 
 The server imports the command line's modules first. It has only one thread, because a forked process would wait
-forever for a lock that another thread held. A request is a line of JSON together with file descriptors. The answers are
-the id of the new process and, when this process has ended, its exit code.
+forever for a lock that another thread held. A request is a line of JSON together with file descriptors. There are two
+answers: the id of the new process at once, and its exit code after its end.
 """
 
 from __future__ import annotations

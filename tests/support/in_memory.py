@@ -250,11 +250,7 @@ class InMemoryCluster:
         ends: Mapping[TopicPartition, int] | None = None,
         starts: Mapping[TopicPartition, int] | None = None,
     ) -> Mapping[TopicPartition, LogRange]:
-        """Return the log start and log end offset of each partition. A partition without a leader is left out.
-
-        starts, ends: offsets that the caller knows, and that are not read again. There is one exception: if only the
-        log end offset is known, it is read again, unless this leader epoch has already reported at least that offset.
-        """
+        """See `GroupReader.log_ranges`. A partition that does not exist or has no leader is always left out."""
         starts, ends = starts or {}, ends or {}
         found = {}
         for partition, log in self._led(partitions):
@@ -290,7 +286,7 @@ class InMemoryCluster:
         return {partition: log.first_in(spans[partition]) for partition, log in self._led(spans)}
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
-        """Return all operations on each resource, except those that `deny` has removed. No result is None."""
+        """Return all operations on each resource, except those that `deny` has removed; never None."""
         return {resource: self._permitted(resource) for resource in resources}
 
     def _permitted(self, resource: Resource) -> frozenset[Operation]:

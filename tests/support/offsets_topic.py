@@ -18,14 +18,17 @@ _SECONDS = 60.0
 
 
 def move_coordinator(brokers: ThreeBrokers, group: str) -> None:
-    """Take the replica of a group's commits from the coordinator, so that another broker becomes coordinator."""
+    """Make another broker the coordinator of a group.
+
+    The current coordinator loses its replica of the group's partition of the offsets topic.
+    """
     number = log_partition(group, _PARTITIONS)
     leader = brokers.leader(TopicPartition(OFFSETS_TOPIC, number))
     _reassign(brokers, number, [node.node_id for node in brokers.sandbox.nodes if node.node_id != leader])
 
 
 def replicate_again(brokers: ThreeBrokers, group: str) -> None:
-    """Give each broker a replica of a group's commits."""
+    """Give each broker a replica of the group's partition of the offsets topic."""
     number = log_partition(group, _PARTITIONS)
     _reassign(brokers, number, [node.node_id for node in brokers.sandbox.nodes])
 

@@ -1,7 +1,7 @@
-"""Run each Spark job in the session that SPARK_REMOTE names: ``over_connect.py FOLDER``, with PYTHONPATH.
+"""Run each Spark job on the Spark Connect server that SPARK_REMOTE names: ``over_connect.py FOLDER``.
 
-The script writes BEFORE, AFTER and the tables of reconcile to the folder. It prints the module of the session's class,
-and each job that has passed.
+PYTHONPATH must have PySpark, the repository and its scripts. The script writes BEFORE, AFTER and the tables of
+reconcile to the folder. It prints the module of Spark's session class, then the name of each job that has passed.
 """
 
 from __future__ import annotations

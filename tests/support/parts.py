@@ -18,7 +18,10 @@ _BROKERS_OF_ITS_KIND = {
     "guarded": ("test_hold", "test_permissions"),
 }
 # The longest modules run first, so that all workers end at about the same time.
-_LONGEST = ("spark", "broker/test_faults", "spark/test_class_data", "spark/test_cluster", "e2e/test_demo")
+_LONGEST = (
+    *("spark", "broker/test_faults", "spark/test_class_data", "spark/test_cluster"),
+    *("e2e/test_demo", "e2e/test_pages"),
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

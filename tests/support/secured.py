@@ -56,7 +56,10 @@ def properties_text(**properties: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secured:
-    """The broker. folder: the folder of the certificates. server: the token server. tokens: the token server's URL."""
+    """A running broker with every kind of listener.
+
+    folder: the folder of the certificates. server: the token server. tokens: the token server's URL.
+    """
 
     sandbox: Sandbox
     folder: Path
@@ -81,7 +84,7 @@ class Secured:
         return {name.replace("_", "."): value for name, value in self.trust().items()}
 
     def login(self, mechanism: str, password: str | None = None, user: str = "alice") -> dict[str, str]:
-        """Return the client properties of a login; for OAUTHBEARER in the form of Kafka before 4.1."""
+        """Return a login's client properties. OAUTHBEARER has client id and secret in JAAS, as before Kafka 4.1."""
         if mechanism == "OAUTHBEARER":
             options = {"clientId": "app", "clientSecret": password or SECRETS["client"], "scope": "kafka"}
             options |= self._trust_in_jaas()

@@ -20,10 +20,13 @@ SIZES = [("web", 1), ("billing", 1), ("shop", 2)]
 class Split(NamedTuple):
     """The results of `split`.
 
-    topics: the topics of each application. before, after: for each application the seconds in which a partition had no
-    owner, measured by callbacks, in the shared group and then in the application's new group. costs: the JSON document
-    of ``advise --log`` from before the split. found: for each application its entry in the document of ``advise
-    --after``. The two commands wrote their files to the folders ``costs`` and ``out``.
+    - topics: the topics of each application.
+    - before: for each application the seconds in which a partition had no owner in the shared group, as measured by
+      rebalance callbacks. after: the same in the application's new group.
+    - costs: the JSON document of ``advise --log`` from before the split.
+    - found: for each application its entry in the document of ``advise --after``.
+
+    The two commands wrote their files to the folders ``costs`` and ``out``.
     """
 
     topics: dict[str, list[str]]

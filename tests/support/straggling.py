@@ -104,7 +104,10 @@ class HandOver:
         self.left()
 
     def left(self) -> None:
-        """Return once the coordinator has removed all members: a closed static member after its session timeout."""
+        """Return once the coordinator has removed all old consumers, or the hand-over has ended.
+
+        A static member that was closed is removed only after its session timeout.
+        """
         self._left = time.monotonic()
         config = ClientConfig(bootstrap_servers=self.world.bootstrap_servers)
         with closing(KafkaPythonReader(config)) as reader:

@@ -136,7 +136,7 @@ def test_what_is_not_known_is_said(cluster):
 
 
 def test_the_worst_group_comes_first(cluster):
-    """Groups with the most applications come first, then those with idle members, then unknown groups by their lag."""
+    """The order is: groups with the most applications, with idle members, without members by lag, and all others."""
     for each in (*SHOP, *BILLING):
         cluster.join("two", each)
     for each in (*SHOP, *BILLING, WEB):
@@ -207,7 +207,7 @@ def test_the_proposed_split_gives_each_application_a_group(cluster):
 
 
 def test_no_split_is_proposed_for_one_application_or_an_unknown_one(cluster):
-    """A group of one application is refused, even if a single subscription joins its parts. So is a stopped group."""
+    """A stopped group gets no split. Nor does one application, even if only one subscription holds it together."""
     for each in (*SHOP, *BILLING, member("audit", *TOPICS)):
         cluster.join("joined", each)
     cluster.join("well", WEB)

@@ -25,7 +25,7 @@ FLAPPING: dict[str, Any] = {
 
 
 def cost(application: str = "billing", group: str = "big", **of: Any) -> SharedCost:
-    """Return the cost of sharing a group, for an application with two members and a topic of the same name."""
+    """Return the cost of sharing a group, for an application with two members and a topic named after it."""
     values: dict[str, Any] = {
         "assignor": "range",
         "applications": 3,
@@ -59,7 +59,7 @@ def compared(
 
 
 def test_the_prediction_is_for_the_restarts_since_the_split():
-    """A restart is predicted as time without members and twice the rebalance delay; other outages grow with time."""
+    """Each restart counts its time without members and two rebalance delays. Other outages grow with the period."""
     found = compared(cost(**FLAPPING), cost(group="new-billing", outage=37.0, replaced=5))
     assert found.predicted == (2 * 2 + 5 * 6.5, 2 * 2 + 5 * 8.5)
     assert (found.measured, found.restarts, found.holds, found.remarks) == (37.0, 5, True, ())
@@ -143,7 +143,7 @@ def test_the_advice_says_what_a_split_costs_whoever_restarts():
     ],
 )
 def test_what_the_log_says_of_other_groups(rows, advice):
-    """Streams and Connect groups are not split. Groups that are not known, and offsets compacted away, are named."""
+    """No split is advised for Streams and Connect groups. The advice says what the log does not show."""
     (found,) = judge_costs(rows, NOON, DELAY)
     assert advice in found.advice
 
@@ -171,6 +171,6 @@ def test_the_advice_says_what_a_split_does_not_change(figures, clause, assignor,
 
 
 def test_a_load_not_worth_acting_on_is_not_said():
-    """No load is named if the application kept up in a third of the time, no member is idle, and spread is below 2."""
+    """An application that kept up for a third of the time is not named. Neither is a load of 1.9 times the mean."""
     row = cost("shop", applications=1, keeps_up=0.9, best_third=1.0, idle=0, spread=1.9)
     assert judge_costs([row], NOON, DELAY)[0].advice == "nothing to do: one application"

@@ -122,7 +122,7 @@ def test_rerun_after_the_new_group_started(cli):
 
 
 def test_a_new_partition_without_a_commit_is_refused_until_an_option_decides(cli):
-    """A partition of the group's topics without a committed offset is refused, as with a file."""
+    """A partition of the group's topics without a committed offset is refused, unless ``--uncommitted`` is passed."""
     cli.cluster.add_partitions("t", 2)
     assert "complete" in cli.fails(*APPLY, code=3)
     cli(*APPLY, "--uncommitted", "earliest")

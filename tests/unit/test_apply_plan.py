@@ -164,7 +164,7 @@ def test_a_partly_written_plan_is_not_stale(shell):
     ],
 )
 def test_a_stale_plan_is_refused_and_names_each_changed_partition(shell, what, drifted):
-    """A changed source or target, or deleted records, are exit 3 with the partitions, in a dry run and in a write."""
+    """If an offset changed after the plan was made, or records were deleted, exit 3 names each changed partition."""
     shell(*SAVE)
     what(shell.cluster)
     before = shell.committed_offsets("new")

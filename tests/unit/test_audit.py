@@ -24,7 +24,7 @@ class OtherCluster(InMemoryCluster):
 
 @pytest.fixture
 def cli(tmp_path, monkeypatch) -> Connected:
-    """The command line after a migration; audit gets the log of ``cli.cluster``, and no reader of its records."""
+    """The command line after a migration. ``audit`` reads ``cli.cluster``, but no log of the offsets topic."""
     made = Connected(tmp_path, monkeypatch)
     made.cluster.create_topic(OFFSETS_TOPIC, 50)
     made(*MIGRATE)
@@ -38,7 +38,7 @@ def cli(tmp_path, monkeypatch) -> Connected:
 
 
 def test_a_receipt_of_another_cluster_is_refused(cli):
-    """A receipt of another cluster is about other groups of the same names: exit 2, with both cluster ids."""
+    """The receipt of another cluster is refused, with both cluster ids. Groups there may have the same names."""
     ours, cli.cluster = cli.cluster.cluster_id(), OtherCluster()
     refusal = cli.fails("audit", "split.toml.run", code=2)
     assert refusal == f"error: this is cluster another; the receipt is of cluster {ours}"

@@ -142,7 +142,7 @@ def test_a_stable_group_has_stopped_for_topics_without_a_member():
 
 
 def test_an_empty_group_left_by_a_killed_hold_passes_as_a_consumer_group(cluster):
-    """An Empty group that still has the protocol type of a killed ``--hold`` passes as a consumer group."""
+    """A killed ``--hold`` leaves its protocol type on the Empty group, which still passes as a consumer group."""
     cluster.join("old", MEMBER, protocol_type=HOLD_PROTOCOL_TYPE)
     cluster.leave("old", "m")
     assert refusing(checks(cluster, BOTH)) == []
@@ -185,7 +185,7 @@ def test_brokers_that_do_not_report_permissions_are_a_warning(cluster, monkeypat
 
 
 def test_known_cluster_facts_are_not_requested_again(cluster, monkeypatch):
-    """Known cluster facts are not requested again, because requests would add to the downtime."""
+    """Permissions and retention that are known are not requested again, because requests would add to the downtime."""
     known = read_cluster_facts(cluster, wanted_rows(BOTH))
     for question in ("permissions", "offsets_retention"):
         monkeypatch.setattr(cluster, question, None)
@@ -251,7 +251,7 @@ def test_a_partition_for_several_groups_is_counted_once(cluster):
 
 
 def test_uncommitted_earliest_refuses_a_committed_partition_that_the_file_lacks(cluster):
-    """``earliest`` is refused for a partition that the source group has committed, and that the file lacks."""
+    """``earliest`` is refused if the snapshot file lacks a partition in which the source group has committed."""
     found = checks(cluster, [handed_over(0)], uncommitted="earliest")
     assert found["complete"].reason.startswith("the file lacks 1 partition with a committed offset: t-1;")
     assert refusing(found) == ["complete"]

@@ -424,7 +424,7 @@ def connection(file=None, *properties: str, server: str | None = "a:1") -> Conne
 
 @pytest.fixture
 def in_environment() -> Iterator[Callable[[str], object]]:
-    """Return a function that sets the environment's client properties, as the command line reads them at its start."""
+    """Return a function that replaces the client properties that the command line reads from the environment."""
     before = environment.properties.get()
     yield lambda text: environment.properties.set({environment.PROPERTIES: text})
     environment.properties.set(before)

@@ -83,7 +83,7 @@ def test_one_place_for_all_groups_with_the_same_committed_offset(two):
 
 
 def test_a_window_grows_until_it_is_anchored(two):
-    """More records before the committed offset are read until their timestamps differ."""
+    """If all records read before the committed offset have the same timestamp, more are read."""
     two.source.produce("orders", 0, 50, timestamp=1)
     two.source.produce("orders", 0, 300, timestamp=2)
     two.source.produce("orders", 0, 1, timestamp=3)
@@ -135,7 +135,7 @@ def test_an_empty_target_whose_records_were_deleted_has_no_place(two):
 
 
 def test_a_compacted_topic_is_judged_by_its_neighbours(two):
-    """If either topic is compacted, the place lies between the nearest records that both logs have."""
+    """If either topic is compacted, the place is found from the nearest records that are in both logs."""
     two.target.create_topic("eu.orders", 1, compacted=True)
     two.produce(5)
     two.mirror(0, 5)
@@ -179,7 +179,7 @@ def _records(case: Mirrored, indices: Sequence[int]) -> Records:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_no_place_skips_a_record(seed, monkeypatch):
-    """A group that starts at any place skips no record. From an exact place it also reads no record again.
+    """A group that starts at any place skips no record. If the place is EXACT, the group also reads no record again.
 
     Logs are simulated; some have lost records on one of the clusters. Few records are read at first, so that more
     have to be read. Records with the same content count as the same record.
@@ -208,7 +208,7 @@ def test_no_place_skips_a_record(seed, monkeypatch):
 
 
 def _judge(case: Mirrored, cut: int, place: Place, deleted: int, *, is_whole: bool) -> None:
-    """Fail if a group that starts at the place skips a record, or reads a record again from an exact place.
+    """Fail if a group that starts at the place skips a record, or reads a record again although the place is EXACT.
 
     is_whole: whether the source log has all its records, in timestamp order. If not, records that the mirror delivers
     later are not judged.

@@ -61,8 +61,7 @@ def cli(tmp_path, monkeypatch):
 def test_a_source_commit_at_any_moment_of_a_hand_over_is_noticed(cli, command):
     """Whenever the source group commits, the target gets the later offset, or the exit code is not 0.
 
-    This holds until the guard reads the source group for the last time. The last two requests are about the target
-    groups.
+    This holds for commits before the guard's last reading of the source group. Only two requests follow it.
     """
     for due in range(1, 200):
         here = cli()

@@ -57,7 +57,7 @@ def test_the_question_shows_a_name_on_one_line(questions):
 
 
 def test_an_empty_provisional_plan_needs_confirmation(questions):
-    """A provisional plan is confirmed even if it is empty, because it may change when the source group has stopped."""
+    """A provisional plan needs a yes even if it is empty, because it may change once the group has stopped."""
     with pytest.raises(Refused, match="the answer was no; nothing was written"):
         agree(NOTHING, tuple, Person(), provisional=True)
     assert questions == ["Write 0 offsets?"]

@@ -16,7 +16,7 @@ HOSTILE = 'web"><script>\n'
 
 
 def shown(*rows: SharedCost, lag: tuple[Moment, ...] = (), **suggested: Drawn) -> str:
-    """Return the page for these applications. Each has two client ids, and the first application ended a generation."""
+    """Return the page. Each application has two client ids; one rebalance was caused by the first application."""
     subscriptions = [Subscription(row.group, row.application, each, row.topics) for row in rows for each in row.clients]
     ended = Generation("big", 1, "range", NOON - HOUR, NOON, 4, [], [], [rows[0].application])
     found = Costs(applications=rows, found=len(rows), generations=(ended,), subscriptions=tuple(subscriptions))
@@ -47,7 +47,7 @@ def test_the_page_has_each_part_of_a_shared_group():
 
 
 def test_the_load_of_an_application_is_shown():
-    """Page and Markdown show the ratio of consumed to produced records, idle members and spread; "-" if unknown."""
+    """Page and Markdown show "keeps up", "idle members" and "busiest to mean" of each application; "-" if unknown."""
     rows = cost("shop", keeps_up=0.714, idle=1, spread=2.25), cost()
     titles = ("keeps up", "idle members", "busiest to mean")
     text, markdown = shown(*rows), costs.markdown(judge_costs(rows, NOON, DELAY))

@@ -114,7 +114,7 @@ def test_a_log_end_counts_only_if_read_while_the_topic_has_a_member():
 
 
 def test_a_topic_without_a_proven_log_end_is_refused():
-    """A topic that had no member when the group was first read has no proven log end, and is refused."""
+    """A topic that no member of the source group consumed is refused, because its log end is not proven."""
     made = cluster()
     made.join("big", member("b", CAT))
     with pytest.raises(Refused, match=r"without a committed offset|log end offset was never read"):
@@ -123,7 +123,7 @@ def test_a_topic_without_a_proven_log_end_is_refused():
 
 
 def test_by_topic_a_log_end_read_after_the_release_does_not_count():
-    """The log end of a topic without a member is not used, even while the group lives on with another topic."""
+    """The log end of a topic without a member is not used, even while the group has a member on another topic."""
     made = cluster()
     made.join("big", member("b", CAT))
     with pytest.raises(Refused, match="log end offset was never read"):
@@ -131,7 +131,7 @@ def test_by_topic_a_log_end_read_after_the_release_does_not_count():
 
 
 def test_a_resumed_run_takes_proven_log_ends_from_the_receipt():
-    """A second run finds the group Empty, and takes the proven log end from the first run's receipt."""
+    """A second run finds the group Empty. Its target group starts at the log end that the first run had read."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
     receipt = migrate(made, spec(), END, lambda: None, lambda: made.leave("big", "a"))
@@ -173,7 +173,7 @@ def test_a_topic_that_a_member_takes_up_during_the_wait_is_refused():
 
 
 def test_a_staying_topic_may_have_no_commit():
-    """A staying topic with a subscription and no commit is still valid in the spec after the stop."""
+    """A topic to stay needs no committed offset. After its members have left, the spec is still valid."""
     made = cluster()
     made.create_topic("legacy", 1)
     made.join("big", member("a", INV, FRESH, CAT, TopicPartition("legacy", 0)))
@@ -183,7 +183,7 @@ def test_a_staying_topic_may_have_no_commit():
 
 
 class Transacting(InMemoryCluster):
-    """A cluster on which the source group's offsets are in a pending transaction for ``questions`` requests."""
+    """A cluster that refuses the next ``questions`` reads of the source group's offsets: a transaction is pending."""
 
     questions = 0
 
@@ -229,7 +229,7 @@ def test_topics_that_change_during_the_wait_are_refused(change):
 
 
 def test_by_topic_a_topic_whose_commits_expire_during_the_wait_is_restored():
-    """If a topic is unsubscribed during the wait and its commits expire, they are restored; the spec stays valid."""
+    """If members leave a topic during the wait and its commits expire, the target group gets the expired offsets."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
 
@@ -242,7 +242,7 @@ def test_by_topic_a_topic_whose_commits_expire_during_the_wait_is_restored():
 
 
 def test_a_run_that_ended_is_not_resumed():
-    """In a second migration with the same intent, ``before`` is the offset that the target has committed meanwhile."""
+    """A second migration after a finished one records the target group's present offset as ``before``."""
     made = cluster()
     options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
     first = migrate(made, spec(), options)
@@ -264,7 +264,7 @@ def fully_committed(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCl
 
 
 def test_a_resumed_run_hands_over_the_present_source_offset():
-    """A resumed run hands over the source's present offset, and does not take the killed run's write as ``before``."""
+    """A resumed run hands over the source's present offset. ``before`` is the target's offset before the killed run."""
     made = fully_committed()
     first = migrate(made, spec(), LEAVE)
     made.commit("big", INV, 8)
@@ -287,7 +287,7 @@ def test_a_target_offset_that_changed_after_a_kill_is_refused():
 
 
 def test_partitions_added_after_a_kill_start_at_the_log_start():
-    """A resumed run sets partitions added since to their log start, and is still the same migration."""
+    """A resumed run starts partitions that were added after the first run at their log start."""
     made = fully_committed()
     refuse = WriteOptions(settle=0)
     first = migrate(made, spec(), refuse)
@@ -316,7 +316,7 @@ def test_another_topic_or_option_is_another_migration():
 
 
 def test_an_added_partition_with_a_source_commit_is_the_same_migration():
-    """A source commit on a partition added after the killed run is reported; the same migration hands it over."""
+    """A source commit on a partition that was added after the first run is a late commit. A re-run hands it over."""
     made = fully_committed()
     first = migrate(made, spec(), WriteOptions(settle=0))
     made.add_partitions("inv", 3)
@@ -365,7 +365,7 @@ def test_a_run_that_was_interrupted_twice_can_be_resumed_and_rolled_back():
 
 
 def test_another_clients_commit_is_the_before_offset_of_the_next_run():
-    """A commit of another client becomes ``before`` of the next run, which may overwrite it."""
+    """If another client commits in the target group, the next run records this offset as ``before``."""
     made = fully_committed()
     made.commit("bill", INV, 3)
     options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
@@ -407,7 +407,7 @@ def test_hand_back_without_target_offsets_is_refused():
 
 
 def test_forward_keeps_the_offset_of_a_target_that_is_ahead():
-    """With forward, a target that is ahead keeps its offset. Late commits are counted from the source's own offset."""
+    """With ``forward`` a higher target offset is kept. Late commits count from the source's offset at the hand-over."""
     made = fully_committed()
     made.commit("bill", INV, 9)
     receipt = migrate(made, spec(), WriteOptions(on_existing="forward", settle=0))
@@ -519,7 +519,7 @@ def test_rollback_deletes_no_target_offset_if_restoring_the_source_fails():
 
 
 def test_hand_back_includes_partitions_without_a_commit_at_the_migration():
-    """A partition that started without a commit is handed back at the target's committed offset."""
+    """A partition without a commit at the migration is handed back at the target group's committed offset."""
     made = cluster()
     receipt = migrate(made, spec(), LEAVE)
     made.commit("bill", FRESH, 40)

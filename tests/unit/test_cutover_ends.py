@@ -80,7 +80,7 @@ def test_an_offset_above_the_end_of_a_log_that_has_grown_again_is_refused(record
 
 
 def test_an_offset_with_only_a_transaction_marker_of_another_leader_below_it_is_handed_over():
-    """An offset above the end of its leader epoch is handed over if only a control record lies in between."""
+    """An offset above its leader epoch's end offset is handed over if all records in between are control records."""
     made = cluster()
     made.elect("inv", 0, 20)
     made.transact("inv", 0, 0)
@@ -89,7 +89,7 @@ def test_an_offset_with_only_a_transaction_marker_of_another_leader_below_it_is_
 
 
 def test_each_offset_of_a_partition_is_held_against_the_election():
-    """Each group's offset is judged: an offset above replaced records is refused, whatever other groups have."""
+    """If an unclean election replaced records below the offset of one group, only this group's offset is refused."""
     made = cluster()
     made.commit("big", PARTITION, 20)
     made.commit("other", PARTITION, 11)
@@ -114,7 +114,7 @@ def test_the_log_end_is_read_again_while_the_group_has_a_member():
 
 
 def test_the_log_end_is_not_read_again_while_the_group_rebalances(monkeypatch):
-    """While a group rebalances, the log end is not read again: a subscribed KIP-848 member may not have the topic."""
+    """No log end is read while a group rebalances, because a subscribed KIP-848 member may have no partition yet."""
     made = cluster()
     describe, states = made.describe_group, {"big": "Stable"}
     monkeypatch.setattr(

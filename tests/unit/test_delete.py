@@ -124,7 +124,7 @@ def test_a_member_that_joins_after_the_checks_prevents_the_deletion():
 
 
 def test_a_failure_of_one_group_does_not_stop_the_others():
-    """If one deletion fails, the other groups are deleted. The error (exit 4) counts them and names the failed one."""
+    """If one deletion fails, the other groups are deleted. The error (exit 4) names the group that is left."""
     made, events = cluster(Refusing, "a", "b"), Agreeing()
     deletion = delete_groups(made, ["a", "replay", "b"], FakeClock(), events)
     assert deletion.deleted == ("a", "b")

@@ -71,7 +71,7 @@ def test_offsets_are_deleted_and_restored_by_rollback(cli):
 
 
 def test_a_group_name_that_librdkafka_trims_has_no_second_client(cli):
-    """The second client, which would read another group, is not asked, not even for the source group of a hand-over."""
+    """A group whose name the second client would trim is not read back with it, because it would read another group."""
     for partition in (PARTITION, OTHER):
         cli.cluster.commit("\told", partition, 5)
     hand_over = ("apply", "--group", "\told", "--to-group", "new", "--settle", "0s", "--guard", "1ms", "--yes")
@@ -273,7 +273,7 @@ def test_rollbacks_undo_the_deletions_of_a_receipt_one_after_the_other(cli):
 
 
 def test_a_rollback_of_an_earlier_deletion_leaves_what_a_later_one_has_restored(cli):
-    """An offset that was committed and deleted again is restored once, with its last value."""
+    """If two deletions removed an offset of the same partition, only the rollback of the later one restores it."""
     cli(*DELETE)
     cli.cluster.commit("old", PARTITION, 6)
     cli(*DELETE)
@@ -298,7 +298,7 @@ def test_a_commit_on_a_topic_refuses_only_the_rollback_of_its_deletion(cli, topi
 
 @pytest.mark.parametrize("is_written", [False, True])
 def test_an_interrupted_rollback_of_an_earlier_deletion_is_resumed(cli, monkeypatch, is_written):
-    """After Ctrl-C the next rollback resumes the same deletion, whether its offsets were written or not."""
+    """After Ctrl-C in a rollback, the next rollback finishes it, whether its offsets were written or not."""
     cli(*DELETE)
     cli("delete-offsets", "--group", "old", "--topic", "kept", "--settle", "0s", "--yes")
     cli(*ROLLBACK)
@@ -327,7 +327,7 @@ def test_a_group_that_lost_its_last_offset_is_created_again(cli):
 
 
 def test_the_receipt_of_a_deletion_is_no_receipt_of_a_hand_over(cli):
-    """Hand-over, hand-back and delete-offsets RECEIPT refuse the receipt of ``delete-offsets --group``."""
+    """``apply``, ``hand-back`` and ``delete-offsets RECEIPT`` refuse a receipt of ``delete-offsets --group``."""
     cli(*DELETE)
     apply = (*APPLY[:-1], RECEIPT)
     for command in (apply, ("hand-back", RECEIPT, "--yes")):

@@ -64,7 +64,7 @@ def copied() -> list[str]:
 
 
 def test_targets():
-    """The targets are `cli`, the last and therefore the default, and `spark`."""
+    """The targets are `spark` and `cli`. `cli` is the default, because it is the last stage."""
     assert list(STAGES)[-1] == "cli"
     assert "spark" in STAGES
 

@@ -14,6 +14,7 @@ import typer.main
 from typer._click.exceptions import UsageError
 
 from migrate_groups.cli.registry import GROUPS, command_line
+from tests.support.pages import commands
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -80,18 +81,11 @@ def test_options_exist(page):
 
 
 def command_lines(page: Path) -> list[list[str]]:
-    """Return the arguments of each ``migrate-groups`` command in a page's shell blocks and inline code."""
-    text = page.read_text()
-    blocks = re.findall(r"^ *```sh\n(.*?)^ *```", text, re.M | re.S)
-    lines = [line.strip() for block in blocks for line in block.replace("\\\n", " ").splitlines()]
-    inline = re.findall(r"`(migrate-groups [^`\n]+)`", text)
-    found = []
-    for line in [*lines, *inline]:
-        for part in re.split(r" (?:\||&&) ", line):
-            if part.startswith("migrate-groups ") and "…" not in part and "..." not in part:
-                words = shlex.split(re.sub(r" [<>] .*", "", part), comments=True)
-                found.append(words[1:])
-    return [words for words in found if words[0] in COMMANDS]
+    """Return the arguments of each ``migrate-groups`` command in a page's command lines."""
+    parts = [part for line in commands(page.read_text()) for part in re.split(r" (?:\||&&) ", line)]
+    ours = [part for part in parts if part.startswith("migrate-groups ")]
+    words = [shlex.split(re.sub(r" [<>] .*", "", part))[1:] for part in ours]
+    return [each for each in words if each[0] in COMMANDS]
 
 
 @pytest.mark.parametrize("page", [README, *DOCS], ids=named)

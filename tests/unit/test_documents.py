@@ -119,7 +119,7 @@ def test_rewind(cli):
 
 
 def test_verify_and_watch(cli):
-    """The document of verify names the groups that have stopped, that of watch the topics consumed to the end."""
+    """``verify`` names the groups that have stopped, ``watch`` the topics that the group has consumed to the end."""
     verified = shown(cli, "verify", "old", "--topic", "t", "--settle", "0s")
     assert (verified["groups"], verified["topics"], verified["settle"]) == (["old"], ["t"], 0.0)
     cli.cluster.commit("old", PARTITION, 10)
@@ -223,7 +223,7 @@ def test_a_printed_plan_is_applied_from_stdin(cli):
 
 @pytest.mark.parametrize("verb", WAYS_BACK)
 def test_the_plan_of_a_way_back_is_not_applied(cli, verb):
-    """``apply -`` refuses the plan of a way back, because it does not run the checks of that way back."""
+    """``apply -`` refuses the plan of a rollback, hand-back or delete-offsets, and writes nothing."""
     cli(*MIGRATE)
     plan = cli(verb, RUN, "--dry-run", *JSON).stdout
     offsets = cli.offset("old"), cli.offset("new")
@@ -412,7 +412,7 @@ def test_a_sandbox_that_is_interrupted(cli, kafka, monkeypatch):
 @pytest.mark.usefixtures("kafka")
 @pytest.mark.parametrize(("twice", "code"), [(0, 0), (3, 6)])
 def test_demo(cli, monkeypatch, twice, code):
-    """The document has the counts, even with exit 6. The story and the output of its commands go to stderr."""
+    """The document counts records processed twice, even with exit 6. What the demo prints goes to stderr."""
     ours, naive = (Count(produced=9, processed=9, skipped=0, twice=number) for number in (twice, 5))
 
     def play(story: Story) -> Ending:

@@ -18,7 +18,7 @@ FIRST = TopicPartition("t", 0)
 
 
 class Approved:
-    """A plan to hand over one partition of ten records at ``offset``. The target has committed ``before``."""
+    """A plan to hand over ``offset`` of a partition with ten records. The target group has committed ``before``."""
 
     def __init__(self, offset: int, before: int | None = None) -> None:
         self.cluster = InMemoryCluster()

@@ -130,7 +130,7 @@ def test_each_group_of_a_filter_must_be_in_the_snapshot(cluster):
 
 
 def test_two_keeper_messages_that_arrive_together_are_both_read(tmp_path, monkeypatch):
-    """The start and the end of a server are both reported, even if the keeper's two messages arrive together."""
+    """If the start and the end of the sandbox's Kafka are reported at once, both messages are read."""
     (tmp_path / "keeper.py").write_text(
         "import os, sys\n"
         "sys.stdin.readline()\n"

@@ -29,7 +29,7 @@ def rows(heading: str) -> list[list[str]]:
 
 
 def names(heading: str) -> list[str]:
-    """Return the names in the first column of this table. A cell may have several names."""
+    """Return the names in the first column of the table below a heading. A cell may have several names."""
     return [name for row in rows(heading) for name in re.findall(r"`([^`]+)`", row[0])]
 
 

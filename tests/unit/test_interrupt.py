@@ -51,7 +51,7 @@ def cli(tmp_path, monkeypatch) -> Connected:
     ],
 )
 def test_the_message_depends_on_whether_the_write_had_begun(cli, monkeypatch, module, name, said, offset):
-    """Before the write, the line says that nothing was written; during the guard and later it names the receipt."""
+    """Before the write, the message says that nothing was written. From the guard on, it names the receipt."""
     monkeypatch.setattr(module, name, interrupt)
     assert last_line(cli, *APPLY) == said
     assert cli.offset("new") == offset
@@ -63,7 +63,7 @@ class _Deaf:
 
 
 def test_an_interrupt_that_python_drops_comes_again(cli, monkeypatch):
-    """An interrupt in a destructor, which Python prints and ignores, ends the command too."""
+    """An interrupt in a destructor ends the command, although Python only prints it and continues."""
 
     def drop_an_interrupt(*_, **__):
         _Deaf()
@@ -83,7 +83,7 @@ def test_an_interrupted_wait_says_what_the_old_applications_may_do(cli, monkeypa
 
 @pytest.mark.parametrize("command", [APPLY, MIGRATE])
 def test_interrupt_while_clients_are_closed(cli, command):
-    """When clients are being closed, the write is over: the line names the receipt, and the same command resumes."""
+    """When clients are being closed, the write is over: the message names the receipt, and the same command resumes."""
     cli.at_the_close = interrupt
     said = last_line(cli, *command)
     assert said.endswith("receipt.json lists what was written: run the same command again to resume\n")
@@ -93,14 +93,14 @@ def test_interrupt_while_clients_are_closed(cli, command):
 
 
 def test_a_second_interrupt(cli, monkeypatch):
-    """A second Ctrl-C, while the clients are being closed after the first one, ends with the same line."""
+    """A second Ctrl-C, while the clients are being closed after the first, ends with the message of the first."""
     monkeypatch.setattr(carry_out, "guard", interrupt)
     cli.at_the_close = interrupt
     assert last_line(cli, *APPLY) == WRITTEN
 
 
 def test_interrupt_while_a_hold_is_released(cli, monkeypatch):
-    """While a hold is released, the write is over, so the line names the receipt."""
+    """While a hold is released, the write is over, so the message names the receipt."""
     held = cli.cluster.held
 
     @contextmanager
@@ -115,7 +115,7 @@ def test_interrupt_while_a_hold_is_released(cli, monkeypatch):
 
 
 def test_an_interrupted_rollback_names_the_receipt(cli, monkeypatch):
-    """An interrupted rollback names the receipt of the run, which records what it wrote."""
+    """The message of an interrupted rollback names the receipt, which records what the rollback wrote."""
     cli(*APPLY)
     monkeypatch.setattr(terminal, "execution", interrupt)
     said = last_line(cli, "rollback", "receipt.json", "--yes")
@@ -124,7 +124,7 @@ def test_an_interrupted_rollback_names_the_receipt(cli, monkeypatch):
 
 
 def test_the_message_ignores_an_earlier_command_in_the_same_process(cli, monkeypatch):
-    """The line is about the interrupted command, not about an earlier command of the same process."""
+    """The message is about the interrupted command, not about an earlier command of the same process."""
     cli(*APPLY)
     monkeypatch.setattr(apply, "plan_at_the_write", interrupt)
     assert last_line(cli, *APPLY) == NOTHING
@@ -155,7 +155,7 @@ def test_interrupt_at_a_question(cli, monkeypatch, command):
 
 
 def test_interrupt_while_a_group_is_deleted(cli, monkeypatch):
-    """A deletion has no receipt: the line says that the group may be deleted, and names the command that shows it."""
+    """A deletion has no receipt. The message names the group that may be deleted, and the command that shows it."""
     monkeypatch.setattr(cli.cluster, "delete_group", interrupt)
     assert last_line(cli, "delete-group", "old", "--yes") == (
         "interrupted; group old may be deleted: migrate-groups describe old tells\n"

@@ -18,7 +18,7 @@ def test_every_test_that_the_page_names_exists():
 
 
 def test_every_reference_leads_to_a_section():
-    """The code refers to each heading of the page, and to no other; nowhere is the source only "measured"."""
+    """The code refers to each heading of the page and to no other, and nowhere has just "(measured)" as a source."""
     headings = re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
     anchors = {re.sub(r"[^a-z0-9 -]", "", each.lower()).replace(" ", "-") for each in headings}
     sources = {path: path.read_text() for path in (ROOT / "migrate_groups").rglob("*.py")}

@@ -78,7 +78,7 @@ def test_an_answer_of_a_broker_is_no_silence(error, message):
 
 
 def test_an_interrupt_while_kafka_pythons_thread_starts_is_an_interrupt(monkeypatch):
-    """Ctrl-C while the thread starts stays an interrupt, although a thread that has not started can't be joined."""
+    """Ctrl-C while kafka-python's thread starts raises KeyboardInterrupt, and not the error of the failed clean-up."""
 
     def interrupted(_: threading.Thread) -> None:
         raise KeyboardInterrupt

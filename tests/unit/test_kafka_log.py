@@ -1,4 +1,4 @@
-"""A log end that was read before counts as long as the partition has the same leader and leader epoch."""
+"""A log end is not read again while the partition has the same leader and leader epoch."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_unknown_leader_epoch_is_retried():
 
 
 def test_a_last_stable_offset_does_not_confirm_an_earlier_log_end():
-    """A last stable offset read after an election does not make an earlier log end count."""
+    """A log end that was read before an election is read again, even if the last stable offset was read since."""
     cluster = Cluster()
     cluster.bounds()
     cluster.epoch, cluster.end = 1, 10

@@ -25,7 +25,7 @@ def test_a_missing_private_part_is_named_with_its_reason():
 
 
 def test_private_parts_are_used_in_one_module_only():
-    """No other module of the package uses one of these private names."""
+    """Only the module ``kafka/private.py`` uses the private names of kafka-python that it lists."""
     names = {name for of_class in private.USED.values() for name in of_class}
     found = {
         str(path.relative_to(PACKAGE)): node.attr

@@ -41,7 +41,7 @@ class Child:
 
 @pytest.fixture
 def children(monkeypatch):
-    """`Child` in place of the real child process, with an empty script."""
+    """Use `Child`, with an empty script, in place of the process that reads records."""
     Child.script, Child.asked, Child.ended = [], [], 0
     monkeypatch.setattr(records, "Child", Child)
     return Child
@@ -87,7 +87,7 @@ def test_a_child_that_dies_is_said_and_replaced(children, answers):
     ],
 )
 def test_an_error_of_the_child_is_raised(children, text, kind, said):
-    """A missing permission and brokers that do not answer are different errors. Each ends the child process."""
+    """A missing permission and silent brokers are different errors. Each ends the child process that reads records."""
     children.script[:] = [{"error": text}]
     with pytest.raises(kind, match=said):
         records.KafkaRecords(CONFIG).read({FIRST: range(5, 6)}, committed_only=True)

@@ -1,4 +1,4 @@
-"""Requests made of plain objects have the same bytes as those of kafka-python's classes; members are decoded."""
+"""The requests have the same bytes as those that kafka-python's classes encode, and group members are decoded."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def described(metadata: bytes, assignment: bytes, protocol_type: str = "consumer
     ],
 )
 def test_a_write_without_a_coordinator_may_have_been_applied(error):
-    """If the coordinator is not available, the outcome of a write is unknown, because the write may be in its log."""
+    """If the coordinator is not available, a write's outcome is unknown: it may be in the offsets topic already."""
     for answer in (wire.write_answer(error), wire.answer_of_all(error())):
         assert answer.answer is Answer.UNKNOWN
     assert wire.write_answer(kafka_errors.UnknownMemberIdError).answer is Answer.REFUSED

@@ -1,4 +1,4 @@
-"""The structure of the package: no imports against the order of the rooms, and slow packages are imported late."""
+"""The order in which the package's folders ("rooms") may import each other; slow packages are imported late."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def imported(module: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def rooms_of(module: str, tree: ast.Module) -> set[str]:
-    """Return the rooms of this package that a module imports from."""
+    """Return the rooms (folders) of this package from which a module imports."""
     names = [name.split(".") for _, name in imported(module, tree)]
     return {name[1] for name in names if name[0] == "migrate_groups" and len(name) > 1}
 
 
 def upward(module: str, tree: ast.Module) -> set[str]:
-    """Return the rooms from which a module must not import, but does."""
+    """Return the rooms (folders) from which a module must not import, but does."""
     room = module.partition(".")[0]
     below = GROUND if room in APART else [*GROUND, *ROOMS[: ROOMS.index(room)], "__version__"]
     return rooms_of(module, tree) - {room, *below}
@@ -106,7 +106,7 @@ def cycles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
 
 
 def calls_left_to_the_caller(module: str, tree: ast.Module) -> set[str]:
-    """Return the names of `CALLERS` that a module uses, under whatever alias it imported them."""
+    """Return the names of `CALLERS`, such as ``print``, that a module uses, under whatever alias."""
     bound = {name: name for name in vars(builtins)} | dict(imported(module, tree))
     used = {bound[node.id] for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in bound}
     for node in ast.walk(tree):
@@ -117,7 +117,7 @@ def calls_left_to_the_caller(module: str, tree: ast.Module) -> set[str]:
 
 
 def test_imports_point_downwards():
-    """A module imports from its own room and those before it in the list; spark and sandbox only from the ground."""
+    """A module imports from its own room and the rooms before it in `ROOMS`; spark and sandbox only from `GROUND`."""
     found = {module: upward(module, tree) for module, tree in modules().items() if module.partition(".")[0] in ROOMS}
     assert {module: names for module, names in found.items() if names} == {}
     assert {module.partition(".")[0] for module in found} == set(ROOMS)

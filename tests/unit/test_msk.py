@@ -97,7 +97,7 @@ def test_the_region_is_in_the_name_of_a_broker(servers, region):
 
 
 def test_a_missing_region_or_missing_credentials_are_named(monkeypatch):
-    """If a broker's name has no region, an option or AWS's configuration has it; else the error names the option."""
+    """If the region or the credentials are missing, the error names the option to add, or has AWS's reason."""
     with pytest.raises(NoToken, match=r'region is not known: add awsRegion="…" to sasl\.jaas\.config'):
         MskIam(region="").fetch()
     for name in RECORDED["environment"]:

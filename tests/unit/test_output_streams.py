@@ -87,7 +87,7 @@ def test_a_write_without_stdout_and_stderr_is_finished(cli, without_output, monk
     ],
 )
 def test_lost_output_is_exit_1_but_never_hides_the_outcome_of_a_write(cli, command, code):
-    """If the lost output was the only result, the command is exit 1. The exit code of a write or a failure stays."""
+    """If output is lost, a command that writes nothing is exit 1. A write or a failure keeps its exit code."""
     cli(*command, code=code)
 
 

@@ -1,4 +1,4 @@
-"""Ways back that are partly done or refused: cases that a mutation run found without a test."""
+"""Rollback, hand-back, delete-offsets and reconcile after runs that were partly done or refused."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_an_offset_outside_the_log_is_not_restored(cluster, start, end, verdict)
 
 
 def test_an_entry_refused_before_its_request_has_no_write_of_its_run():
-    """An entry that is refused before its request has no write of the run; after the request it has exactly one."""
+    """`own` of a refused entry is empty if no request was sent. Otherwise it has the offset, once."""
     after = CommittedOffset(offset=5)
     change = Change(source_group="old", group="new", topic="t", partition=0, before=None, after=after)
     entry = Entry(change=change, outcome=Outcome.NOT_ATTEMPTED)
@@ -131,7 +131,7 @@ def test_a_hand_back_warns_of_topics_that_it_leaves_with_the_target_group(cluste
 
 
 def test_a_partition_that_was_added_later_is_handed_back(cluster):
-    """A partition added since the hand-over is handed back if the target has committed on it, and is recorded."""
+    """A partition added since the hand-over is handed back if the target has committed on it. The receipt has it."""
     receipt = handed_over(cluster)
     cluster.add_partitions("t", 3)
     cluster.produce(ADDED.topic, ADDED.partition, 5)

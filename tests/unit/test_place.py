@@ -77,14 +77,17 @@ def test_status_and_place(source, committed, copy, status, offset):
     ],
 )
 def test_a_copy_whose_first_records_were_deleted(source, committed, copy, status):
-    """A copy without a record from before the commit must begin with the first one after it, which must be unique."""
+    """If the copy has no record from below the committed offset, it must begin with the record at that offset.
+
+    If a later record is identical to it, the place is not known.
+    """
     found = find_place(part(source), committed, copied(copy, 7, is_cut_off=True), None)
     assert (found.status, found.offset is None) == (status, status is not Status.EXACT)
 
 
 @pytest.mark.parametrize(("copy", "status"), [("cd", Status.EXACT), ("d", Status.GONE)])
 def test_a_compacted_copy_whose_first_records_were_deleted(copy, status):
-    """A compacted copy that lost its first records has a place only with the first record after the commit."""
+    """A compacted copy that lost its first records has a place only if it has the record at the committed offset."""
     found = find_place(part("abcd"), 2, copied(copy, 7, is_cut_off=True), None, compacted=True)
     assert found.status is status
 
@@ -109,7 +112,7 @@ def test_method_and_the_records_beside_the_committed_offset(committed, before, a
     [("CDEF", 2, Status.DIFFERENT), ("ab", 0, Status.NOT_MIRRORED), ("", 2, Status.NOT_MIRRORED)],
 )
 def test_a_copy_without_any_record_of_the_source(copy, at, status):
-    """If no record matches, the mirror has altered records, or the copy may have only records older than those read."""
+    """A copy without any record of the source is "different". If it is empty or older, it is "not mirrored yet"."""
     assert place("cdef", 5, copy, start=2, at=at).status is status
 
 
@@ -122,7 +125,7 @@ def test_records_read_again_and_skipped_are_counted():
 
 
 def test_copies_are_counted_and_a_copy_behind_is_not_skipped():
-    """A record is not skipped if the copy has it again behind the group's offset."""
+    """A record does not count as skipped if the copy also has it at or above the group's offset."""
     assert place("abcdef", 3, "abcdefbcdef", 5).counts == Counts(again=3, skipped=0, copies=5)
     assert place("abcdef", 3, "abcdefbcdef", 9).counts == Counts(again=0, skipped=1, copies=5)
 

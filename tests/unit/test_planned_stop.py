@@ -1,4 +1,4 @@
-"""What a cut-over demands of people: who must stop, what stays, for how long; in plan, comment and question."""
+"""Plan, comment and question say who must stop, which topics stay, and for how long no group consumes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_members_that_have_left_the_moved_topics_are_done(cli):
 
 
 def test_a_rebalance_does_not_show_who_must_stop(cli, monkeypatch):
-    """While a group that keeps topics rebalances, the plan says that it is not known which member must stop."""
+    """If topics stay with a group that is rebalancing, the plan says that it is not known which member must stop."""
     keep_audit_log(cli)
     join(cli.cluster, "audit-1", "audit.log")
     describe = cli.cluster.describe_group
@@ -114,7 +114,7 @@ def test_a_group_without_members_may_have_consumers_that_do_not_show(cli):
     ],
 )
 def test_the_plan_says_for_how_long_no_group_consumes(cli, options, expected):
-    """The stop consists of settle, reading and writing; a hold adds nothing, the guard comes after the new start."""
+    """No group consumes during settle, reading and writing. A hold and the guard add no time."""
     (cli.folder / "split.toml").write_text(SPEC)
     assert f"the moved topics are not consumed for {expected}" in notes(cli, *options)[-1]
 
@@ -145,7 +145,7 @@ def asked(monkeypatch) -> list[str]:
 
 
 def test_the_question_says_who_must_stop_and_that_it_waits(cli, asked):
-    """The question follows the names on stderr, because stdout may be a file."""
+    """The members to stop are named on stderr before the question, because stdout may be a file."""
     keep_audit_log(cli)
     join(cli.cluster, "billing-1", "t")
     join(cli.cluster, "evil\n\x1b[2J", "audit.log")

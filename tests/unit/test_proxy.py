@@ -1,4 +1,4 @@
-"""The proxy of the fault campaign: it forwards bytes unchanged, cuts within a response, and heals."""
+"""The proxy of the fault campaign forwards bytes unchanged, except the responses that it is told to cut or slow."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _echo(connection: socket.socket) -> None:
 
 
 def answer(proxies: Proxies, sent: bytes) -> bytes:
-    """Send bytes through the proxy, and return what comes back: as many bytes, or fewer if the connection ends."""
+    """Send bytes through the proxy to an echo server, and return its answer: shorter if the connection ends."""
     host, port = proxies.bootstrap_servers.split(":")
     received = b""
     with socket.create_connection((host, int(port)), timeout=20) as client:

@@ -61,7 +61,7 @@ def test_the_verdict_claims_exact_offsets_only_if_every_partition_is_exact(count
 
 
 def test_every_status_has_a_meaning():
-    """Every status of the job has a meaning in words, in the job's order, the worst first."""
+    """Each status of a reconciliation has a meaning in words, in the order of `STATUSES`: the worst first."""
     assert tuple(verdicts.MEANING) == STATUSES
 
 

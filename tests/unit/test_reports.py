@@ -16,7 +16,7 @@ from tests.support.reconciliations import realistic, reconciliation, topic
 
 
 def test_both_reports_are_written_beside_the_tables(tmp_path, capsys):
-    """The folder of the tables gets report.html, and report.md, which names the table that has every topic."""
+    """The folder of the tables gets both reports. report.md names group_topic_summary.csv, which has every topic."""
     show_reconciliation(realistic(), "table", tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"report.md", "report.html"}
     assert (tmp_path / "report.md").read_text() == report_markdown.report(realistic(), "group_topic_summary.csv")

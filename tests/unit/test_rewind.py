@@ -76,7 +76,7 @@ def test_an_empty_partition_goes_to_its_log_end(past_end):
 
 
 def test_a_time_before_the_log_start_has_a_note_about_deleted_records():
-    """If records since the time were deleted, a note says for how much of the time span; otherwise there is no note."""
+    """If records after the requested time were deleted, a note says how much time they cover at most."""
     decision = at_time(OffsetAndTimestamp(offset=10, timestamp=5_401_000))
     assert (decision.offset, decision.note) == (10, Note.GONE)
     assert "up to 1 h 30 min of records deleted" in decision.detail
@@ -159,7 +159,7 @@ def test_refusals_of_strict_and_past_end_fail():
 
 
 def test_a_partition_without_a_leader_is_refused_by_name():
-    """A partition without a leader is refused. If the file lacks the partition, the others are rewound."""
+    """A partition without a leader is refused. If the snapshot lacks this partition, the others are rewound."""
     made = cluster()
     made.lose_leader("orders", 1)
     rows = take_snapshot(made, ["live"], FakeClock())

@@ -32,7 +32,7 @@ def save_files(made, content, prepared, run, execution):
 def test_after_parquet_has_the_target_groups_after_the_write(tmp_path, capsys):
     """after.parquet has the target groups. If it can't be made, a message says so, and an earlier file is deleted.
 
-    The log end offsets are read after the write, also those in before.parquet.
+    The log end offsets in before.parquet are read after the write, too.
     """
     made = InMemoryCluster()
     made.create_topic("inv", 1)

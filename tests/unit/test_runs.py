@@ -258,7 +258,7 @@ def test_a_repeated_rollback_after_exit_4_of_the_guard_is_exit_4(cli, monkeypatc
 
 
 def test_a_repeated_rollback_watches_the_groups_that_the_first_could_not_watch(cli, monkeypatch):
-    """If the guard got no answer, the same rollback watches again: exit 0, or 4 if the group has committed since."""
+    """If a rollback's guard got no answer, a second rollback watches: exit 4 if the group has committed, else 0."""
 
     def silent(group: str) -> None:
         raise ClusterUnavailable("no answer")
@@ -336,7 +336,7 @@ def test_hand_back_waits_until_the_source_group_has_no_member(cli, monkeypatch):
 
 
 def test_a_target_commit_while_hand_back_is_planned_is_pending(cli, monkeypatch):
-    """A target commit while the provisional plan is made is pending, and not refused."""
+    """If a target commits while the first plan of a hand-back is made, the hand-back reads the offsets again."""
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 6)
     bounds, late = cli.cluster.log_ranges, [7, 8]

@@ -162,7 +162,7 @@ def test_files_beside_a_receipt_may_be_replaced(tmp_path):
 
 
 def test_a_run_that_was_killed_before_its_receipt_is_resumed(tmp_path):
-    """A folder that has only ``fence.parquet`` belongs to a killed run. Another file of this name is refused."""
+    """A folder that has only ``fence.parquet`` belongs to a killed run. If the file is damaged, it is refused."""
     run = RunDir(tmp_path)
     fence_parquet.save([], run.fence)
     run.make()

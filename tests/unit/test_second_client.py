@@ -53,7 +53,7 @@ CONFIG = ClientConfig(bootstrap_servers="localhost:9092")
 
 
 def test_a_child_without_an_answer_is_replaced_once(children):
-    """A child without an answer is ended. A new child gets the request as ``committed_alone``."""
+    """A child without an answer is ended. A new child is asked to call `committed_alone`."""
     children.script[:] = [None, {"answer": {"g": [["t", 0, 7, 0]]}}]
     found = second_client.SecondClient(CONFIG).committed("g", ASKED)[ASKED[0]]
     assert found is not None

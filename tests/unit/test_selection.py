@@ -70,7 +70,7 @@ def test_a_selection_that_matches_nothing_is_an_error(selection, complaint):
 
 
 def test_a_range_must_match_a_partition_of_the_selected_topics():
-    """A range of partitions that only topics or groups outside of the selection have is an error."""
+    """A range without a partition of the selected topics is an error, even if another topic has this partition."""
     table = concatenate([TABLE, SnapshotTable.of_rows([row(group="g", topic="wide", partition=99)])])
     selection = Selection(topics=(TopicPattern("orders"),), partitions=(range(1), range(99, 100)))
     with pytest.raises(InvalidInput, match="no partition matches 99: choose from partitions 0, 1, 2, 3"):
@@ -118,6 +118,6 @@ def test_lag_is_unknown_without_a_committed_offset_or_log_end():
     ("typed", "options"), [("orders:0", "--partition 0"), ("orders:0,3", "--partition 0 --partition 3")]
 )
 def test_a_topic_with_a_partition_is_refused_with_the_options_to_pass(typed, options):
-    """The error for ``orders:0``, the form of kafka-consumer-groups, names the options to use, and their commands."""
+    """The error for ``orders:0``, the form of kafka-consumer-groups, names the options and commands to use instead."""
     with pytest.raises(InvalidInput, match=f"names a partition: pass --topic .* {options} to filter or rewind"):
         TopicPattern(typed)

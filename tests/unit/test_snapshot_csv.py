@@ -182,7 +182,7 @@ def test_a_nul_in_metadata_is_escaped():
 
 
 def test_a_cell_that_looks_like_a_formula_loads_unchanged():
-    """Cells that look like a formula load unchanged; files for Kafka's own tool never get an apostrophe."""
+    """A cell like ``=g`` loads unchanged. In a file for Kafka's own tool no apostrophe is put before it."""
     (only,) = load(f"{HEADER}\n{LINE.replace(',g,', ',=g,')}\n").rows()
     assert only.group == "=g"
     (only,) = load("'=g,-t,0,5\n").rows()
@@ -192,7 +192,7 @@ def test_a_cell_that_looks_like_a_formula_loads_unchanged():
 
 @pytest.mark.parametrize("name", ["a\nb", "a\0b"])
 def test_a_group_that_kafkas_tool_cannot_read_is_not_exported(name):
-    """A group name that Kafka's tool can't read is refused among several groups, and left out if it is alone."""
+    """If Kafka's tool can't read a group name, a file of several groups is refused. A file of one group omits it."""
     both = SnapshotTable.of_rows([row(group=name), row(group="plain")])
     with pytest.raises(InvalidInput, match="with a line feed or a NUL in the name") as raised:
         reset_csv.to_bytes(both)
@@ -422,7 +422,7 @@ def test_time_lag_is_a_column_only_if_it_was_requested(tmp_path):
 
 
 def test_time_lag_stays_with_its_row():
-    """A row keeps its time lag if its group is renamed, and in a history with snapshots that have no time lags."""
+    """A row keeps its time lag if its group is renamed, or if rows without a time lag are added to its table."""
     timed = SnapshotTable.of_rows([row()]).with_oldest_unconsumed([NOON - timedelta(hours=3)])
     [moved] = timed.replace(group=pa.scalar("new")).rows()
     assert (moved.group, moved.time_lag) == ("new", timedelta(hours=3))

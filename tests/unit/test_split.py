@@ -122,7 +122,7 @@ def test_each_row_is_in_exactly_one_part_or_stays(homes, partitions):
 
 
 def test_rows_without_a_group_are_split_without_a_source_group():
-    """Rows of a rewind have no group. A spec with any source splits them, and they get no source group."""
+    """Rows of a rewind have no group. They are split whatever source the spec names, and get no source group."""
     nobody = SnapshotTable.of_rows(row(group=None, group_state=None, topic=topic) for topic in ("a", "b", "c"))
     result, coverage = split(nobody, spec(("x", ["a"]), ("y", ["b"]), stay=("c",), source="anything"))
     assert [(each.group, each.source_group, each.topic) for each in result.rows()] == [

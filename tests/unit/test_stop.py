@@ -16,7 +16,7 @@ MEMBER = Member(member_id="m", client_id="app", host="/127.0.0.1", subscription=
 
 
 class Forgetful(InMemoryCluster):
-    """A cluster that reports the group as Dead in the calls ``forgets``, counted from 0, as a new coordinator may."""
+    """A cluster that reports the group as Dead, as a new coordinator may. forgets: in which calls, counted from 0."""
 
     def __init__(self, forgets: range) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class Transacting(InMemoryCluster):
 
 
 def test_a_pending_commit_is_waited_for():
-    """A pending commit is waited for as a member is. Without a wait, a pending commit is an error at once."""
+    """A pending transactional commit is waited for, as a member is. Without a wait it is an error at once."""
     looks = prove_stopped(Transacting(3), ["big"], FakeClock(), Wait(wait=60, settle=1))
     committed = looks["big"].committed[TopicPartition("t", 0)]
     assert committed is not None

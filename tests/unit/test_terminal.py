@@ -15,7 +15,7 @@ NAMES = ("pay:bank:eu", ":warning:", "b\\", "[b]", "[/b]", "app[prod]", "a\\[b]"
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_table_cell_shows_a_name_unchanged(capsys, name):
-    """A name in a table or a line gets no emoji, no markup and no escapes in a pipe."""
+    """In a pipe, a name in a table or a line is printed unchanged, even if it looks like an emoji or markup."""
     names = table("group", "reason")
     names.add_row(cell(name), cell(f"group {name}"))
     console.show(names, name)

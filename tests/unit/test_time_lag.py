@@ -84,7 +84,7 @@ def test_time_lag_in_random_logs_in_timestamp_order(kind):
 
 
 def test_time_lag_is_a_lower_bound_in_logs_out_of_order():
-    """In a log out of order that can't be read, the record at the offset is at least as old as the time lag."""
+    """Without Read, and with timestamps out of order, the time lag is at most the age of the record at the offset."""
     dice = random.Random(9)
     younger = 0
     for _ in range(20):

@@ -113,7 +113,7 @@ def test_a_local_time_must_occur_exactly_once_in_its_zone(local, name):
 
 
 def test_seconds_since_1970_are_refused():
-    """A number that would be a day in 1970 in milliseconds is most likely in seconds: the error shows both."""
+    """Seconds since 1970 are refused, because as milliseconds they are in January 1970. The error shows both times."""
     with pytest.raises(UsageError, match=r"1970-01-21T18:42:46\.800Z in milliseconds: .* pass 1795366800000"):
         moment("1795366800")
     assert (moment("0"), moment("1668000000000")) == (0, 1668000000000)

@@ -32,7 +32,7 @@ def move(tmp_path) -> Move:
 
 
 class Written(Silent):
-    """Events that call ``do`` before the first request of a write, and after each of its steps."""
+    """Callbacks for a write: `writing` calls ``do``, and the others do nothing."""
 
     def __init__(self, do: Callable[[], None]) -> None:
         self.do = do
@@ -42,7 +42,7 @@ class Written(Silent):
 
 
 def test_every_target_group_starts_at_the_place(move):
-    """Two groups get the same places, behind records that the mirror has delivered twice, and the source's metadata."""
+    """Both groups get the source's metadata and the same place, in the mirror's second copy of the records."""
     move.groups = ["a", "b"]
     move.source.commit("g", HERE, 30, "mine")
     move.commit(30, 10)
@@ -84,9 +84,9 @@ def test_a_source_group_that_goes_on_after_the_write_is_named(move):
 
 
 def test_a_mirror_that_begins_again_after_the_write_is_named(move):
-    """If the mirror repeats records before the target group starts, the same command finds the place behind them.
+    """If the mirror copies records again after the write, an error names the partition. A re-run writes its new place.
 
-    New records do not count as repeated.
+    Records that the mirror copies for the first time are no error.
     """
     move.commit(30, 10)
     move.copy(0, 40)
@@ -105,7 +105,7 @@ def test_a_mirror_that_begins_again_after_the_write_is_named(move):
 
 
 def test_the_end_of_the_copy_stands_for_a_place_that_is_to_come(move):
-    """For a place that is not copied yet, the plan has the copy's log end. The later write has the same intent."""
+    """Until the mirror reaches a place, the plan has the copy's log end offset. The later plan has the same intent."""
     move.commit(30, 10)
     move.copy(0, 20)
     plan = move.plan()
@@ -130,7 +130,7 @@ def test_partitions_without_a_commit(move):
 
 
 def test_offsets_of_the_source_that_expire_after_the_write(move):
-    """If a source offset expired after the write, the same command takes it from the receipt, with a warning."""
+    """If a source offset expires after the write, a re-run takes it from the receipt, with a warning."""
     move.commit(30, 10)
     move.copy(0, 50)
     move.migrate()
@@ -240,7 +240,7 @@ def test_a_copy_that_loses_its_leader_has_no_place(move, monkeypatch):
 
 
 def test_an_old_offset_on_the_target_where_nothing_is_handed_over(move):
-    """In a partition without a hand-over, an old target offset is refused, because the group would start there."""
+    """A target offset in a partition that is not handed over is refused, because the group would start at it."""
     move.commit(30)
     move.copy(0, 50)
     move.target.commit("g", TopicPartition("eu.orders", 1), 7)

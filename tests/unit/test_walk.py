@@ -87,7 +87,7 @@ def test_records_from_before_the_first_one_are_older():
 
 @pytest.mark.parametrize("copy", ["abd", "abcx", "acb", "xabc"])
 def test_a_copy_that_no_mirror_makes_has_no_explanation(copy):
-    """The walk finds no explanation for a copy with a missing, a foreign or a moved record."""
+    """`walk` returns None if the copy lacks a record, has one that is not on the source, or has another order."""
     assert walk(prints("abcd"), 2, prints(copy), older=False) is None
 
 

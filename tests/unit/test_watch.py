@@ -27,7 +27,7 @@ SPANS = {FIRST: range(2, 10), SECOND: range(5, 10)}
 
 
 def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
-    """Group ``replay`` is at the beginning of both `SPANS`. Each partition has ten records."""
+    """Group ``replay`` has committed the first offset of each span in `SPANS`. Each partition has ten records."""
     made = kind()
     made.create_topic("t", 2)
     for partition, span in SPANS.items():
@@ -114,7 +114,7 @@ def test_control_and_aborted_records_at_the_end_are_not_waited_for():
 
 
 def test_records_at_an_offset_that_stands_still_are_read_every_ten_seconds():
-    """While the committed offset stands still, the records at it are read every ten seconds; else never."""
+    """While a committed offset does not change, the records from it on are read every ten seconds; otherwise not."""
 
     class Counting(InMemoryCluster):
         looked_at: ClassVar[list[list[TopicPartition]]] = []
@@ -135,7 +135,7 @@ def test_records_at_an_offset_that_stands_still_are_read_every_ten_seconds():
 
 
 def test_records_that_retention_deleted_are_not_waited_for():
-    """Records below the log start offset do not count as left: a partition whose span is deleted is at its end."""
+    """Records below the log start offset do not count as left. A partition without other records is at its end."""
     made = cluster()
     made.delete_records("t", 0, 10)
     made.delete_records("t", 1, 7)
@@ -163,7 +163,7 @@ def test_without_read_on_the_topic_only_offsets_are_compared():
 
 
 def test_a_leaderless_partition_is_waited_for_and_a_deleted_topic_is_an_error():
-    """Watching waits for a partition without a leader, whose committed offset is known. A deleted topic is an error."""
+    """A partition without a leader is waited for, and its records count as left. A deleted topic is an error."""
     made = cluster()
     made.commit("replay", FIRST, 0)
     made.lose_leader("t", 0)
@@ -191,7 +191,7 @@ def test_a_mistyped_or_deleted_group_is_not_found():
 
 @pytest.mark.parametrize(("topics", "shown"), [(1, 1), (2, 3), (20, 21), (21, 1)])
 def test_more_than_20_topics_are_shown_as_their_sum(topics, shown):
-    """Up to 20 topics are shown one by one, and their sum; more topics only as the sum; one topic without a sum."""
+    """One topic is shown without a sum, 2 to 20 topics with it. Of more topics, only the sum is shown."""
     made = InMemoryCluster()
     for number in range(topics):
         made.create_topic(f"t{number}", 1)
@@ -205,7 +205,7 @@ def test_more_than_20_topics_are_shown_as_their_sum(topics, shown):
 
 
 def test_goals_are_rows_of_the_group_or_rows_without_a_group():
-    """The goals are the group's rows or, if there are none, the rows without a group, as those of a rewind."""
+    """`goals` takes the group's rows. If there are none, it takes the rows without a group, as a rewind makes them."""
     of_group = row(group="replay", offset=3, log_end_offset=9)
     of_nobody = row(group=None, offset=4, log_end_offset=9)
     unset = row(group=None, partition=1, offset=None, log_end_offset=9)

@@ -122,7 +122,7 @@ def test_a_resumed_run_keeps_the_before_offsets_of_the_first(monkeypatch):
 
 
 def test_ways_back_that_would_repeat_records_are_refused():
-    """A target that has moved on is not rolled back. If a target is behind, the source's offsets are not deleted."""
+    """If the target is above the written offset, rollback is refused. If it is below, delete-offsets is refused."""
     made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=5)})
     receipt = migrate(made)
     made.commit("new", PARTITIONS[0], 7)

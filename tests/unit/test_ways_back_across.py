@@ -49,7 +49,7 @@ class Moved(Move):
                 self.target.commit(group, TopicPartition("eu.orders", number), offset)
 
     def go(self, verb: Verb, on: InMemoryCluster, elsewhere: InMemoryCluster | None = None) -> Execution | None:
-        """Run a way back on a cluster."""
+        """Carry out ``verb`` on the cluster ``on``. elsewhere: the new groups' cluster, if it is another one."""
         with open_receipt(self.folder / "run" / "receipt.json", must_exist=True) as file:
             return go_back(Clients(on, on, elsewhere), verb, file, self.clock, Silent())
 

@@ -139,7 +139,7 @@ def test_a_dry_run_shows_every_plan_and_writes_nothing(cli):
 
 
 def test_only_what_was_reviewed_is_moved(cli):
-    """A group without a plan, a deleted group, and one with other topics are refused; the others move."""
+    """Refused: a group without an approved plan, a deleted group, and a group with a new topic. The others move."""
     cli.commit(**{"a-1": 20, "a-2": 30, "a-3": 40})
     cli.spec("a-*")
     cli(*DRY, "--plan-out", "plans")

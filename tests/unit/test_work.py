@@ -74,7 +74,7 @@ def test_a_line_comes_every_ten_seconds_elsewhere(monkeypatch, capsys, seconds, 
 
 @pytest.mark.parametrize(("amounts", "said"), [((0, 1), ""), (None, ""), ((0, 2), "0 of 2"), ((3, 1200), "3 of 1,200")])
 def test_amounts_are_shown_if_there_are_several(amounts, said):
-    """A single piece of work shows no amounts; its bar only moves."""
+    """Amounts are shown only if the work has more than one piece."""
     assert Work("reading", amounts).how_far == said
 
 
@@ -154,7 +154,7 @@ def test_an_end_by_an_error_removes_the_bar(terminal, error):
 
 
 def test_nothing_is_shown_after_the_end_even_by_a_slow_look(terminal, monkeypatch):
-    """The end does not wait long for a slow request for the progress, and nothing is shown afterwards."""
+    """The end of the work waits at most 1 s for a slow ``look``, and its late answer is not shown."""
     monkeypatch.setattr(work, "_JOIN_SECONDS", 0.0)
     asked, answer = threading.Event(), threading.Event()
 

@@ -201,7 +201,10 @@ class SecondClient:
 
 
 def test_a_partition_that_the_second_client_reads_differently_is_refused():
-    """If the second client reads another offset, the partition is refused with both offsets, and counts as written."""
+    """If the second client reads another offset, the outcome is refused, and the error has both offsets.
+
+    `own` still has the offset that was written.
+    """
     receipt, _ = run(cluster(), second_client=SecondClient(CommittedOffset(offset=4, leader_epoch=0)))
     assert outcomes(receipt) == [Outcome.REFUSED, Outcome.CONFIRMED]
     assert receipt.entries[0].change.after in receipt.entries[0].own
@@ -210,7 +213,7 @@ def test_a_partition_that_the_second_client_reads_differently_is_refused():
 
 @pytest.mark.parametrize(("mode", "expected"), [("auto", Outcome.CONFIRMED), ("required", Outcome.UNKNOWN)])
 def test_a_write_without_the_second_clients_answer(mode, expected):
-    """Without the second client's answer, a write is confirmed with a remark; if it is required, it is unknown."""
+    """Without the second client's answer a write is confirmed, or unknown if both must answer. A remark says why."""
     second_client = SecondClient(ClusterUnavailable("died twice"))
     receipt, _ = run(cluster(), second_client=second_client, options=WriteOptions(second_client=mode))
     assert outcomes(receipt) == [expected] * 2
@@ -218,7 +221,7 @@ def test_a_write_without_the_second_clients_answer(mode, expected):
 
 
 def test_settle_counts_from_the_snapshot_and_refuses_a_source_that_moved():
-    """The wait is the rest of ``settle`` since the snapshot. A source that moves meanwhile is refused."""
+    """The wait is the rest of ``settle`` since the snapshot. If the source commits meanwhile, the plan is refused."""
     made, clock = cluster(), FakeClock()
     named = snapshot_to_new(made, clock)
     clock.slept = 4
@@ -273,7 +276,7 @@ def test_a_pending_check_passes_the_dry_run_and_refuses_the_write():
 
 
 def test_leader_epoch_is_dropped_without_a_topic_id():
-    """Without a topic id the leader epoch is dropped, because an epoch above the current one stops a Java consumer."""
+    """Without a topic id the leader epoch is dropped, because it may be from an earlier topic of the same name."""
     made = cluster()
     named = snapshot_to_new(made)
     foreign = SnapshotTable.of_rows(structs.replace(row, topic_id=None) for row in named.rows())
@@ -295,7 +298,7 @@ def test_offsets_are_part_of_the_content_hash_but_not_of_the_intent_hash():
 
 @pytest.mark.parametrize("after", [CommittedOffset(offset=1, metadata="é" * 10), None])
 def test_requests_are_split_by_bytes_and_by_group(after):
-    """Entries are divided by bytes into rounds. A round has a request for each group, or the deletions of one group."""
+    """A request has one group and at most ``most_bytes``. A round has a request for each group, or one deletion."""
     entries = [
         Entry(
             change=Change(source_group=None, group=group, topic="topic", partition=number, before=None, after=after),
@@ -326,7 +329,7 @@ def test_a_target_at_another_offset_after_the_guard_is_a_remark():
 
 @pytest.mark.parametrize("offset", [1, None])
 def test_a_target_that_is_moved_back_during_the_guard_is_a_failure(offset):
-    """A target that is moved back or deleted during the guard is a failure, because no application does this."""
+    """A target offset that is lowered or deleted during the guard is a failure, because no application does this."""
     made = cluster()
     receipt, _ = run(made)
     made.delete_offsets("new", [FIRST]) if offset is None else made.commit("new", FIRST, offset)

@@ -189,7 +189,7 @@ def delete_offsets(
 
 
 def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, person: Person, *, dry_run: bool) -> None:
-    """Show the plan of a deletion without a hand-over, and delete the offsets unless this is a dry run.
+    """Show what ``delete-offsets --group`` would delete, and delete it unless this is a dry run.
 
     path: the file for the receipt. If an earlier run has deleted the offsets, nothing is deleted and only the receipt
     is shown. Raises `Refused` if a check refuses the deletion.
@@ -237,7 +237,8 @@ def _go(
 
     receipt: the path of the receipt, or of its run directory. wait: seconds within which the groups of a hand-back must
     stop. target: for delete-offsets, the new groups' cluster, if they are on another cluster than the old group.
-    Returns the receipt with the write added; None for a dry run, or if an earlier run has written everything.
+    Returns the receipt, which then includes this write; None for a dry run, or if an earlier run has written
+    everything.
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in

@@ -51,16 +51,17 @@ class Compared:
 
 
 def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> Compared:
-    """Return the snapshots to compare: those at the paths ``before`` and ``after``, or those of a run directory.
+    """Return the paths of the snapshots to compare.
 
-    If ``before`` is one run directory, its snapshots are compared. Paths in ``after`` then replace the directory's
-    snapshot of the target groups. has_spec: whether the caller has a split spec, which can't be combined with a run
-    directory.
+    before: paths of snapshots, or one run directory, which has the snapshots. after: paths of snapshots; with a run
+    directory, they replace its snapshot of the target groups, and may be left out. has_spec: whether the caller has a
+    split spec, which can't be combined with a run directory.
 
-    Raises `UsageError` if ``before`` or ``after`` is missing, or if a run directory is combined with a second path in
-    ``before`` or with a spec. Raises `InvalidInput` if a file does not exist or is not a snapshot, or if the run
-    directory is damaged or has no snapshot of the target groups. Raises `Undetermined` if the run directory's receipt
-    has an unfinished write; `Refused` if its run handed nothing over, or if a partition was rolled back or handed back.
+    Raises `UsageError` if ``before`` is missing; if ``after`` is missing without a run directory; or if a run directory
+    is combined with a second path in ``before`` or with a spec. Raises `InvalidInput` if a file does not exist or is
+    not a snapshot, if the run directory is damaged, or if neither it nor ``after`` has a snapshot of the target groups.
+    Raises `Undetermined` if the run directory's receipt has an unfinished write; `Refused` if its run handed nothing
+    over, or if a partition was rolled back or handed back.
     """
     run = RunDir(Path(before[0])) if before else None
     if run is not None and (run.receipt.exists() or run.baseline.exists()):

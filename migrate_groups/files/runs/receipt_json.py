@@ -51,7 +51,7 @@ class EntryJson(ChangeJson, frozen=True):
 
     before, after: null means that the group has no committed offset. attempts: how often the change was sent. error:
     why the change failed; empty if it did not. own: offsets that earlier, interrupted runs of this migration wrote or
-    may have written. If ``after`` was refused but may have been in place for a moment, ``own`` contains it, too.
+    may have written; also ``after``, if it was or may have been in place although the outcome is ``refused``.
     execution: the number of the execution that the entry belongs to.
     """
 

@@ -181,10 +181,10 @@ class RunDir:
     def keep_fences(self, fences: Sequence[Fence], *, resumed: bool) -> None:
         """Save the fences of this run, the log end offsets of ``__consumer_offsets``, as ``fence.parquet``.
 
-        fences: one for each cluster of the run; empty if the log end offsets are not known. The file is then written
-        without any fence, because `audit` can't prove the hand-over without the fences of this run. resumed: whether
-        this run resumes earlier runs, whose fences stay in the file before the fences of this run. Raises
-        `InvalidInput` if the file is damaged or can't be written.
+        fences: one for each cluster of the run; empty if the log end offsets are not known. The file then has
+        no fence at all, not even of an earlier run, because `audit` can't prove the hand-over without the fences of
+        this run. resumed: whether this run resumes earlier runs. Their fences then stay in the file, before those of
+        this run. Raises `InvalidInput` if the file is damaged or can't be written.
         """
         earlier = fence_parquet.load(self.fence) if resumed else []
         fence_parquet.save([*earlier, *fences] if fences else [], self.fence)

@@ -57,8 +57,8 @@ def read_columns(
     """Return the columns of a CSV file, with their cells cast to the types of the columns.
 
     data: the bytes of the file. name: its name, for errors. columns: by column name, the rule for its values. present:
-    the names of the file's columns, in their order. has_header: whether the first line is a header. Only such a file
-    contains escapes of NULs and apostrophes before formulas, which are then removed.
+    the names of the file's columns, in their order. has_header: whether the first line is a header. In such a
+    file NULs are escaped, and formulas have an apostrophe before them; this is undone.
 
     Raises `InvalidInput` if a line or a cell is invalid. The message names the line, the column and the expected value.
     """

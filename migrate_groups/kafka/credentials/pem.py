@@ -126,6 +126,6 @@ def _blocks(pem: str, kind: str, missing: str) -> str:
 
 
 def _with_lines(name: str, body: str) -> str:
-    """Return a PEM block with line ends. A value of several lines in a properties file has lost them."""
+    """Return a PEM block on several lines. In a properties file it may be on one line, with blanks for line ends."""
     lines = body.strip() if ":" in body else "\n".join(body.split())  # a colon means headers, whose lines must stay
     return f"-----BEGIN {name}-----\n{lines}\n-----END {name}-----\n"

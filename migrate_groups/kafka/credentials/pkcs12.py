@@ -74,7 +74,7 @@ def _is_key(bag: bytes) -> bool:
 
 
 def _octets(part: bytes) -> bytes:
-    """Return the DER content of the sequence in an unencrypted part (type ``data``) of a store. Raises `Damaged`."""
+    """Return the elements, as DER, of an unencrypted part of a store. Raises `Damaged` if its type is not ``data``."""
     kind, value = fields(part, _OID, _EXPLICIT)
     if kind != _DATA:
         raise Damaged

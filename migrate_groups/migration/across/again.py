@@ -11,9 +11,10 @@ from migrate_groups.text import counted, some
 def delivered_again(mirror: Mirror, translation: Translation) -> str:
     """Return a remark that names the copies to which the mirror has delivered records again; empty if there are none.
 
-    In such a copy, the last record from before the committed offset was delivered once more after the copy was read. A
-    mirror delivers records again after a restart, and after a failure of a broker to which it wrote. A copy that has
-    since grown by more than `Mirror.most_records` offsets is left out. If the copies can't be read, the remark says so.
+    The mirror has delivered a record again if the record just before a place has been copied once more since the place
+    was found. This happens after a restart of the mirror, and after a failure of a broker to which it wrote. A copy
+    that has since grown by more than `Mirror.most_records` offsets is left out. If the copies can't be read, the remark
+    says so.
     """
     target = mirror.target
     seen = {

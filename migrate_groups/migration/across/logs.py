@@ -14,9 +14,9 @@ from migrate_groups.model.records import Records
 class Window(NamedTuple):
     """The records of a source partition from some offset before a committed offset to the log end.
 
-    is_anchored: whether ``part`` begins at offset 0, or its first record has another timestamp than the record before
-    it in the log. If True, and if the timestamps are in order, no earlier record is identical with a record in
-    ``part``. If False, more records before the committed offset may be needed to find the place.
+    is_anchored: whether ``part`` begins at offset 0, or with a record that has another timestamp than the record before
+    it. If so, and if the timestamps are in order, no earlier record is identical with a record in ``part``. If not,
+    more records before the committed offset may be needed to find the place.
     """
 
     part: LogPart
@@ -49,10 +49,10 @@ class Logs:
     def windows(
         self, committed: Mapping[TopicPartition, int], window: int, most: int
     ) -> Mapping[TopicPartition, Window]:
-        """Return the records of source partitions, from before a committed offset to the log end.
+        """Return the last records of source partitions, beginning before a committed offset.
 
-        committed: the lowest committed offset of each partition. window: at most so many offsets before the committed
-        offset are included. most: a partition is left out if more than ``most`` offsets would be read.
+        committed: the lowest committed offset of each partition. window: at most this many offsets before the committed
+        offset are read. most: a partition is left out if more than ``most`` offsets would be read.
         """
         spans = {
             partition: range(max(self.ranges[partition].start, offset - window), self.ranges[partition].end)
@@ -73,12 +73,12 @@ class Logs:
     ) -> Mapping[TopicPartition, CopyPart]:
         """Return the records of copies on the target, each to its last stable offset.
 
-        A copy is read from the first record that is not older than the oldest source record, found by timestamp. No
-        source record was copied to a lower offset, even if the timestamps are out of order.
+        parts: the records that were read of each source partition, with the partition's copy. A copy is read from its
+        first record that is as new as the oldest of these records, or newer, because all records before it are too old
+        to be copies of them. If ``offsets`` has a lower offset for the copy, it is read from that offset instead.
 
-        parts: the records of source partitions, by copy. offsets: a copy is read from this offset if it is lower. most:
-        a copy is left out if more than ``most`` offsets would be read. A copy without a leader is left out too, and is
-        then in ``unanswered``.
+        most: a copy is left out if more than ``most`` offsets would
+        be read. A copy without a leader is left out too, and is then in ``unanswered``.
         """
         parts = [*parts]
         starts = {copy: [self.copy_ends[copy]] for copy, _ in parts}
@@ -116,9 +116,8 @@ class Logs:
 def _window(records: Records, live: Records | None, span: range, committed: int) -> Window:
     """Return the records of a source partition as a `Window`.
 
-    If ``span`` does not begin at offset 0, the window begins with the first record before ``committed`` whose timestamp
-    differs from that of the record before it, if there is one. live: the records without those of aborted transactions;
-    None: no record was aborted.
+    If ``span`` does not begin at offset 0, the window begins with the record that `_first_of_a_timestamp` finds, if it
+    finds one. live: the records without those of aborted transactions; None: no record was aborted.
     """
     first = _first_of_a_timestamp(records, committed) if span.start else 0
     offsets = records.offsets[first or 0 :]

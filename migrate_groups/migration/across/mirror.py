@@ -15,8 +15,8 @@ MOST_RECORDS = 200_000
 class Mirror(NamedTuple):
     """The cluster of the source group, and the cluster to which a mirror copies its topics.
 
-    names: finds the names of the copies. most_records: the largest number of offsets of a partition that are read on
-    each cluster.
+    names: finds the names of the copies. most_records: at most this many offsets of a partition are read on each
+    cluster.
     """
 
     source: Side

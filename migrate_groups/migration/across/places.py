@@ -145,9 +145,10 @@ class _Finder:
         return Place(status=Status.UNDETERMINED, reason=reason)
 
     def _end_of_copy(self, copy: TopicPartition, there: int | None) -> Place:
-        """Return the place of a partition that the source's retention has emptied: the end of the copy.
+        """Return the place of a partition whose records on the source are all deleted: the end of the copy.
 
-        The end was read before the source was seen to be empty, so the group has read all records below the end.
+        The group's committed offset is the log end offset on the source, which was read after the end of the copy. So
+        the group has read every record that the copy had then.
         """
         end = self._logs.copy_ends[copy]
         counts = Counts() if there is None else Counts(again=max(0, end - there), skipped=0)

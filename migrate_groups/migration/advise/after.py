@@ -73,7 +73,7 @@ def compare(
     before: the applications of the source group, from the log up to the split. after: the applications of the target
     groups, from the log since. delay: ``group.initial.rebalance.delay.ms`` of the brokers; None: not known.
 
-    The application with the most measured seconds comes first.
+    The application whose partitions had no owner for the longest time since the split comes first.
     """
     found = [_compared(row, after, split, delay) for row in before]
     return tuple(sorted(found, key=lambda each: (-(each.measured or 0), each.before.application)))

@@ -44,8 +44,8 @@ class Predicted(NamedTuple):
 class GroupCost:
     """A group, what sharing it costs each application, and what to do about it.
 
-    advice: what to do, as text for users. predicted: by application, the seconds without an owner that `alone`
-    predicts. An application that `alone` can't predict has no entry.
+    advice: what to do, as text for users. predicted: by application, the seconds for which its partitions would have no
+    owner in a group of its own (`alone`). An application without a prediction has no entry.
     """
 
     group: str
@@ -85,8 +85,8 @@ def alone(
     - Rebalances that other applications begin cost nothing any more.
     - Rebalances that single members of the application begin cost as much as in the shared group.
     - A restart of all members leaves the group Empty. A classic group then waits for ``delay`` after the first member
-      has joined, and once more if another member joins during this time. The time until the members come back is added.
-      The log gives two bounds for it: ``restart_gone`` and ``restart_outage``.
+      has joined, and once more if another member joins during this time. The time until the members come back is added:
+      at least ``restart_gone``, at most ``restart_outage``.
     - A KIP-848 group does not wait for ``delay``. But the first member gets all partitions, and the second member may
       get its partitions only with the first member's next heartbeat.
 
@@ -111,7 +111,7 @@ def alone(
 
 
 def _predicted(seconds: float, at_most: float) -> Predicted:
-    """Return a prediction, rounded to milliseconds, because the log has no finer times."""
+    """Return a prediction with both durations rounded to milliseconds."""
     return Predicted(round(seconds, 3), round(at_most, 3))
 
 

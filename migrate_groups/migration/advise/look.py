@@ -24,9 +24,9 @@ _NO_MEMBERS = "it has no members: stopped, or consumers without membership; run 
 class Finding(StrEnum):
     """The main finding about a group. The values are in order, the worst first.
 
-    shared: several applications share the group. joined by one subscription: the group is one application only because
-    one subscription covers the topics of several applications. members without a partition: the group is one
-    application, and some members have no partition. not known: the members or their subscriptions are not known.
+    shared: several applications share the group. joined by one subscription: the group is one application, and would be
+    several without one broad subscription. members without a partition: the group is one application, and some members
+    have no partition. not known: the members or their subscriptions are not known.
     """
 
     SHARED = "shared"
@@ -41,8 +41,8 @@ class GroupAdvice:
     """A group and the finding about it.
 
     advice: the finding as text for users. applications: the applications that share the group; None if they are not
-    known. broad: the members with the one subscription that joins the topics of several applications; empty if no
-    subscription does.
+    known. broad: the members with the broad subscription without which an application would be several; empty if there
+    is none.
     """
 
     status: GroupStatus

@@ -88,11 +88,11 @@ class EndsWhileConsumed:
     While the source group runs, the log end offsets are read again and again. A log end offset is proven, and may be
     used, if both of these conditions hold:
 
-    - A later observation still finds the group Stable, with a member on the topic. Otherwise the last member may have
-      left before the log end offset was read, without having received the records before it. If the group is not
-      Stable, a KIP-848 member that is subscribed to the topic may have none of its partitions.
-    - The last stable offset has reached the log end offset. Otherwise a transaction was open there, and a
-      ``read_committed`` member had not received its records.
+    - A later observation finds the group Stable, with a member on the topic. So a member still consumed the topic after
+      the log end offset was read. In other states this is not certain: a KIP-848 member that is subscribed to the topic
+      may have none of its partitions.
+    - The last stable offset has reached the log end offset. Otherwise a transaction was open, and a ``read_committed``
+      member had not received its records.
 
     partitions: the partitions without a committed offset; none if ``uncommitted`` is not "latest". unproven: by
     partition, a log end offset that a later observation has to prove. proven: by partition, the offset to start at.
@@ -105,9 +105,9 @@ class EndsWhileConsumed:
 
     @staticmethod
     def of(reader: GroupReader, baseline: Reading, options: WriteOptions) -> EndsWhileConsumed:
-        """Return the log end offsets of the first reading of the source group, for partitions without a commit.
+        """Return the log end offsets in ``baseline`` of the partitions without a committed offset, as ``unproven``.
 
-        They are not proven yet. The result has no partitions if the option ``uncommitted`` is not "latest".
+        The result has no partitions if the option ``uncommitted`` is not "latest".
         """
         ends = {
             partition: baseline.bounds[partition].end
@@ -133,10 +133,7 @@ class EndsWhileConsumed:
             self._note({partition: bounds.end for partition, bounds in self.reader.log_ranges(still).items()})
 
     def _note(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Keep these log end offsets as unproven, unless the partition's last stable offset, read now, is lower.
-
-        It is lower while a transaction is open.
-        """
+        """Add these log end offsets to ``unproven``, except those that the last stable offset has not reached yet."""
         stable = self.reader.last_stable_offsets(ends) if ends else {}
         reached = {partition: end for partition, end in ends.items() if stable.get(partition, -1) >= end}
         self.unproven = {**self.unproven, **reached}

@@ -159,7 +159,7 @@ def _starts(decisions: Sequence[Decision]) -> Mapping[TopicPartition, CommittedO
 
 
 def _read_again(reader: GroupReader, facts: Survey, partitions: Collection[TopicPartition]) -> Survey:
-    """Return the facts with the source group, and its committed offsets of these partitions, as they are now.
+    """Read the source group's description and its committed offsets of these partitions again; return the new facts.
 
     Its offsets on topics that stay are not read again, because transactional commits on them may be pending.
     """

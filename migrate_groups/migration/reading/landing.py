@@ -31,7 +31,7 @@ class Landing:
 
     @property
     def ranges(self) -> list[tuple[int, int, int, int]]:
-        """For each partition: number, first copied offset, end of the copied offsets (exclusive), and ``held_back``.
+        """For each partition: its number, the first copied offset, the one after the last, and how many are held back.
 
         Spark reads these tuples as `spark.offsets_topic.evidence.Range`.
         """

@@ -49,9 +49,10 @@ def log_ends(
 
     The log end offset at an earlier time is the offset of the first record at or after that time (``ListOffsets``). In
     a compacted log, this may be a little higher than the log end offset was. The log end offset is not known if that
-    record is the first in the log and the log does not start at 0, because earlier records may have been deleted. The
-    last time is not looked up in this way: the clocks of producers differ from the local clock, and a group that has
-    caught up could then be ahead of the log end offset.
+    record is the first in the log and the log does not start at 0, because earlier records may have been deleted.
+
+    The log end offset at the last time is not searched by timestamp. The clocks of producers differ from the local
+    clock, so the offset found could be lower than the committed offset of a group that has caught up.
 
     A partition is left out if it does not exist or has no leader, or if the client's principal lacks Describe on its
     topic. Raises the errors of `GroupReader`.

@@ -100,14 +100,14 @@ def survey(
 
 
 def _cut(reader: GroupReader, wanted: Sequence[Wanted]) -> Mapping[tuple[TopicPartition, CommittedOffset], int]:
-    """Return the wanted offsets below which an election has replaced records (`Survey.cut`).
+    """Return the wanted offsets before which an unclean leader election has replaced records (`Survey.cut`).
 
-    Each is returned with the offset of the first record that was replaced. The leader epoch of a committed offset is
-    that of the last record that the group has processed. If this epoch ended below the committed offset, the leader of
-    the next epoch did not have all records that the group has processed, and other records may have their offsets now.
+    A committed offset has the leader epoch of the last record that the group has processed. If this epoch ends at a
+    lower offset, the next leader had only the records up to there. So the committed offset is returned, with the end
+    offset of its leader epoch.
 
-    The epoch also ends below the committed offset if the group read only a transaction marker after that record. Then
-    there is no record in between, and the offset is left out (docs/kafka-behaviour.md#logs).
+    If no record lies between the two offsets, the group has read only a transaction marker there, and the committed
+    offset is left out (docs/kafka-behaviour.md#logs).
     """
     ends = reader.epoch_ends([epoch for _, _, epoch in _with_epochs(wanted)])
     if not ends:  # true in almost every cut-over; the consumers are stopped meanwhile, so nothing more is done

@@ -43,7 +43,8 @@ class TopicsToRead:
 
     Its own topics are those for which it has a commit, an assignment or a subscription. also: the further topics. stay:
     patterns of topics that stay with the group. Transactional commits on them may be pending for as long as the group's
-    members run, so they are not waited for: a partition without a known committed offset is left out.
+    members run, so the read does not wait for them. A partition of these topics is left out if its committed offset is
+    not known.
     """
 
     also: frozenset[str] = frozenset()

@@ -1,12 +1,12 @@
 """Lag as time: the timestamp of each partition's oldest unread record.
 
 Kafka returns the first record at or after a timestamp (``ListOffsets``), but not the timestamp of a record. So a binary
-search finds the latest timestamp whose first record is at or before the committed offset. Each step halves the range
-for all partitions at once, with one request to each leader, and reads no record.
+search finds the latest timestamp for which Kafka returns the committed offset or a lower one. Each step halves the
+range for all partitions at once, with one request to each leader, and reads no record.
 
 If the timestamps in the log ascend, the result is the timestamp of the record at the committed offset. If they are out
-of order, it is the latest timestamp of any record up to that offset. The record itself, or a later one, may have an
-older timestamp, so the true lag is at least the lag shown.
+of order, it is the latest timestamp of any record up to that offset. An unread record may be older than that. So the
+true time lag is at least the one shown.
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ class _Search:
 def _oldest(
     reader: GroupReader, spans: Mapping[TopicPartition, range], now: int
 ) -> tuple[dict[TopicPartition, int], str]:
-    """Return the timestamp of the first record in each span of offsets that has one, and a remark for the user.
+    """Return the timestamp of the first record in each span of offsets, and a remark for the user.
 
-    now: the timestamp at which the search begins. All timestamps are milliseconds since 1970. The remark says why
-    timestamps may be those of transaction markers; it is empty if they are not.
+    A span without records is left out. The remark says why timestamps may be those of transaction markers; it is empty
+    if they are not. now: the timestamp at which the search begins. All timestamps are milliseconds since 1970.
     """
     searches = _searches(reader, spans, now)
     found = {partition: search.low for partition, search in searches.items()}
@@ -118,7 +118,7 @@ def _oldest(
 
 
 def _searches(reader: GroupReader, spans: Mapping[TopicPartition, range], now: int) -> Mapping[TopicPartition, _Search]:
-    """Search for the timestamp of the record at each span's start, all at once.
+    """Search for the timestamp of the record at the first offset of each span, for all partitions at once.
 
     Return the searches that found a timestamp. A partition without records is left out.
     """

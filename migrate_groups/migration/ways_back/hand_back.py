@@ -21,7 +21,8 @@ from migrate_groups.planning.checks.permission import of_hand_over
 from migrate_groups.planning.plan import Check, Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Step, Verb
-from migrate_groups.snapshots.snapshot import Row, SnapshotTable
+from migrate_groups.snapshots.row import Row
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import named, some
 
 # The snapshot is taken anew each time that the plan is made.

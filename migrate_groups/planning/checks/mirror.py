@@ -61,9 +61,10 @@ def delivered(translation: Translation) -> Check:
 def synchronised(decisions: Sequence[Decision]) -> Check:
     """Warn if target groups have committed offsets already: the mirror may write offsets, and may overwrite ours.
 
-    MirrorMaker 2 writes the offsets of groups without members if ``sync.group.offsets.enabled`` is set. The check
-    refuses if a target group would keep an offset above the place (`Decision.stays`), because the group would skip the
-    records in between.
+    MirrorMaker 2 writes the offsets of groups without members if ``sync.group.offsets.enabled`` is set.
+
+    Refuse if a target group would keep a higher offset than the place (`Decision.stays`), because the group would
+    skip the records in between.
     """
     name = "group sync"
     ahead = [

@@ -27,8 +27,9 @@ def checks_of_source(
 ) -> tuple[Check, ...]:
     """Return the checks of the source group, on its own cluster.
 
-    decisions: for the offsets to translate, as if they were written on the source cluster. survey: the facts of that
-    cluster, with committed offsets that were read after the places were found. receipt: the record of the run so far.
+    decisions: for each partition, the offset to translate, as if the source group handed the partition over to itself.
+    survey: the facts of the source cluster, with committed offsets that were read after the places were found. receipt:
+    the record of the run so far.
     """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
     starts = [(each.wanted.topic_partition, each.after) for each in decisions if each.after is not None]
@@ -64,8 +65,8 @@ def checks_of_target(
 ) -> tuple[Check, ...]:
     """Return the checks of the target groups, on the target cluster.
 
-    If the source group has a check with the same name, the name has the prefix ``target`` here. decisions: the offsets
-    that the target groups get. receipt: the record of the run so far.
+    A check that is also made for the source group has the prefix ``target`` in its name. decisions: the offsets that
+    the target groups get. receipt: the record of the run so far.
     """
     wanted, changes = [each.wanted for each in decisions], changes_of(decisions)
     return (

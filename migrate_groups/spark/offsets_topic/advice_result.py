@@ -17,14 +17,14 @@ class SharedCost(NamedTuple):
     - since: the time of the group's first record about members.
     - rebalances: the number of generations of the group that have ended since then.
     - caused: how many of these generations ended because members of this application joined or left.
-    - stood_still: the longest time for which the application may have stood still because members of other applications
-      joined or left.
-    - outage: the longest time for which it may have stood still because its own members joined or left. In a KIP-848
-      group: the time in which partitions of the application had no owner.
+    - stood_still: an upper bound of the total time for which the application stood still because members of other
+      applications joined or left. Generations for which this time is not known are left out.
+    - outage: the same for its own members that joined or left. In a KIP-848 group: the total time in which partitions
+      of the application had no owner.
     - replaced: how often all members of the application restarted together.
     - restart_outage: the part of ``outage`` in these restarts.
     - restart_gone: the part of ``restart_outage`` in which the application certainly had no member.
-    - single_most: the longest outage other than these restarts.
+    - single_most: the longest single outage in which not all members restarted.
     - keeps_up: the number of records consumed divided by the number produced, since ``since``. None: nothing was
       produced, or the history of the group was not computed.
     - best_third: the highest ratio of the three thirds of this period, each computed like ``keeps_up``. None: one of

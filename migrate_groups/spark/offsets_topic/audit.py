@@ -134,10 +134,10 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 
 def places(handed_over: DataFrame, *, of_sources: bool, of_targets: bool) -> DataFrame:
-    """Return the group, topic and partition of each partition that was handed over.
+    """Return the partitions that were handed over: one row for each group, topic and partition.
 
-    handed_over: columns of `HANDED_OVER`. of_sources: return the partitions with source group and source topic.
-    of_targets: return them with target group and target topic.
+    handed_over: columns of `HANDED_OVER`. of_sources: include the source groups' partitions. of_targets: include the
+    target groups' partitions.
     """
     sides = [handed_over.select(*_of_source())] * of_sources + [handed_over.select(*KEYS)] * of_targets
     return reduce(DataFrame.union, sides).distinct()

@@ -52,9 +52,9 @@ class Log(NamedTuple):
 class _Read(NamedTuple):
     """The content of a log, as far as the audit needs it.
 
-    records: all records that a list of the result may name, and perhaps others. summed: the result of `chains`. found:
-    the evidence. deleted: the names of deleted groups. is_late: whether a source group has committed. has_deletions:
-    whether an offset or a group was deleted.
+    records: the decoded log, from which records that the result never lists may be left out. summed: the result of
+    `chains`. found: the evidence. deleted: the names of deleted groups. is_late: whether a source group has committed.
+    has_deletions: whether an offset or a group was deleted.
     """
 
     records: DataFrame
@@ -123,7 +123,7 @@ def _read(spark: SparkSession, of: Log, given: DataFrame, targets: set[str], sou
 
 
 def _of_log(read: _Read, keys: DataFrame) -> OfLog:
-    """Return the deletions, the evidence and the malformed records to show of a log.
+    """Return what the audit found in one log: the deletions, the evidence and the malformed records.
 
     keys: the partitions (group, topic, partition) whose deletions are shown.
     """

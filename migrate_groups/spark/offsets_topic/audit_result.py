@@ -30,10 +30,10 @@ class AuditedTopic(NamedTuple):
 class Partition(NamedTuple):
     """A partition with a problem, with a rewind, or with the verdict ``undetermined``.
 
-    stopped_at: the source group's committed offset at the hand-over; ``written`` if it had none. written: the offset
-    that the migration wrote for the target group. old, new: the verdicts on the source group and on the target group.
-    first_own: the offset of the target group's first commit that the migration did not write. committed: the target
-    group's last committed offset. reason: why the evidence is in doubt; None: it is not.
+    stopped_at: the source group's committed offset at the hand-over; if it had none, the same as ``written``. written:
+    the offset that the migration wrote for the target group. old, new: the verdicts on the source group and on the
+    target group. first_own: the offset of the target group's first commit that the migration did not write. committed:
+    the target group's last committed offset. reason: why the evidence is in doubt; None: it is not.
     """
 
     source_group: str | None

@@ -1,8 +1,8 @@
 """Sum up each chain of commits in one row. A chain is all commits of a group for a partition, in the order of the log.
 
 Spark shuffles and sorts the records only once, by group and partition and then by their order in the log. Windows over
-this order compare each record with the previous one. All aggregates are of numbers, which Spark computes in a hash
-table. So no record is kept, in memory or on disk, after it has been counted.
+this order compare each record with the previous one. All aggregates are numbers, because Spark computes these in a hash
+table. This table keeps no record after it has been counted.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ def is_group_record() -> Column:
 
 
 def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Return one row for each chain: each group and partition that was handed over or committed for.
+    """Return one row for each group and partition that was handed over, or that has a commit in the log.
 
-    log: the result of `audit.of_groups`. handed_over: columns of `audit.HANDED_OVER`.
+    log: the result of `audit.of_groups`. handed_over: columns of `audit.HANDED_OVER`, which describes ``ours`` and
+    ``before``.
 
     The first commit that the migration can't have written, and all commits after it, are the group's own. The migration
     may have written a commit if its offset is in ``ours`` and differs from the committed offset before it. The first
-    commit in the log is not compared with ``before``.
+    commit in the log may be the migration's even if its offset equals ``before``.
 
     Columns:
 
@@ -49,8 +50,9 @@ def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     - numbers of commits: commits (own commits), rewinds, resumed (own commits right after a deletion), recreated
       (commits for another topic of the same name, which count as deletions), all_commits.
     - deletions: the number of deletions of the committed offset.
-    - only in further rows without a topic: malformed (the number of records that can't be decoded), group_tombstones
-      (the number of tombstones of the group's own records; `audit.group_deletions` finds those that delete the group).
+    - malformed: the number of records that can't be decoded. They are counted in separate rows without a topic.
+    - group_tombstones: the number of tombstones of records about the group itself, also in rows without a topic.
+      `audit.group_deletions` finds the tombstones that delete the group.
     """
     # The offset handed over is a row before all commits, because a join would need more exchanges.
     first = handed_over.select(
@@ -103,8 +105,8 @@ def _with_neighbours(rows: DataFrame) -> DataFrame:
 def _with_own(rows: DataFrame) -> DataFrame:
     """Return each record with two more columns.
 
-    own: whether the record is the group's own commit, as `chains` defines it. reached: the offset of the last commit
-    before this record; deletions do not count.
+    own: whether the record is the group's own commit, as `chains` defines it. reached: the committed offset of the
+    last commit before this record; deletions do not count.
     """
     order = Window.partitionBy(*_PLACE).orderBy("log_offset")
     is_other = F.col("is_first") | ~F.col("in_place").eqNullSafe(F.col("offset"))

@@ -1,4 +1,4 @@
-"""Count the records of the offsets topic's log in a range of offsets, and say why they leave doubts about a group.
+"""Count the records of the offsets topic's log, and say why the evidence about a group is not whole.
 
 The evidence in a partition of the log is whole under three conditions. Every offset from the fence to the end has a
 record or a control record (transaction marker). Every record can be decoded. No open transaction holds offsets back. A

@@ -27,9 +27,9 @@ def generations(raw: DataFrame) -> DataFrame:
     raw: columns of `offsets_log.RAW`. Records that delete a group are left out, and so are groups of another protocol
     type, such as Connect.
 
-    Columns: group, log_partition, log_offset, log_time, generation, assignor, members (an array of structs with
-    member_id, client_id, rebalance_timeout_ms, topics and partitions; empty: the group was Empty; null: they can't be
-    decoded).
+    Columns: group, log_partition, log_offset, log_time, generation, assignor, members. The column members is an array
+    of structs with member_id, client_id, rebalance_timeout_ms, topics and partitions. It is empty if the group was
+    Empty, and null if the members can't be decoded.
     """
     rows = records(raw, _CLASSIC)
     version = F.when(F.octet_length("value") >= 2, number(F.lit(1), 2))
@@ -168,9 +168,10 @@ _MEMBERS = (
 
 
 def _member(at: Column, client: Column, subscription: Column, assignment: Column) -> Column:
-    """Return one member as a struct. The arguments are the positions of its fields in the value.
+    """Return one member as a struct. Each argument is the position of a field of the member in the record's value.
 
-    A subscription or assignment without bytes is empty.
+    at: the position of the member id. If the subscription is empty, the member has no topics. If the assignment is
+    empty, it has no partitions.
     """
     timeout = F.when(F.col("_version") >= 1, number(subscription - 8, 4)).otherwise(number(subscription - 4, 4))
     topics = _strings(subscription + 10, number(subscription + 6, 4), _string)["texts"]
@@ -275,12 +276,12 @@ def let(at: Column, then: Callable[[Column], Column]) -> Column:
 
 
 def bind(value: Column, then: Callable[[Column], Column]) -> Column:
-    """Return ``then(value)``, and make Spark compute ``value`` only once. `let` does the same for a position."""
+    """Return ``then(value)``, and make Spark compute ``value`` only once. For a position, use `let`."""
     return F.transform(F.array(value), then)[0]
 
 
 def place(at: Column) -> Column:
-    """Return the position ``at`` in the value, or the second position after the last byte if ``at`` is beyond that.
+    """Return the position ``at``, but at most the second position after the last byte of the value.
 
     A damaged record may claim more bytes than it has.
     """

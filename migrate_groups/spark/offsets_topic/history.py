@@ -89,8 +89,7 @@ def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
     - offset, topic_id: those of the last record: the committed offset (null: deleted), and a hash of the topic id.
     - malformed: in rows without a topic, the number of records that can't be decoded.
 
-    The time of a record is the latest time of it and all earlier records of the partition, so that time never goes
-    back.
+    If an earlier record of the partition has a later time, that time counts for both, so that time never goes back.
     """
     order = Window.partitionBy("log_partition", *_KEYS).orderBy("log_offset")
     malformed = F.col("problem").isNotNull()
@@ -130,7 +129,8 @@ def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, 
     - cluster_id, group, topic, taken_at (the moment).
     - partitions, committed, lag, produced, consumed: as in `timeline.lag_timeline`. lag is null if no log end offset is
       known.
-    - commits, rewinds, deletions (numbers) and last_commit_at: for the time since the previous moment.
+    - commits, rewinds, deletions (numbers) and last_commit_at: for the time since the previous moment; at the first
+      moment, since the beginning of the log.
     - clients: the group's members since the previous moment, as ``client/host``, sorted, at most `MAX_CLIENTS`; empty:
       the log shows none.
     """
@@ -174,7 +174,7 @@ def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataF
 
 
 def _clients(who: DataFrame, moments: Moments) -> DataFrame:
-    """Return the clients of each group that were members at a moment or since the previous moment."""
+    """Return, for each group and moment, the clients that were members at any time since the previous moment."""
     last = F.when(F.col("until").isNull(), F.lit(len(moments) - 1)).otherwise(moments.number(F.col("until")))
     numbers = F.sequence(moments.number(F.col("log_time")), last)
     of_moments = who.withColumn("number", F.explode(numbers)).select(

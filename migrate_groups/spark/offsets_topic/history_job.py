@@ -74,8 +74,8 @@ class History:
     """The result of `run_history`.
 
     groups: the `MAX_ROWS` groups with the most commits. found: the number of all groups in the table. first, last: the
-    first and the last moment. timeline: the points of the table that `result.moments` selects. evidence: for each
-    partition of the log, counts of its offsets.
+    first and the last moment of the history. timeline: the lag of groups and of their topics over time, at most
+    `result.MAX_TIMELINE` rows. evidence: what was read of each partition of the log.
     """
 
     groups: tuple[GroupHistory, ...]
@@ -107,8 +107,8 @@ def run_history(
         every: the time between two moments.
         now: the last moment.
         out: the new folder.
-        since: the time at which the history begins; at this time the last earlier commits count. None: the time of the
-            first commit in the log.
+        since: the first moment is the first multiple of ``every`` after this time; None: after the first commit in the
+            log. The offsets at the first moment may have been committed before ``since``.
 
     Raises:
         Undetermined: the log has no commit of these groups.

@@ -10,7 +10,7 @@ _THIRDS = 3
 
 
 def committed(generations: DataFrame, commits: DataFrame) -> DataFrame:
-    """Return one row for each generation and each partition that was committed for in it.
+    """Return one row for each generation of a group and each partition with a commit in this generation.
 
     generations, commits: the results of `generations.generations` and `generations.commits`. Columns: group, log_offset
     (of the generation's record), topic, partition, at (the time of the last commit), consumed (the last committed

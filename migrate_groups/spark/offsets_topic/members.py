@@ -43,8 +43,8 @@ def members(log: DataFrame) -> DataFrame:
 def _with_places(rows: DataFrame) -> DataFrame:
     """Return the rows with the version of the value, and with the positions of the fields that hold the members.
 
-    Each position depends on the one before it. Each position is a column, because a single expression for the last
-    position would double in size with each position before it.
+    Each position is computed from the previous one, and is stored in a column. In a single expression, each further
+    position would double the size of the expression.
     """
     version, classic, kip_848 = F.col("_version"), F.col("_classic"), F.col("_kip_848")
     rows = rows.withColumns(

@@ -5,8 +5,7 @@ committed offset continues with topic and partition. A value begins with its ver
 Kafka's group coordinator (``OffsetCommitKey.json``, ``OffsetCommitValue.json`` and so on, up to Kafka 4.3).
 
 No record fails a job. A record that can't be decoded is kept, and ``problem`` says why. Numbers are read with Spark's
-``conv``, because in ANSI mode a cast that overflows would fail the job. `fold`, or the base -10 of ``conv``, makes them
-signed.
+``conv``, because in ANSI mode a cast that overflows would fail the job.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Overload(NamedTuple):
     - by_others: whether this application is not in ``caused_by``.
     - replaced: whether all members of the application restarted. In a classic group: none of them was in the next
       generation, and members of the application came back later.
-    - seconds: the longest time for which the application may have stood still; null: not known.
+    - seconds: an upper bound of the time for which the application stood still; null: not known.
     - gone: the part of ``seconds`` in which the application certainly had no member; null for a KIP-848 group.
 
     spread: one row for each generation of a classic group and each application in it, with the columns of
@@ -156,8 +156,8 @@ def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, com
 def _stem() -> Column:
     """Return the common beginning of an application's client ids, without digits and separators at its end.
 
-    The columns ``_low`` and ``_high`` are the first and the last of these client ids in alphabetical order, so all the
-    others begin as both do.
+    The columns ``_low`` and ``_high`` are the first and the last of these client ids in alphabetical order. All client
+    ids between them begin with the common beginning of these two.
     """
     low, high = F.col("_low"), F.col("_high")
     size = F.aggregate(
@@ -192,8 +192,8 @@ def _causes(spans: DataFrame, of_member: DataFrame) -> DataFrame:
 def _ownerless(owned: DataFrame, of_member: DataFrame) -> DataFrame:
     """Return the rows of the table ``stood_still`` for KIP-848 groups: periods in which partitions had no owner.
 
-    The application itself is always the cause, because brokers revoke none of its partitions when a member of another
-    application joins or leaves.
+    The cause of a period is always a member of this application, because brokers revoke none of its partitions when a
+    member of another application joins or leaves.
     """
     return without_owner(owned, of_member).select(
         "group",

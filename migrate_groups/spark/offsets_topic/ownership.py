@@ -2,8 +2,8 @@
 
 The owner of a partition is the member that it is assigned to. Whenever a member's partitions change, the coordinator
 writes a record with all of them, by topic id (``ConsumerGroupCurrentMemberAssignmentValue``). A partition loses its
-owner when a record of this member no longer lists the partition, or deletes the member. It gets an owner when a record
-of a member lists it.
+owner when the owner's next record no longer lists the partition, or deletes the member. It gets an owner when a record
+of any member lists it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OWNED = "array<string>"
 
 
 def owners(raw: DataFrame) -> DataFrame:
-    """Return one row for each record of a copied log that has the partitions of a KIP-848 member.
+    """Return one row for each assignment record: it states which partitions a KIP-848 member owns.
 
     raw: columns of `offsets_log.RAW`. Columns: group, member_id, log_offset, log_time, owned (an array of ``TOPIC
     ID-PARTITION``, including partitions that the member has yet to revoke; empty: it owns none, or it has left; null:
@@ -49,8 +49,8 @@ def without_owner(owned: DataFrame, of_member: DataFrame) -> DataFrame:
     owned: the result of `owners`. of_member: columns group, member_id, application. Periods that overlap are merged. A
     period that has not ended is left out.
 
-    Columns: group, application, begun, seconds, whole (whether each partition that the application ever had was without
-    an owner at some time of this period).
+    Columns: group, application, begun, seconds, whole (whether each partition of the application had no owner for some
+    part of this period).
     """
     own = Window.partitionBy("group", "member_id").orderBy("log_offset")
     none = F.array().cast(_OWNED)
@@ -134,7 +134,7 @@ def _named(topic: Column, at: Column, count: Column) -> Column:
 
 
 def _after_tags(at: Column) -> Column:
-    """Return the position after the tagged fields at ``at``: none, or ``AssignmentEpochs`` (since Kafka 4.3)."""
+    """Return the position after the tagged fields at ``at``: no field, or ``AssignmentEpochs`` (since Kafka 4.3)."""
     return let(
         place(at + 1 + varint(at + 1)[0]),
         lambda field: F.when(varint(at)[1] == 0, at + 1).otherwise(field + varint(field)[0] + varint(field)[1]),

@@ -47,9 +47,9 @@ def selected(rows: DataFrame, selections: Iterable[Selection]) -> DataFrame:
 def of_csv(
     spark: SparkSession, fields: tuple[StructField, ...], names: tuple[str, ...], *, headless: bool
 ) -> tuple[Selection, ...]:
-    """Return the selections to apply, in order, to the cells of a CSV file. They add the column `PROBLEM`.
+    """Return selections for `selected` that give the cells of a CSV file their types, and add the column `PROBLEM`.
 
-    spark: the session whose JVM makes the result. fields: the columns of the result. names: the columns in the file.
+    spark: the session whose JVM makes the result. fields: the typed columns. names: the columns that the file has.
     headless: whether the file has no header.
 
     The result is cached for further files, because PySpark makes hundreds of calls to Java for it.
@@ -81,7 +81,10 @@ def of_csv(
 
 
 def of_parquet(fields: Sequence[StructField]) -> tuple[Selection, ...]:
-    """Return the selections to apply, in order, to the rows of a Parquet file with these columns."""
+    """Return selections for `selected` that add the column `PROBLEM` to the rows of a Parquet file.
+
+    fields: the columns of the file.
+    """
     checks = [
         _Check(F.col(field.name) < 0, _FORMS[field.dataType.typeName()].expected, field.name, F.col(field.name))
         for field in fields
@@ -105,12 +108,12 @@ class _Check(NamedTuple):
 def _examining(fields: Sequence[StructField], checks: list[_Check]) -> tuple[Selection, Selection]:
     """Return two selections that add the column `PROBLEM`, which describes the first check that fails.
 
-    fields: the columns of the rows. checks: the checks of this file format. They are followed by those of all formats:
+    fields: the columns of the rows. checks: the checks of this file format. The checks of all formats are added:
     required columns, topic names, UTF-8.
 
     The first selection adds the number of the first check that fails, and the second one makes the text of the problem
-    from it. With a text for each check, the method that Spark generates would exceed the 8000 bytes that a JVM
-    compiles.
+    from this number. If each check made its text, Spark would generate a method of more than 8000 bytes, which a JVM
+    does not compile.
     """
     checks = [*checks, *(_of_any_file(field.name) for field in fields if field.name in schema.REQUIRED)]
     topic = F.col("topic")

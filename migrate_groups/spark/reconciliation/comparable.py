@@ -18,10 +18,11 @@ _FOLLOW = "after a split, pass the spec with --spec, or the output of the comman
 class Alignment(NamedTuple):
     """Facts about BEFORE and AFTER together, which `align` finds and the comparison needs.
 
-    cluster_id: the cluster of the rows without a cluster id; empty if no row has one. hints: sentences for the user,
-    such as that AFTER lacks a group. has_history: whether a group has snapshots of more than two moments. clusters: the
-    number of cluster ids. rows: the number of rows in BEFORE and AFTER. single: whether both BEFORE and AFTER have
-    snapshots of only one moment for each group. other_groups: whether AFTER may have rows of groups that BEFORE lacks.
+    cluster_id: the cluster id that counts for rows without one; empty if no row has a cluster id. hints: sentences for
+    the user, such as that AFTER lacks a group. has_history: whether a group has snapshots of more than two moments.
+    clusters: the number of cluster ids. rows: the number of rows in BEFORE and AFTER. single: whether both BEFORE and
+    AFTER have snapshots of only one moment for each group. other_groups: whether AFTER may have rows of groups that
+    BEFORE lacks.
     """
 
     cluster_id: str

@@ -192,7 +192,7 @@ def main(arguments: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
 
 
 def _with_cluster(rows: DataFrame, aligned: Alignment) -> DataFrame:
-    """Return the rows with the id of their cluster in each row."""
+    """Return the rows with a ``cluster_id`` that is never null."""
     if aligned.clusters > 1:
         return rows.fillna(aligned.cluster_id, ["cluster_id"])
     # A constant, so that Spark need not read, exchange and compare it.

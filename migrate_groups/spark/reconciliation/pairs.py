@@ -39,8 +39,8 @@ _TIMES = {name: name for name in ("taken_at", OLDEST_UNCONSUMED.name)}
 def latest_rows(before: DataFrame, after: DataFrame) -> DataFrame:
     """Return the latest row of BEFORE and of AFTER for each partition. A null ``taken_at`` counts as the earliest.
 
-    A job that computes ``contradiction`` fails if BEFORE or AFTER has two offsets of a partition at its latest moment,
-    or two source groups for it. The message names the partition.
+    A job that computes ``contradiction`` fails if BEFORE or AFTER contradicts itself about a partition: it has two
+    offsets at the latest moment, or two source groups. The message names the partition.
     """
     # Repartitioned explicitly. Otherwise Spark would sort and merge before the exchange too, and merge hardly any rows.
     rows = with_rows(before, after).repartition(*KEYS)

@@ -179,7 +179,7 @@ def _group_topic(row: Row) -> GroupTopic:
 def _worst(verdicts: DataFrame, topics: list[Row]) -> tuple[PartitionVerdict, ...]:
     """Return the `MAX_WORST` worst partitions. topics: the `MAX_WORST` worst rows of the summary.
 
-    No other topic is searched, because each of these topics has a partition that is as bad as any of another topic.
+    It is enough to search these topics, because each has a partition that is at least as bad as any elsewhere.
     """
     among = [F.col(name).isin([row[name] for row in topics]) for name in ("group", "topic")]
     rows = (

@@ -92,8 +92,9 @@ def with_rows(rows: DataFrame, more: DataFrame) -> DataFrame:
 def strict(rows: DataFrame) -> DataFrame:
     """Return the rows of `examined` without the column `PROBLEM`. A job over the result fails at the first invalid row.
 
-    The check is a filter, because Spark would drop a column that no query selects. The filter is nondeterministic,
-    because otherwise Spark might apply a later filter first and remove the row before the check.
+    The check is a filter, because Spark would not compute a column that nothing selects. The filter is
+    nondeterministic, because Spark may apply a later filter before a deterministic one, and remove an invalid row
+    before the check.
     """
     problem, always = F.col(PROBLEM), F.monotonically_increasing_id() >= 0
     return rows.where(F.when(problem.isNull(), always).otherwise(F.raise_error(problem))).drop(PROBLEM)
@@ -161,7 +162,7 @@ def _from_csv(spark: SparkSession, path: str, files: Sequence[str], location: st
 
 
 def _first_line(spark: SparkSession, files: Sequence[str], location: str) -> str:
-    """Return the first line of one of the files, without its line end. A file elsewhere is read by a Spark job."""
+    """Return the first line of one of the files, without its line end. Spark reads it if it is not on this machine."""
     here = local_file(files[0])
     if here is None:
         first = spark.read.text(location, recursiveFileLookup=True).first()

@@ -76,11 +76,12 @@ def over_time(moments: DataFrame) -> DataFrame:
 
 
 def most_telling(timeline: DataFrame, most: int) -> DataFrame:
-    """Return at most ``most`` points: those of `lag_timeline` for single topics, and others for whole groups.
+    """Return at most ``most`` points of lag over time: for each topic of a group, and for the group as a whole.
 
-    A point of a whole group sums up all its topics, and its topic is null. Points of whole groups are kept before those
-    of single topics, and groups and topics with the largest lag first. Of a group or topic that does not fit, the
-    latest points are kept. The result is sorted by cluster, group, topic and moment.
+    timeline: the result of `lag_timeline`. A point of a whole group is the sum over its topics, and its topic is null.
+    If there are more points, those of whole groups are kept first, then those of the groups and topics with the highest
+    lag. The last group or topic that is kept may lack its earliest points. The result is sorted by cluster, group,
+    topic and moment.
     """
     line = Window.partitionBy(*_LINE)
     points = timeline.groupingSets(

@@ -20,8 +20,9 @@ SLACK = 2.5
 class Verdict:
     """The result of a command with exit 0: these partitions belong to the group.
 
-    - watched: the time until which the command had to watch for other consumers (settle and guard), at least until its
-      end; 0 if it read nothing, because the receipt of a killed run said that everything was done.
+    - watched: the time until which the command had to notice other consumers. This is its start plus settle and guard,
+      or its end if that is later. For hand-back it is always the end. It is 0 if the command read no offsets, because
+      the receipt of a killed run said that everything was done.
     - last_read: by partition, the number of the moment when the group's committed offset was last read.
     - uncovered: the partitions that have no committed offset in any group of the run. After a rollback or hand-back
       also the partitions that had none at the hand-over: the receipt lacks them, so the command leaves them alone.
@@ -63,10 +64,10 @@ def deleted_after(world, verb, name: str, partition: TopicPartition) -> bool:
 
 
 def taken_away(world, application, partition: TopicPartition) -> bool:
-    """Return whether a straggler starts in a target group whose offset a running command has already deleted.
+    """Return whether the application is a straggler, and a running command has altered or deleted its group's offset.
 
-    The operator had stopped that group, and exit 4 reports the consumer. The group that gets the partition in the end
-    must process the records that the straggler skips.
+    The operator had stopped the group, and exit 4 reports the straggler. The group that gets the partition must process
+    the records that the straggler skips.
     """
     return application.straggles and world.verb is not None and (application.group, partition) in world.verb.wrote
 

@@ -1,4 +1,4 @@
-"""The shortest story for each defect that was fixed, by the behaviour that the story requires."""
+"""The shortest story for each defect that was fixed. Its name is the behaviour that it requires."""
 
 from __future__ import annotations
 

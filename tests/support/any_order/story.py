@@ -80,7 +80,8 @@ class Start:
 class Run:
     """The operator runs a command (verb).
 
-    - of: the write that the command makes or reverts, ``split`` or ``apply``; for delete, keep and restore a group.
+    - of: the group, if the verb is delete, keep or restore. Otherwise the write that the command makes or reverts:
+      ``split`` or ``apply``.
     - stops: whether the operator first stops the applications that must not run.
     - starts: whether the operator starts the applications of the groups that got the topics, after exit 0.
     - member: whether these applications join their groups as members.
@@ -140,7 +141,7 @@ class Story:
     # Steps.
 
     def play(self, steps: Sequence[Do | Start | Run], *, tables: bool = False) -> list[str]:
-        """Play the steps and the end of the story. Return how the promise was broken; an empty list: it was kept."""
+        """Play the steps and the end of the story. Return the problems that break the promise of `Story`."""
         with opened_up(self.world, tables=tables):
             for step in steps:
                 self.do(step)
@@ -185,7 +186,7 @@ class Story:
         return "old", self.setting.targets, self.setting.moved
 
     def target(self, step: Run, topic: str) -> str:
-        """Return the target group of a topic in the step's write, or the only group that the step concerns."""
+        """Return the target group of a topic in the step's write; for delete, keep and restore the step's group."""
         own = step.verb in ("delete", "keep", "restore")
         return step.of if own else "c" if step.of == "apply" else self.setting.split[topic]
 

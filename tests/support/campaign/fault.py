@@ -15,9 +15,9 @@ from tests.support.three_brokers import ThreeBrokers
 
 
 class Run(Protocol):
-    """The part of a run that a fault uses. `tests.support.campaign.run` implements it.
+    """The attributes of a run that faults use. `tests.support.campaign.run` implements this protocol.
 
-    repair: takes a function that undoes the fault, and that is called once the command has ended.
+    `repair` gives the run a function that undoes the fault; the run calls it after the command has ended.
     """
 
     chance: random.Random
@@ -36,8 +36,8 @@ class Fault:
     """A fault. happens: runs the command, and makes the fault happen.
 
     proxied: whether the command reaches the brokers through proxies. on_small_disk: whether the command's files are on
-    a small disk, which only root can mount. files_fail: whether exit code 2 is right. needs_only_on: whether one topic
-    must be on a single broker.
+    a small disk, which only root can mount. files_fail: whether the command may end with exit code 2, because it can't
+    write a file. needs_only_on: whether the topic ``pay`` must have a replica on one broker only.
     """
 
     happens: Callable[[Run], None]
@@ -48,7 +48,7 @@ class Fault:
 
 
 def before_or_during(run: Run, halted: Halted) -> None:
-    """In half of the runs, let the command continue shortly before the fault."""
+    """In half of the runs, resume the halted command, so that the fault happens while it runs."""
     if run.chance.random() < 0.5:
         halted.release()
         run.pause(0.02)

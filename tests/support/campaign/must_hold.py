@@ -37,7 +37,7 @@ def receipt_problems(receipt: Path, before: Before, now: Offsets, expected: Offs
     - The planned offset is the expected offset.
 
     now: the committed offsets. expected: the offsets that must be committed once the command has succeeded. code: the
-    exit code of the command; 0 after its re-run.
+    exit code of the command; at the end of a run 0, because the command must have succeeded.
     """
     executions = executions_in(receipt)
     if len(executions) == before.executions or code in NOTHING_WRITTEN:
@@ -61,7 +61,7 @@ def is_settled(outcome: Outcome) -> bool:
 
 
 def completion_problems(receipt: Path, before: Before, now: Offsets, expected: Offsets) -> Iterator[str]:
-    """Yield each problem after the last command of a run, which must have succeeded.
+    """Yield each problem at the end of a run: wrong committed offsets, or a receipt that is not complete.
 
     now: the committed offsets of all groups, also of groups that the command does not write.
     """

@@ -146,7 +146,7 @@ class _Running:
             self._check_receipt(code)
 
     def wait_for_application(self) -> None:
-        """Start the application for which the command waits, and do not halt the command."""
+        """Start the old application, so that the command waits for it to stop, and does not halt at a step."""
         self.found.step = "0"
         self.scenario.join()
 

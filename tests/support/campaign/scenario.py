@@ -25,11 +25,12 @@ Offsets = dict[tuple[str, TopicPartition], int | None]
 class Scenario:
     """A scenario. By default ``migrate`` hands each topic of a stopped source group over to a target group.
 
-    steps: how many steps the command takes, or a few fewer. waits: whether the command waits until the application of
-    the source group has stopped. lives_on: whether that application runs from `begin` to `finish`. written: the groups
-    that the command writes to. positions: the offset in each partition below which the applications have processed all
-    records. only_on: the id of the only broker that has a replica of ``pay``; None: each broker has replicas of two
-    partitions.
+    - steps: the highest step number that is drawn for a fault.
+    - waits: whether the command waits until the application of the source group has stopped.
+    - lives_on: whether that application runs from `begin` to `finish`.
+    - written: the groups that the command writes to.
+    - positions: the offset in each partition below which the applications have processed all records.
+    - only_on: the id of the only broker that has a replica of the topic ``pay``; None: all three brokers have one.
     """
 
     title: ClassVar[str] = "a whole group"

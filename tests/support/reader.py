@@ -1,0 +1,125 @@
+"""Types the command lines of the docs into a terminal, on a Kafka with the groups that the pages assume."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.sandbox.broker import Sandbox, start_sandbox
+from migrate_groups.sandbox.jars import KafkaJars
+from migrate_groups.sandbox.java import Java
+from tests.support.broker_world import BrokerWorld, broker_world, wait_for_coordinators
+from tests.support.pages import commands, not_printed, text_of
+from tests.support.shell import Prompting
+
+# So that a cut-over takes seconds.
+_BRIEFLY = {"migrate": "--settle 1s --guard 1s", "apply": "--settle 1s --guard 1s", "verify": "--settle 1s"}
+_HERE = ("kafka:9092", "kafka:9093", "source:9092", "a:9092", "127.0.0.1:44485")
+_THERE = ("target:9092", "b:9092")
+
+
+class Reader:
+    """Types commands on a Kafka with this reader's own groups. `world` has the other clients there.
+
+    parts: all parts of the docs that are typed. elsewhere: the command lines that are not.
+    """
+
+    def __init__(
+        self, folder: Path, jars: KafkaJars, java: Java, parts: Iterable[str], elsewhere: Iterable[str]
+    ) -> None:
+        self.folder, self._jars, self._java = folder, jars, java
+        self._parts, self._elsewhere = [*parts], {*elsewhere}
+        self._running = ExitStack()
+        self.names: dict[str, str] = {}
+        """Words of the pages, and what is typed in their place."""
+        self.read: list[str] = []
+        """The parts whose command lines were typed."""
+        self.missing: list[str] = []
+        """Lines of output that these parts show, and that were not printed."""
+        self.kafka: list[Sandbox] = []
+        """The running clusters."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._running.close()
+
+    def starts(self, **settings: str) -> BrokerWorld:
+        """Start the Kafka of the pages and the terminal, and return the other clients on it."""
+        world = self._cluster(_HERE, settings)
+        shell = Prompting(self.folder, MIGRATE_GROUPS_BOOTSTRAP_SERVER=world.bootstrap_servers)
+        self._shell = self._running.enter_context(shell)
+        self.type("set -o pipefail")
+        return world
+
+    def starts_another(self) -> BrokerWorld:
+        """Start the second cluster of the pages, and return the other clients on it."""
+        return self._cluster(_THERE, {})
+
+    def reads(
+        self,
+        part: str,
+        *,
+        before: Mapping[str, Callable[[], object]] | None = None,
+        codes: Mapping[str, int] | None = None,
+    ) -> None:
+        """Type the command lines of a part, and check their exit codes. Afterwards `missing` has what was not printed.
+
+        before: actions, by a regular expression that matches the command line before which they are done. codes: the
+        exit codes other than 0, by such expressions.
+        """
+        self.read.append(part)
+        text = text_of(part, self._parts)
+        lines = [line for line in commands(text) if line not in self._elsewhere]
+        for line in lines:
+            for action in _for(line, before or {}):
+                action()
+            self.type(line, code=next(iter(_for(line, codes or {})), 0))
+        for pattern in (*(before or {}), *(codes or {})):
+            assert any(re.search(pattern, line) for line in lines), f"{part} has no {pattern}"
+        self.missing += not_printed(text, self._shell.shown)
+
+    def type(self, line: str, *, code: int = 0, when: Mapping[str, Callable[[], object]] | None = None) -> None:
+        """Type a command line with the addresses of this Kafka, answer its questions with ``y``, check its exit code.
+
+        when: actions, by a regular expression. An action is done once the output has a match.
+        """
+        line = re.sub(rf"\b(?:{'|'.join(map(re.escape, self.names))})\b", lambda found: self.names[found[0]], line)
+        for verb, options in _BRIEFLY.items():
+            line = re.sub(rf"^(migrate-groups {verb}) ", rf"\1 {options} ", line)
+        if line.startswith("migrate-groups watch "):
+            line += " 2>&1 | cat"  # because a terminal gets progress bars
+        found = self._shell.answered(line, when or {})
+        assert found == code, f"{line}\nexit code {found}, expected {code}\n{self._shell.shown[-5000:]}"
+
+    def _cluster(self, names: Iterable[str], settings: Mapping[str, str]) -> BrokerWorld:
+        kafka = self._running.enter_context(start_sandbox(self._jars, java=self._java, settings=settings))
+        self.kafka.append(kafka)
+        wait_for_coordinators(kafka.bootstrap_servers)
+        self.names.update(dict.fromkeys(names, kafka.bootstrap_servers))
+        return self._running.enter_context(broker_world(kafka.bootstrap_servers))
+
+
+def _for(line: str, by_pattern: Mapping[str, Any]) -> list[Any]:
+    return [each for pattern, each in by_pattern.items() if re.search(pattern, line)]
+
+
+def committed(world: BrokerWorld, group: str, offsets: Mapping[str, list[int]], unread: int = 5) -> None:
+    """Give a stopped group committed offsets: for each topic those of its partitions.
+
+    Topics that are not there are created, and get this many unread records beyond each committed offset.
+    """
+    for topic, places in offsets.items():
+        if topic not in world.topics():
+            world.create_topic(len(places), topic=topic)
+            for number, offset in enumerate(places):
+                world.produce(topic, number, offset + unread)
+    world.commit_all(
+        group,
+        {TopicPartition(topic, number): at for topic, places in offsets.items() for number, at in enumerate(places)},
+    )

@@ -1,0 +1,84 @@
+"""The pages about two clusters, and a mirror that copies the topics of the first one to the second one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from migrate_groups.model.partitions import TopicPartition
+from tests.support.broker_world import BrokerWorld
+from tests.support.mirror import records, write
+from tests.support.pages import PAGES, blocks
+from tests.support.reader import Reader, committed
+
+MOVE, GROUPS = blocks(PAGES["docs/move-to-another-cluster.md"].read_text(), "toml")
+
+
+def compared(reader: Reader) -> None:
+    """The mirror was killed, and has copied each record twice. Its own committed offsets are too low."""
+    source, target = reader.starts(), reader.starts_another()
+    source.create_topic(4, topic="orders")
+    for number in range(4):
+        source.produce("orders", number, 100)
+    committed(source, "g", {"orders": [1, 50, 99, 100]})
+    committed(source, "orders", {"orders": [1, 50, 99, 100]})
+    _mirror(source, target, {"orders": 4})
+    _mirror(source, target, {"orders": 4})
+    committed(target, "g", {"source.orders": [100, 140, 191, 191]})
+    reader.reads("docs/compare.md", codes={"migrate-groups compare": 6})
+
+
+def moved(reader: Reader) -> None:
+    source, target = reader.starts(), reader.starts_another()
+    for topic, partitions in (("orders", 3), ("invoices", 2), ("items", 3), ("clicks.eu", 2), ("clicks.us", 2)):
+        source.create_topic(partitions, topic=topic)
+        for number in range(partitions):
+            source.produce(topic, number, 500)
+        _mirror(source, target, {topic: partitions})
+    _audited(reader, source, target)
+    _one_group(reader, source, target)
+
+
+def _audited(reader: Reader, source: BrokerWorld, target: BrokerWorld) -> None:
+    """The group stock moves. Then its old consumer commits once more, and one of the new ones goes back."""
+    committed(source, "stock", {"orders": [300, 300, 300], "invoices": [450, 450]})
+    spec = MOVE.replace('"billing"', '"stock"')
+    (reader.folder / "stock.toml").write_text(spec)
+    reader.type("migrate-groups migrate stock.toml --bootstrap-server a:9092 --to-bootstrap-server b:9092")
+    source.commit("stock", TopicPartition("orders", 1), 304)
+    target.commit("stock", TopicPartition("source.invoices", 0), 448)
+    target.commit("stock", TopicPartition("source.orders", 1), 370)
+    target.commit("stock", TopicPartition("source.orders", 2), 310)
+    reader.reads("docs/audit.md#After a move to another cluster", codes={"audit": 6})
+    for cluster in ("a:9092", "b:9092"):
+        reader.type(f"migrate-groups delete-group stock --bootstrap-server {cluster}")
+
+
+def _one_group(reader: Reader, source: BrokerWorld, target: BrokerWorld) -> None:
+    """One application runs until its group moves. Of the group stock, two partitions have no committed offset."""
+    (reader.folder / "move.toml").write_text(MOVE)
+    (reader.folder / "groups.toml").write_text(GROUPS)
+    committed(source, "billing", {"orders": [418, 300, 300], "invoices": [450, 450]})
+    committed(target, "billing", {"source.orders": [414, 300, 300], "source.invoices": [450, 450]})
+    committed(source, "stock", {"items": [3]})
+    for place in ("eu", "us"):
+        committed(source, f"search-{place}", {f"clicks.{place}": [3, 4]})
+    application = source.join("billing", "orders", "invoices", **{"client.id": "billing-1"})
+
+    def for_real() -> None:
+        clusters = "--bootstrap-server a:9092 --to-bootstrap-server b:9092"
+        reader.type(
+            f"migrate-groups migrate move.toml {clusters} --on-existing forward",
+            when={"waiting up to": lambda: source.leave(application)},
+        )
+
+    reader.reads("docs/move-to-another-cluster.md", before={"groups.toml": for_real}, codes={"groups.toml": 3})
+
+
+def _mirror(source: BrokerWorld, target: BrokerWorld, topics: Mapping[str, int]) -> None:
+    """Copy all records of some topics, given with their numbers of partitions."""
+    for topic, partitions in topics.items():
+        copy = f"source.{topic}"
+        if copy not in target.topics():
+            target.create_topic(partitions, topic=copy)
+        for number in range(partitions):
+            write(target.bootstrap_servers, copy, records(source.bootstrap_servers, topic, number))

@@ -1,0 +1,72 @@
+"""The pages about the group shop: a replay beside it, its split into billing and shipping, and the proofs."""
+
+from __future__ import annotations
+
+import time
+
+from migrate_groups.model.partitions import TopicPartition
+from tests.support.broker_world import BrokerWorld
+from tests.support.reader import Reader, committed
+
+SPEC = """source = "shop"
+[[target]]
+group = "billing"
+topics = ["payments"]
+[[target]]
+group = "shipping"
+topics = ["orders", "returns"]
+"""
+_THREE_HOURS_MS = 3 * 60 * 60 * 1000
+
+
+def of_shop(reader: Reader) -> None:
+    world = reader.starts()
+    _produce(world)
+    committed(world, "shop", {"orders": [1200, 1200], "payments": [450, 450], "returns": [30]})
+    _replay(reader, world)
+    _split(reader, world)
+
+    def same_groups() -> None:
+        reader.type("rm after.parquet; migrate-groups snapshot shop -o after.parquet")
+
+    reader.reads(
+        "docs/reconcile.md", before={"before.parquet after.parquet$": same_groups}, codes={" later.parquet": 6}
+    )
+    world.commit("shop", TopicPartition("payments", 0), 443)
+    reader.reads("docs/audit.md", codes={"audit-log": 6})
+    committed(world, "replay", {"orders": [1200, 1200], "payments": [450, 450], "returns": [30]})
+    reader.reads("docs/history.md")
+
+
+def _produce(world: BrokerWorld) -> None:
+    """Append records, half of them three hours old; those of the topic returns are all old."""
+    long_ago = int(time.time() * 1000) - _THREE_HOURS_MS
+    for topic, partitions, old, new in (("orders", 2, 600, 600), ("payments", 2, 225, 225), ("returns", 1, 30, 0)):
+        world.create_topic(partitions, topic=topic)
+        for number in range(partitions):
+            world.produce(topic, number, old, timestamp=long_ago)
+            world.produce(topic, number, new)
+
+
+def _replay(reader: Reader, world: BrokerWorld) -> None:
+    def consumed() -> None:
+        committed(world, "replay", {"orders": [1200, 1200], "payments": [450, 450], "returns": [30]})
+
+    at = "migrate-groups rewind --group shop -o at.csv --to-datetime"
+    reader.type(f"{at} 2026-11-20T02:30:00", code=2)
+    reader.type(f"{at} 2026-10-04T02:30:00 --timezone Australia/Sydney", code=2)
+    reader.reads("docs/replay.md", before={"watch": consumed})
+
+
+def _split(reader: Reader, world: BrokerWorld) -> None:
+    """Hand shop over to two groups, which then work. One partition goes back, and one is ahead and goes back."""
+    committed(world, "shop", {"orders": [1100, 1150], "payments": [440, 445], "returns": [30]})
+    (reader.folder / "split.toml").write_text(SPEC)
+    reader.type("migrate-groups snapshot shop -o before.parquet")
+    reader.type("migrate-groups split before.parquet --spec split.toml -o split.csv")
+    reader.type("migrate-groups migrate split.toml")
+    reader.type("migrate-groups snapshot billing shipping -o after.parquet")
+    committed(world, "billing", {"payments": [445, 447]})
+    committed(world, "shipping", {"orders": [1160, 1140]})
+    committed(world, "shipping", {"orders": [1130]})
+    reader.type("migrate-groups snapshot billing shipping -o later.parquet")

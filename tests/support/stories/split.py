@@ -1,0 +1,87 @@
+"""The pages that split big-group, and those without a story of their own."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+
+import pytest
+
+from migrate_groups.model.partitions import TopicPartition
+from tests.support.kafka_tool import CONSUMER_GROUPS
+from tests.support.pages import PAGES, blocks
+from tests.support.reader import Reader, committed
+
+BILLING = {"invoices": [46, 60], "payments.card": [7, 8]}
+SEARCH = {"search.clicks": [30, 40]}
+BIG = BILLING | SEARCH
+TOML, *_ = blocks(PAGES["docs/split-a-group.md"].read_text(), "toml")
+
+
+def of_the_readme(reader: Reader) -> None:
+    world = reader.starts()
+    committed(world, "big-group", BIG)
+
+    def new_group_works() -> None:
+        reader.type("migrate-groups migrate split.toml")  # because it was rolled back
+        world.commit("billing", TopicPartition("invoices", 0), 50)
+
+    reader.reads("README.md", before={"hand-back": new_group_works})
+
+
+def step_by_step(reader: Reader) -> None:
+    world = reader.starts()
+    committed(world, "big-group", BIG)
+    committed(world, "billing", BILLING)  # those of getting started
+    committed(world, "search", SEARCH)
+    committed(world, "old", {"orders": [5]})
+    committed(world, "g", {"payments.card": [3, 4]})
+    (reader.folder / "split.toml").write_text(TOML)
+    reader.reads("docs/split-a-group.md")
+
+
+def in_production(reader: Reader) -> None:
+    world = reader.starts()
+    for group in ("big-group", "staging-big"):
+        committed(world, group, BIG)
+    (reader.folder / "split.toml").write_text(TOML)
+
+    def other_cluster() -> None:
+        reader.type("migrate-groups rollback rehearsal")  # because here staging is not another cluster
+
+    def new_groups_work() -> None:
+        for group, topic in (("billing", "invoices"), ("search", "search.clicks")):
+            world.commit(group, TopicPartition(topic, 0), BIG[topic][0] + 1)
+
+    def split_by_hand() -> None:
+        reader.type("migrate-groups snapshot big-group -o before.csv")
+        reader.type("migrate-groups split before.csv --spec split.toml -o split.csv")
+
+    tool = shlex.join([*reader.kafka[0].tool_command, CONSUMER_GROUPS])
+    reader.type(f'kafka-consumer-groups() {{ {tool} "$@"; }}')
+    before = {"--plan-out": other_cluster, "audit": new_groups_work, "export": split_by_hand}
+    reader.reads("docs/runbook.md", before=before)
+
+
+def in_json(reader: Reader) -> None:
+    committed(reader.starts(), "big-group", BIG)
+    (reader.folder / "split.toml").write_text(TOML)
+    if not shutil.which("jq"):
+        pytest.skip("jq is not installed")
+    reader.reads("docs/reference/json.md")
+
+
+def set_up(reader: Reader) -> None:
+    committed(reader.starts(), "big-group", BIG)
+    (reader.folder / "client.properties").write_text("security.protocol=PLAINTEXT\n")
+    reader.names["FILE"] = "client.properties"
+    reader.reads("docs/connecting.md")
+    reader.type("export HOME=$PWD")  # because the completion of the shell is installed there
+    reader.reads("docs/install.md")
+    reader.reads("docs/sandbox.md")
+    export = "migrate-groups export before.csv -o offsets.csv"
+    reader.type("migrate-groups snapshot big-group -o good.csv")
+    reader.type(f"sed '3s/,60,/,1.361E+03,/' good.csv > before.csv; {export}", code=2)
+    reader.type(f"head -c -1 good.csv > before.csv; {export}", code=2)
+    reader.type(f"(cat good.csv; sed -n 3p good.csv) > before.csv; {export}", code=2)
+    reader.reads("docs/reference/files.md")
