@@ -9,32 +9,44 @@ from __future__ import annotations
 
 import logging
 import os
+import select
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 _BATCH = 50
 _POLL_SECONDS = 0.2
+_LOOK_SECONDS = 0.2
+_STOP_SECONDS = 60.0
 
 
 class Stopped:
-    """Tells whether this process must stop: after SIGTERM, after Ctrl-C, or once its parent process has ended."""
+    """Tells whether this process must stop: after SIGTERM, after Ctrl-C, or once its parent process has ended.
+
+    now: whether it must stop. A process that has not stopped a minute later is ended, because librdkafka waits for ever
+    for brokers that are gone: in C, where Python runs no signal handler.
+    """
 
     def __init__(self) -> None:
-        self._parent = os.getppid()
-        self._signalled = False
+        self.now = False
+        told, tell = os.pipe()
+        os.set_blocking(tell, False)
+        signal.set_wakeup_fd(tell)
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stop)
+            signal.signal(number, lambda *_: None)
+        threading.Thread(target=self._wait, args=(told, os.getppid()), daemon=True).start()
 
-    @property
-    def now(self) -> bool:
-        """Whether this process must stop."""
-        return self._signalled or os.getppid() != self._parent
-
-    def _stop(self, number: int, frame: object) -> None:
-        self._signalled = True
+    def _wait(self, told: int, parent: int) -> None:
+        """Wait for a byte of a signal in the pipe ``told``, or for the end of the process ``parent``."""
+        while not select.select([told], [], [], _LOOK_SECONDS)[0] and os.getppid() == parent:
+            pass
+        self.now = True
+        time.sleep(_STOP_SECONDS)
+        os._exit(1)
 
 
 class Place(NamedTuple):
