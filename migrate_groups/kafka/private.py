@@ -260,7 +260,7 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
     async def _bootstrap_from(self, node_id: str, seconds: float) -> None:
         connection = self.get_connection(
             node_id,
-            timeout_ms=seconds * 1000,
+            timeout_ms=(seconds + 1) * 1000,  # so that the time limit of the caller, with its clearer error, ends first
             pop_on_close=False,
             refresh_metadata_on_err=False,
             reset_backoff_on_connect=False,
