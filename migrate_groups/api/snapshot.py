@@ -95,7 +95,7 @@ def load_split(wanted: Split | Path, options: WriteOptions | None = None) -> Spl
     if isinstance(wanted, Split):
         content = wanted.to_toml().encode()
         return SplitFile(content=content, spec=wanted.spec, options=options or WriteOptions())
-    file = split_toml.load(wanted)
+    file = split_toml.load(Path(wanted))
     return file if options is None else replace(file, options=options)
 
 

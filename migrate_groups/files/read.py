@@ -28,8 +28,14 @@ def read_bytes(path: Path) -> bytes:
 
 
 def similar_file(path: Path) -> str:
-    """Return a question such as ``did you mean a.csv?`` about files in the same folder; empty if no name is similar."""
+    """Return advice about a file or folder that does not exist; empty if there is none.
+
+    It is ``migrate split.toml makes it`` if the path is the missing run directory of a spec, or a question about a
+    similar name in the same folder, such as ``did you mean a.csv?``.
+    """
     try:
+        if path.suffix == ".run" and path.with_suffix("").is_file():
+            return f"migrate {path.with_suffix('')} makes it"
         return did_you_mean([path.name], [each.name for each in path.parent.iterdir()], 0.8)
     except (OSError, ValueError):
         return ""

@@ -182,3 +182,10 @@ def test_offsets_from_stdin_need_a_receipt_and_a_yes_which_one_error_names(cli):
     text = (cli.folder / "split.csv").read_text()
     error = cli.fails("apply", "-", "--to-group", "x", code=2, stdin=text)
     assert "say with --receipt where the receipt goes, and pass --yes, because stdin" in error
+
+
+@pytest.mark.parametrize("command", ["rollback", "hand-back", "delete-offsets"])
+def test_a_way_back_before_any_run_names_the_migration(cli, command):
+    """If the run directory of a spec does not exist, the error names the command that makes it."""
+    said = last(cli, command, "split.toml.run", "--dry-run", code=2)
+    assert said == "error: split.toml.run does not exist: migrate split.toml makes it"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from migrate_groups.api.snapshot import load_split
 from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.files import split_toml
 from migrate_groups.kafka.client_config import ClientConfig
@@ -92,6 +94,14 @@ def test_options_of_a_spec_are_read(tmp_path):
     )
     assert (read.options.uncommitted, read.options.settle, read.options.guard) == ("earliest", 60, 0)
     assert read.spec.fan_out
+
+
+def test_a_spec_is_named_by_a_path_or_a_text(tmp_path):
+    """In Python the path of a spec file may be a `Path` or a `str`."""
+    file = tmp_path / "split.toml"
+    file.write_text(GOOD)
+    named: Any = str(file)
+    assert load_split(named) == load_split(file)
 
 
 def test_a_spec_from_a_pipe_is_read_once(tmp_path):
