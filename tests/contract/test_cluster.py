@@ -299,9 +299,10 @@ def test_partition_without_commit_is_none(world):
     """The committed offset is None, never a number, if nothing is committed or the topic does not exist."""
     topic, group = world.create_topic(2), world.name("group")
     world.commit(group, TopicPartition(topic, 0), 7)
-    asked = [TopicPartition(topic, 0), TopicPartition(topic, 1), TopicPartition("no-such-topic", 0)]
-    found = world.writer.committed(group, asked)
-    assert [committed and committed.offset for committed in found.values()] == [7, None, None]
+    first, second, unknown = TopicPartition(topic, 0), TopicPartition(topic, 1), TopicPartition("no-such-topic", 0)
+    found = world.writer.committed(group, [first, second, unknown])
+    offsets = {partition: committed and committed.offset for partition, committed in found.items()}
+    assert offsets == {first: 7, second: None, unknown: None}
 
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
@@ -319,19 +320,13 @@ def test_live_group_refuses_every_partition(world, protocol):
 def test_unknown_partition_is_refused_and_the_rest_written(world):
     """The write is refused for partitions that do not exist; the others are written."""
     topic, group = world.create_topic(), world.name("group")
-    answers = world.writer.alter_offsets(
-        group,
-        {
-            TopicPartition(topic, 0): CommittedOffset(offset=3),
-            TopicPartition(topic, 9): CommittedOffset(offset=3),
-            TopicPartition("no-such-topic", 0): CommittedOffset(offset=3),
-        },
-    )
-    assert [(answer.answer, answer.error) for answer in answers.values()] == [
-        (Answer.WRITTEN, ""),
-        (Answer.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION"),
-        (Answer.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION"),
-    ]
+    first, ninth, unknown = TopicPartition(topic, 0), TopicPartition(topic, 9), TopicPartition("no-such-topic", 0)
+    answers = world.writer.alter_offsets(group, dict.fromkeys([first, ninth, unknown], CommittedOffset(offset=3)))
+    assert {partition: (answer.answer, answer.error) for partition, answer in answers.items()} == {
+        first: (Answer.WRITTEN, ""),
+        ninth: (Answer.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION"),
+        unknown: (Answer.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION"),
+    }
 
 
 def test_metadata_over_the_limit_is_refused(world):
@@ -363,7 +358,8 @@ def test_delete_offsets(world):
     world.writer.alter_offsets(group, {first: CommittedOffset(offset=1), second: CommittedOffset(offset=2)})
     (answer,) = world.writer.delete_offsets(group, [first]).values()
     assert answer.answer is Answer.WRITTEN
-    assert [each and each.offset for each in world.writer.committed(group, [first, second]).values()] == [None, 2]
+    left = world.writer.committed(group, [first, second])
+    assert {partition: each and each.offset for partition, each in left.items()} == {first: None, second: 2}
 
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session that all tests of this process share. Commands that run in this process use it, too."""
     settings = {"spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
+    # A run that was killed leaves its tables behind, and another run must not find them.
+    settings["spark.sql.warehouse.dir"] = str(tmp_path_factory.mktemp("warehouse"))
     with local_session(small=True, settings=settings) as session:
         yield session
 
