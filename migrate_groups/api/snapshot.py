@@ -172,8 +172,8 @@ class Snapshot:
     def given_to(self, *groups: str, fan_out: bool = False) -> Snapshot:
         """Return all rows with another target group.
 
-        groups: the target group or, with ``fan_out``, several, each of which gets all rows. If none is given, the rows
-        are returned unchanged.
+        groups: one target group, or several with ``fan_out``: then each of them gets all rows. Without a group, the
+        rows are returned unchanged.
 
         Raises `UsageError` for several groups without ``fan_out``, for the group that the snapshot was taken from, and
         if no group is given and a row has none. Raises `InvalidInput` if no group is given and the snapshot was taken

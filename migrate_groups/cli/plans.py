@@ -145,9 +145,10 @@ def conclude_dry_run(plan: Plan, next_step: str, *, detailed: bool) -> None:
 
 
 def save_plan(plan: Plan, rows: Rows, path: Path | None, *, force: bool) -> None:
-    """Save the plan to the file of ``--plan-out``. If ``path`` is None, save nothing.
+    """Save the plan, if the option ``--plan-out`` was given.
 
-    force: replace the file if it exists. Raises `InvalidInput` if the file can't be written.
+    path: the file that the option names; None if it was not given. force: replace the file if it exists. Raises
+    `InvalidInput` if the file can't be written.
     """
     if path is not None:
         from migrate_groups.files.runs import plan_json

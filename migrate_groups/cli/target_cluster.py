@@ -54,7 +54,7 @@ class TargetCluster(NamedTuple):
     def check(self, *, alone: str | None = None) -> None:
         """Raise `UsageError` if an option or environment variable needs a target cluster, but none is named.
 
-        alone: an option that was given and needs a target cluster, such as ``--rename-topic``; None: there is none.
+        alone: the name of such an option, for instance ``--rename-topic``; None if none was given.
         """
         if not self.is_named and alone is not None:
             raise UsageError(f"{alone} is for another cluster: pass --to-bootstrap-server or --to-command-config")

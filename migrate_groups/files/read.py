@@ -18,7 +18,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError as error:
-        raise InvalidInput(f"{path} does not exist: {similar_file(path) or 'check the path'}") from error
+        raise InvalidInput(f"{path} does not exist: {if_missing(path) or 'check the path'}") from error
     except IsADirectoryError as error:
         takers = "pass it to rollback, hand-back, delete-offsets, reconcile or audit, or "
         kind, advice = ("run directory", takers) if status(path / "receipt.json") else ("folder", "")
@@ -27,11 +27,11 @@ def read_bytes(path: Path) -> bytes:
         raise InvalidInput(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def similar_file(path: Path) -> str:
-    """Return advice about a file or folder that does not exist; empty if there is none.
+def if_missing(path: Path) -> str:
+    """Return what to do about a file or folder that does not exist; empty if that is not known.
 
-    It is ``migrate split.toml makes it`` if the path is the missing run directory of a spec, or a question about a
-    similar name in the same folder, such as ``did you mean a.csv?``.
+    For the missing run directory of a spec, the advice is ``migrate split.toml makes it``. Otherwise it is a question
+    about a similar name in the same folder, such as ``did you mean a.csv?``.
     """
     try:
         if path.suffix == ".run" and path.with_suffix("").is_file():

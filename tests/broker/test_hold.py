@@ -36,6 +36,7 @@ from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.sandbox.broker import Sandbox
 from tests.support.broker_world import until
+from tests.support.closed_consumers import close_consumer
 from tests.support.versions import CONSUMER, NEEDS_AUTHORIZER, NEEDS_TRANSACTIONS
 
 PROTOCOLS = ["classic", CONSUMER]
@@ -82,7 +83,7 @@ def client(world, group: str, **settings: object) -> Iterator[confluent_kafka.Co
     try:
         yield consumer
     finally:
-        consumer.close()
+        close_consumer(consumer)
 
 
 def error_on_joining(world, group: str, topic: str, protocol: str) -> KafkaError:

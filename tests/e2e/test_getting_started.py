@@ -27,7 +27,7 @@ def terminals(tmp_path) -> Iterator[list[Shell]]:
     with ExitStack() as opened:
         kafka = opened.enter_context(Shell(tmp_path))
         kafka.type("migrate-groups sandbox\n")
-        kafka.await_(r"\n127\.0\.0\.1:\d+\r")
+        kafka.wait_for(r"\n127\.0\.0\.1:\d+\r")
         address = kafka.shown.split()[-1]
         more = [opened.enter_context(Shell(tmp_path, MIGRATE_GROUPS_BOOTSTRAP_SERVER=address)) for _ in range(2)]
         yield [kafka, *more]
@@ -46,13 +46,13 @@ def test_the_page_shows_what_its_commands_print(terminals, tmp_path):
 
     def confirmed(command: str) -> int:
         start = commands.type(command)
-        commands.await_(r"\[y/N\]: $", start)
+        commands.wait_for(r"\[y/N\]: $", start)
         commands.type("y\n")
-        commands.await_("waiting up to", start)
+        commands.wait_for("waiting up to", start)
         return start
 
     def handed_over(start: int, new_applications: str) -> None:
-        commands.await_("START THE NEW GROUPS NOW", start)
+        commands.wait_for("START THE NEW GROUPS NOW", start)
         applications.type(new_applications)
         commands.await_end(start)
 

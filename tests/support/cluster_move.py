@@ -17,6 +17,7 @@ from migrate_groups.sandbox.mirror_maker import MirrorMaker
 from migrate_groups.sandbox.node import Node
 from tests.support.broker_world import BrokerWorld, broker_world, until
 from tests.support.cli import Cli
+from tests.support.closed_consumers import close_consumer
 from tests.support.counted_application import Application, Producing
 from tests.support.halted import Halted, halted
 
@@ -261,7 +262,7 @@ def _ends(pair: Mirrored) -> dict[int, int]:
             for number in range(pair.partitions)
         }
     finally:
-        consumer.close()
+        close_consumer(consumer)
 
 
 def _checked(code: int, said: str) -> int:

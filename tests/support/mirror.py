@@ -7,6 +7,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
+from tests.support.closed_consumers import close_consumer
+
 Change = Callable[[Message], dict[str, Any] | None]
 """A function that returns the arguments of `Producer.produce` for the copy of a record; None: no copy is made."""
 
@@ -42,7 +44,7 @@ def records(bootstrap_servers: str, topic: str, partition: int) -> list[Message]
         assert message is not None, f"the end of {topic}-{partition} was not reached"
         return found
     finally:
-        consumer.close()
+        close_consumer(consumer)
 
 
 def write(

@@ -19,8 +19,12 @@ _BROKERS_OF_ITS_KIND = {
 }
 # The longest modules run first, so that all workers end at about the same time.
 _LONGEST = (
-    *("spark", "broker/test_faults", "spark/test_class_data", "spark/test_cluster"),
-    *("e2e/test_demo", "e2e/test_pages"),
+    "spark",
+    "broker/test_faults",
+    "spark/test_class_data",
+    "spark/test_cluster",
+    "e2e/test_demo",
+    "e2e/test_pages",
 )
 
 

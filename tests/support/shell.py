@@ -12,12 +12,10 @@ import termios
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.support.broker_world import until
 from tests.support.terminal import Terminal
 
 ROOT = Path(__file__).parents[2]
 CTRL_C = "\x03"
-_SECONDS = 400
 _QUESTION = r"\[y/N\]: $"
 _PROMPT = r"<exit code (\d+)>$"
 
@@ -27,6 +25,8 @@ class Shell(Terminal):
 
     variables: more of its environment. PS1, the prompt, is empty unless it is among them.
     """
+
+    patience = 400
 
     def __init__(self, folder: Path, **variables: str) -> None:
         super().__init__()
@@ -43,14 +43,10 @@ class Shell(Terminal):
         os.write(self._ours, text.encode())
         return start
 
-    def await_(self, pattern: str, start: int = 0) -> None:
-        """Wait until the output from ``start`` on has a match of the pattern."""
-        until(lambda: re.search(pattern, self.shown[start:]), seconds=_SECONDS)
-
     def await_end(self, start: int) -> None:
         """Wait until all has ended that was typed. start: where its output begins."""
         self.type("echo all 'has ended'\n")
-        self.await_("all has ended\r", start)
+        self.wait_for("all has ended\r", start)
 
     def run(self, commands: str) -> None:
         """Type commands, and wait until they have ended."""
@@ -60,7 +56,7 @@ class Shell(Terminal):
         """End bash and its jobs, close the terminal, and return its whole output."""
         if not self.stream.closed:
             self.type(f"{CTRL_C}\nkill $(jobs -p)\nwait\nexec true\n")
-            self._bash.wait(_SECONDS)
+            self._bash.wait(self.patience)
         return super().close()
 
 
@@ -75,10 +71,10 @@ class Prompting(Shell):
 
         when: actions, by a regular expression. An action is done once the output has a match.
         """
-        self.await_(_PROMPT)
+        self.wait_for(_PROMPT)
         start, waiting = self.type(f"{command}\n"), dict(when)
         while True:
-            end = self._await_one(f"{_QUESTION}|{_PROMPT}" + "".join(f"|{pattern}" for pattern in waiting), start)
+            end = self.wait_for(f"{_QUESTION}|{_PROMPT}" + "".join(f"|{pattern}" for pattern in waiting), start)
             for pattern in [pattern for pattern in waiting if re.search(pattern, self.shown[start:])]:
                 waiting.pop(pattern)()
             if re.search(_QUESTION, self.shown[start:end]):
@@ -86,12 +82,3 @@ class Prompting(Shell):
             elif found := re.search(_PROMPT, self.shown[start:end]):
                 assert not waiting, f"{command} printed no {waiting}"
                 return int(found[1])
-
-    def _await_one(self, pattern: str, start: int) -> int:
-        """Wait until the output from ``start`` on has a match of the pattern; return where the output ends then."""
-
-        def end() -> int | None:
-            shown = self.shown
-            return len(shown) if re.search(pattern, shown[start:]) else None
-
-        return until(end, seconds=_SECONDS)

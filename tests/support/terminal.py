@@ -18,6 +18,9 @@ _SECONDS = 60
 class Terminal:
     """A pseudo-terminal. stream: a file that writes to the terminal. shown: the output on the terminal so far."""
 
+    patience = _SECONDS
+    """How many seconds `wait_for` waits."""
+
     def __init__(self) -> None:
         self.shown = ""
         self._ours, theirs = pty.openpty()
@@ -32,11 +35,13 @@ class Terminal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def wait_for(self, pattern: str, start: int = 0) -> None:
-        """Wait until the output from index ``start`` on matches the pattern."""
+    def wait_for(self, pattern: str, start: int = 0) -> int:
+        """Wait until the output from index ``start`` on matches the pattern; return where the output ends then."""
         with self._more:
-            found = self._more.wait_for(lambda: re.search(pattern, self.shown[start:], re.DOTALL), _SECONDS)
+            found = self._more.wait_for(lambda: re.search(pattern, self.shown[start:], re.DOTALL), self.patience)
+            end = len(self.shown)
         assert found, f"no {pattern!r} in {self.shown[start:]!r}"
+        return end
 
     def close(self) -> str:
         """Close the terminal, and return its whole output."""

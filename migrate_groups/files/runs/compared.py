@@ -10,7 +10,7 @@ from pathlib import Path
 
 from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.files.kinds import SNAPSHOT, beginning_of, mistaken
-from migrate_groups.files.read import is_file, similar_file, status
+from migrate_groups.files.read import if_missing, is_file, status
 from migrate_groups.files.runs import plan_json, receipt_json
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.planning.plan import Change
@@ -91,7 +91,7 @@ def _check_files(paths: Iterable[str]) -> None:
             continue
         path = Path(text)
         if status(path) is None:
-            raise InvalidInput(f"{path} does not exist: {similar_file(path) or 'check the path'}")
+            raise InvalidInput(f"{path} does not exist: {if_missing(path) or 'check the path'}")
         if is_file(path) and (error := mistaken(beginning_of(path), text, SNAPSHOT)):
             raise error
 

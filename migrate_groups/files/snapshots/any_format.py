@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.files.kinds import SNAPSHOT, mistaken
-from migrate_groups.files.read import read_bytes, similar_file, status
+from migrate_groups.files.read import if_missing, read_bytes, status
 from migrate_groups.files.safe_write import write_whole
 from migrate_groups.files.snapshots import csv as snapshot_csv
 from migrate_groups.files.snapshots import csv_text, reset_csv
@@ -31,7 +31,7 @@ def load(path: Path, *, stream: BinaryIO | None = None) -> SnapshotTable:
     if not stream and path.suffix.lower() not in _EXTENSIONS and status(path) is None:
         group = shlex.quote(name)
         raise InvalidInput(
-            f"{name} does not exist: {similar_file(path) or 'name a .csv or .parquet file'}; if it is a group, run "
+            f"{name} does not exist: {if_missing(path) or 'name a .csv or .parquet file'}; if it is a group, run "
             f"migrate-groups snapshot {group} -o before.csv first, or pass --group {group} in place of the file to "
             "apply (with --to-group) or rewind"
         )

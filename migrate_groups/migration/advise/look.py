@@ -41,8 +41,8 @@ class GroupAdvice:
     """A group and the finding about it.
 
     advice: the finding as text for users. applications: the applications that share the group; None if they are not
-    known. broad: the members with the broad subscription without which an application would be several; empty if there
-    is none.
+    known. broad: the members with the broad subscription that joins several applications into one; empty if no
+    subscription does.
     """
 
     status: GroupStatus

@@ -16,13 +16,14 @@ topics = ["payments"]
 group = "shipping"
 topics = ["orders", "returns"]
 """
+ALL = {"orders": [1200, 1200], "payments": [450, 450], "returns": [30]}
 _THREE_HOURS_MS = 3 * 60 * 60 * 1000
 
 
 def of_shop(reader: Reader) -> None:
     world = reader.starts()
     _produce(world)
-    committed(world, "shop", {"orders": [1200, 1200], "payments": [450, 450], "returns": [30]})
+    committed(world, "shop", ALL)
     _replay(reader, world)
     _split(reader, world)
 
@@ -34,7 +35,7 @@ def of_shop(reader: Reader) -> None:
     )
     world.commit("shop", TopicPartition("payments", 0), 443)
     reader.reads("docs/audit.md", codes={"audit-log": 6})
-    committed(world, "replay", {"orders": [1200, 1200], "payments": [450, 450], "returns": [30]})
+    committed(world, "replay", ALL)
     reader.reads("docs/history.md")
 
 
@@ -50,7 +51,7 @@ def _produce(world: BrokerWorld) -> None:
 
 def _replay(reader: Reader, world: BrokerWorld) -> None:
     def consumed() -> None:
-        committed(world, "replay", {"orders": [1200, 1200], "payments": [450, 450], "returns": [30]})
+        committed(world, "replay", ALL)
 
     at = "migrate-groups rewind --group shop -o at.csv --to-datetime"
     reader.type(f"{at} 2026-11-20T02:30:00", code=2)
