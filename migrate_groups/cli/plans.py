@@ -13,6 +13,7 @@ import typer
 from migrate_groups.cli.console import load_table, show, talk
 from migrate_groups.cli.documents import print_bytes, print_document
 from migrate_groups.errors import EXIT_CHANGES, UsageError
+from migrate_groups.text import counted
 
 if TYPE_CHECKING:
     from migrate_groups.clock import Clock
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from migrate_groups.planning.planned_stop import PlannedStop
     from migrate_groups.snapshots.row import Row
 
+SAME_COMMAND = "the same command without --dry-run"
 PlanFormat = Literal["table", "markdown", "json"]
 FormatOption = Annotated[
     PlanFormat,
@@ -130,14 +132,17 @@ def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, deta
     check_writable(path, replace=force)
 
 
-def conclude_dry_run(plan: Plan, next_step: str, *, detailed: bool) -> None:
-    """Print the next step on stderr. With ``detailed``, end with exit code 10 if there are offsets to write.
+def conclude_dry_run(plan: Plan, next_step: str = SAME_COMMAND, *, detailed: bool = False) -> None:
+    """Print on stderr that the dry run passed, which checks are pending, and the next step.
 
-    Raises `Refused` if a check refuses the plan; `typer.Exit` to end the command.
+    detailed: end with exit code 10 if there are offsets to write. Raises `Refused` if a check refuses the plan;
+    `typer.Exit` to end the command.
     """
     from migrate_groups.migration.prepare import refuse_forbidden
 
     refuse_forbidden(plan.refusals(at_the_write=False))
+    pending = [check.name for check in plan.checks if check.verdict == "pending"]
+    talk("dry run passed" + (f", {counted(len(pending), 'check')} pending: {', '.join(pending)}" if pending else ""))
     talk(f"next: {next_step}")
     if detailed and plan.to_write():
         talk(f"exit {EXIT_CHANGES}: there are offsets to write")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import shutil
@@ -39,6 +40,25 @@ def anchors(page: Path) -> set[str]:
     plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title) for title in titles]
     made = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in plain]
     return set(made) | set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
+
+
+def checks_in(module: Path) -> set[str]:
+    """Return the names of the checks that a module makes, as literals or by a variable with a literal."""
+    nodes = [*ast.walk(ast.parse(module.read_text()))]
+    variables = {
+        target.id: node.value
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    first = [node.args[0] for node in nodes if isinstance(node, ast.Call) and node.args and _makes_check(node.func)]
+    literals = [variables.get(each.id) if isinstance(each, ast.Name) else each for each in first]
+    return {each.value for each in literals if isinstance(each, ast.Constant) and isinstance(each.value, str)}
+
+
+def _makes_check(function: ast.expr) -> bool:
+    return isinstance(function, ast.Attribute) and ast.unparse(function.value) == "Check"
 
 
 def test_readme_is_read_in_one_sitting():
@@ -117,6 +137,14 @@ def test_getting_started_calls_the_applications_as_they_expect():
         assert [group, client_id] == [each.removesuffix(".txt") for each in (group, client_id)]
         assert ledger.endswith(".txt")
         assert {*topics} <= {"invoices", "payments.card", "search.clicks"}
+
+
+def test_the_tables_of_checks_are_complete():
+    """Each check has a row in docs/reference/checks.md or on the page of moves, and each row has its check."""
+    made = set().union(*map(checks_in, (ROOT / "migrate_groups").rglob("*.py")))
+    pages = (ROOT / "docs" / "reference" / "checks.md", ROOT / "docs" / "move-to-another-cluster.md")
+    tables = re.findall(r"^\| check \|.*\n\|[-|]+\n((?:\|.*\n)+)", "\n".join(map(Path.read_text, pages)), re.M)
+    assert {name for table in tables for name in re.findall(r"^\| ([^|]+?) \|", table, re.M)} == made
 
 
 def test_reference_of_the_commands_is_current():

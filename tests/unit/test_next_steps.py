@@ -48,6 +48,21 @@ def test_the_dry_run_of_a_way_back_says_the_next_command(cli, command):
     assert last(cli, command, "receipt.json", "--dry-run") == "next: the same command without --dry-run"
 
 
+@pytest.mark.parametrize(
+    ("command", "pending"),
+    [
+        (("migrate", "split.toml"), ", 1 check pending: stopped"),
+        (("apply", "split.csv"), ", 1 check pending: stopped"),
+        (("delete-offsets", "--group", "old", "--topic", "*"), ""),
+    ],
+)
+def test_a_dry_run_says_that_it_passed(cli, command, pending):
+    """The line before the last of a dry run says that it passed, and names the checks that are pending."""
+    if pending:
+        cli.cluster.join("old", MEMBER)
+    assert cli(*command, "--dry-run").stderr.splitlines()[-2] == f"dry run passed{pending}"
+
+
 def test_split_says_the_next_command_unless_it_prints_the_table(cli):
     """With an output file, the last line is a dry run of `apply`. If the table is printed, there is no such line."""
     cli("snapshot", "old", "-o", "old.csv")

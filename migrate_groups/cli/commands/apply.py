@@ -127,9 +127,9 @@ def _after_dry_run(plan: Plan, plan_out: Path | None, file: Path | None) -> str:
     if plan.verdict == "pending" and sources:
         return (
             f"stop the old applications, then migrate-groups verify {shlex.join(sources)} --wait 5m, and "
-            f"{'apply a new snapshot' if file else 'the same command without --dry-run'}"
+            f"{'apply a new snapshot' if file else plans.SAME_COMMAND}"
         )
-    return f"migrate-groups apply {shlex.quote(str(plan_out))}" if plan_out else "the same command without --dry-run"
+    return f"migrate-groups apply {shlex.quote(str(plan_out))}" if plan_out else plans.SAME_COMMAND
 
 
 def _say_what_is_next(execution: Execution, file: Path | None, receipt: Path) -> None:

@@ -13,6 +13,7 @@ from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk, warn_of_hidden_topics
 from migrate_groups.cli.person import Person
+from migrate_groups.cli.plans import conclude_dry_run
 from migrate_groups.cli.receipts import in_file_name
 from migrate_groups.cli.target_cluster import TargetCluster
 from migrate_groups.errors import UsageError
@@ -197,7 +198,6 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, person:
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.migration.delete_offsets import delete_offsets as delete
     from migrate_groups.migration.delete_offsets import is_done, plan_deletion
-    from migrate_groups.migration.prepare import refuse_forbidden
     from migrate_groups.migration.result import result_of
 
     if dry_run:
@@ -208,8 +208,7 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, person:
             person.show_receipt(file.receipt)
             return
         person.dry_run(plan, lambda: ())
-        refuse_forbidden(plan.refusals(at_the_write=False))
-        talk("next: the same command without --dry-run")
+        conclude_dry_run(plan)
         return
     person.check_can_be_asked()
     with open_receipt(path) as file:
@@ -242,7 +241,6 @@ def _go(
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in
-    from migrate_groups.migration.prepare import refuse_forbidden
     from migrate_groups.migration.result import result_of
     from migrate_groups.migration.ways_back.go_back import go_back, is_done, plan_way_back
 
@@ -256,8 +254,7 @@ def _go(
             with connection.open_reader() as reader, target.reader_if_named(connection) as elsewhere:
                 plan = plan_way_back(reader, verb, file, SystemClock(), elsewhere)
             person.dry_run(plan, lambda: ())
-            refuse_forbidden(plan.refusals(at_the_write=False))
-            talk("next: the same command without --dry-run")
+            conclude_dry_run(plan)
             return None
         with connection.open_writer() as clients, target.reader_if_named(connection) as elsewhere:
             opened = clients._replace(elsewhere=elsewhere)

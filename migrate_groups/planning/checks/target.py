@@ -63,7 +63,8 @@ def second_client(survey: Survey, options: WriteOptions) -> tuple[Check, ...]:
     With the option ``second_client`` "required" the check refuses, and with "auto" it warns. With "none" there is no
     check.
     """
-    lacks, name = survey.cluster_facts.second_client_lacks, "second client"
+    name = "second client"
+    lacks = survey.cluster_facts.second_client_lacks
     if not lacks or options.second_client == "none":
         return ()
     if options.second_client == "required":
