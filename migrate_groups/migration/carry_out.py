@@ -58,6 +58,11 @@ def is_over(reader: GroupReader, file: ReceiptFile, events: Events, elsewhere: G
             f"{handed_over}; {some(started.moved, 3)}: stop these consumers, because what they read is processed "
             "twice; nothing was written"
         )
+    if started.not_watched:
+        raise PartlyApplied(
+            f"{handed_over}; {some(started.not_watched, 3)}: run the same command again, which looks at the group; "
+            "nothing was written"
+        )
     if started.lost:
         raise Refused(
             f"{handed_over}; no committed offset any more for {some(started.lost)}, so it is not known how far the "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain
 
 import msgspec
@@ -20,7 +21,6 @@ from migrate_groups.text import counted, some
 _POLL_SECONDS = 1.0
 # A rebalance waits this long for a member that does not poll: the default of max.poll.interval.ms.
 _LONGEST_REBALANCE_SECONDS = 300.0
-_NOT_WATCHED = "could not be watched after the write"
 
 
 class StoppedAt(msgspec.Struct, frozen=True, gc=False):
@@ -50,19 +50,15 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
     return {group: [*stopped.values()] for group, stopped in found.items()}
 
 
-def was_not_watched(execution: Execution) -> bool:
-    """Return whether ``moved`` of an execution has messages, and all say that a group could not be watched."""
-    return bool(execution.moved) and all(_NOT_WATCHED in reason for reason in execution.moved)
-
-
 def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
     """Check once whether a group still consumes partitions that it must no longer consume; return the execution.
 
     The groups are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
     hand-back. A group still consumes if it has members on the partitions' topics, or has committed since its offsets
-    were read. ``moved`` of the returned execution then says so. It also says if a group could not be read.
+    were read. This is added to ``moved`` of the returned execution. Its ``not_watched`` names the groups that could not
+    be read this time.
     """
-    return _check_once(reader, execution)[0]
+    return _check_once(reader, replace(execution, not_watched=()))[0]
 
 
 def guard(
@@ -71,7 +67,8 @@ def guard(
     """Watch the groups that must no longer consume, for ``seconds`` or until one of them consumes.
 
     The groups are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
-    hand-back. ``moved`` of the returned execution says which of them consumed since the write, or could not be watched.
+    hand-back. ``moved`` of the returned execution says which of them consumed since the write, and ``not_watched``
+    which of them could not be read; that ends the watch, too.
 
     A group that has other topics too and rebalances when the time is over is watched for up to 5 more minutes, because
     its assignment shows only after the rebalance. If the rebalance has not ended by then, ``moved`` names the group.
@@ -84,7 +81,7 @@ def guard(
     deadline = clock.monotonic() + seconds
     unclear: list[str] = []
     while (
-        not execution.moved
+        not (execution.moved or execution.not_watched)
         and (left := deadline + (_LONGEST_REBALANCE_SECONDS if unclear else 0) - clock.monotonic()) > 0
     ):
         clock.sleep(min(_POLL_SECONDS, left))
@@ -99,15 +96,15 @@ def guard(
 def _check_once(reader: GroupReader, execution: Execution) -> tuple[Execution, list[str]]:
     """Check once the groups that must no longer consume; return the execution, and the groups with unknown assignment.
 
-    ``moved`` of the execution says which groups still consume, and which could not be read. A group's assignment is not
-    known while the group rebalances and also has other topics.
+    ``moved`` of the execution says which groups still consume, and ``not_watched`` which could not be read. A group's
+    assignment is not known while the group rebalances and also has other topics.
     """
     unclear = []
     for group, stopped in watched(execution).items():
         try:
             reasons, is_clear = _signs_of_consuming(reader, group, stopped)
         except (ClusterUnavailable, Refused) as error:
-            execution = execution.with_moved([f"group {group!r} {_NOT_WATCHED}: {error}"])
+            execution = execution.with_not_watched(f"group {group!r} could not be watched after the write: {error}")
         else:
             execution = execution.with_moved(f"group {group!r} {reason}" for reason in reasons)
             if not is_clear:

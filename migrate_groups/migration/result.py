@@ -72,6 +72,8 @@ class WriteResult:
             raise PartlyApplied(
                 f"{execution.moved[0]}; stop its consumers: records that they read from there on are processed twice"
             )
+        if execution.not_watched:
+            raise PartlyApplied(f"{execution.not_watched[0]}: run {self.again} again, which looks at the group")
 
 
 def _what_rollback_does(execution: Execution) -> str:

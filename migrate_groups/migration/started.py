@@ -20,12 +20,13 @@ class Started:
     """What was observed of the groups of a completed hand-over after at least one target group has started.
 
     groups: the target groups that have started. moved: messages about members and commits of the source groups on
-    partitions that they had handed over; records that they read there are processed twice. lost: partitions for which a
-    target group no longer has a committed offset.
+    partitions that they had handed over; records that they read there are processed twice. not_watched: messages about
+    source groups that could not be read. lost: partitions for which a target group no longer has a committed offset.
     """
 
     groups: tuple[str, ...]
     moved: tuple[str, ...]
+    not_watched: tuple[str, ...]
     lost: tuple[str, ...]
 
 
@@ -53,7 +54,8 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
     if not groups:
         return None
     lost = tuple(f"{group} {partition}" for group, found in now.items() for partition in found if not found[partition])
-    return Started(groups=groups, moved=look_at_watched(elsewhere or reader, execution).moved, lost=lost)
+    seen = look_at_watched(elsewhere or reader, execution)
+    return Started(groups=groups, moved=seen.moved, not_watched=seen.not_watched, lost=lost)
 
 
 def _is_of_these_clusters(execution: Execution, reader: GroupReader, elsewhere: GroupReader | None) -> bool:

@@ -112,8 +112,9 @@ class Execution:
     group, if it is on another cluster, and the places of its offsets on this one; otherwise None.
 
     moved: messages about groups that must no longer consume these partitions, such as the source group after a
-    hand-over. A message names the group's members or its commits since its offsets were read, or says that the group
-    could not be watched. remarks: other messages for the user, for instance that only one client confirmed the offsets.
+    hand-over. A message names the group's members, or its commits since its offsets were read. not_watched: messages
+    about such groups that brokers did not describe, so that it is not known whether they still consume. remarks: other
+    messages for the user, for instance that only one client confirmed the offsets.
     """
 
     number: int = 1
@@ -127,6 +128,7 @@ class Execution:
     entries: tuple[Entry, ...]
     translation: Translation | None = None
     moved: tuple[str, ...] = ()
+    not_watched: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
     @staticmethod
@@ -226,11 +228,12 @@ class Execution:
         return replace(self, remarks=tuple(dict.fromkeys((*self.remarks, remark))))
 
     def with_moved(self, reasons: Iterable[str]) -> Execution:
-        """Return the execution with these messages added to ``moved``, each only once.
-
-        Each message says that a group that must no longer consume the partitions did so, or could not be watched.
-        """
+        """Return the execution with these messages added to ``moved``, each only once."""
         return replace(self, moved=tuple(dict.fromkeys((*self.moved, *reasons))))
+
+    def with_not_watched(self, reason: str) -> Execution:
+        """Return the execution with this message added to ``not_watched``, unless it is there already."""
+        return replace(self, not_watched=tuple(dict.fromkeys((*self.not_watched, reason))))
 
     def count(self) -> Mapping[Outcome, int]:
         """Return how many entries have each outcome; 0 for an outcome that no entry has."""
@@ -243,12 +246,8 @@ class Execution:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every partition is confirmed or unchanged, and ``moved`` is empty.
-
-        ``moved`` has a message if a group that must no longer consume these partitions was seen to consume them, or
-        could not be watched.
-        """
-        return not (self.failed or self.moved)
+        """Whether every partition is confirmed or unchanged, and ``moved`` and ``not_watched`` are empty."""
+        return not (self.failed or self.moved or self.not_watched)
 
     @property
     def wrote_nothing(self) -> bool:

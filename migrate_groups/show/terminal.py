@@ -95,5 +95,6 @@ def execution(execution: Execution) -> RenderableType:
             change = entry.change
             table.add_row(cell(change.group), change.topic, str(change.partition), entry.outcome, cell(entry.error))
         lines.append(table)
-    lines.extend(Text(one_line(remark), style="yellow") for remark in (*execution.moved, *execution.remarks))
+    told = (*execution.moved, *execution.not_watched, *execution.remarks)
+    lines.extend(Text(one_line(remark), style="yellow") for remark in told)
     return Group(*lines)

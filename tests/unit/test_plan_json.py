@@ -119,6 +119,7 @@ EXECUTION = st.builds(
     topic_ids=st.dictionaries(TOPIC, NAME, max_size=2),
     translation=TRANSLATION,
     moved=st.lists(TEXT, max_size=2).map(tuple),
+    not_watched=st.lists(TEXT, max_size=2).map(tuple),
     remarks=st.lists(TEXT, max_size=2).map(tuple),
 )
 RECEIPT = st.lists(EXECUTION, max_size=3).map(

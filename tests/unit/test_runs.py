@@ -257,17 +257,43 @@ def test_a_repeated_rollback_after_exit_4_of_the_guard_is_exit_4(cli, monkeypatc
     assert verbs(cli) == ["hand-over", "rollback"]
 
 
+def silent(group: str) -> None:
+    """Describe no group, as brokers that do not answer."""
+    raise ClusterUnavailable("no answer")
+
+
+def test_a_repeated_migrate_looks_at_the_group_that_the_first_could_not_watch(cli, monkeypatch):
+    """If the guard of `migrate` got no answer, the same command looks at the old group: exit 4 until it gets one."""
+    with monkeypatch.context() as patched:
+        clock = FakeClock(lambda: patched.setattr(cli.cluster, "describe_group", silent))
+        patched.setattr(cutover, "SystemClock", lambda: clock)
+        error = cli.fails(*MIGRATE, "--guard", "5s", code=4)
+    assert "group 'old' could not be watched after the write: no answer: run the same command again" in error
+    cli.cluster.commit("new", PARTITION, 7)
+    described = cli.cluster.describe_group
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            cli.cluster, "describe_group", lambda group: silent(group) if group == "old" else described(group)
+        )
+        error = cli.fails(*MIGRATE, code=4)
+    assert "started since: group new; group 'old' could not be watched" in error
+    assert error.endswith("run the same command again, which looks at the group; nothing was written")
+    assert "handed over already" in cli(*MIGRATE).stderr
+
+
 def test_a_repeated_rollback_watches_the_groups_that_the_first_could_not_watch(cli, monkeypatch):
-    """If a rollback's guard got no answer, a second rollback watches: exit 4 if the group has committed, else 0."""
+    """If a rollback's guard got no answer, a second rollback watches: exit 4 if the group has committed, else 0.
 
-    def silent(group: str) -> None:
-        raise ClusterUnavailable("no answer")
-
+    A dry run says that the group is still to be watched.
+    """
     cli(*MIGRATE)
     with monkeypatch.context() as patched:
         clock = FakeClock(lambda: patched.setattr(cli.cluster, "describe_group", silent))
         patched.setattr(ways_back, "SystemClock", lambda: clock)
-        assert "could not be watched after the write" in cli.fails("rollback", RUN, "--yes", code=4)
+        error = cli.fails("rollback", RUN, "--yes", code=4)
+        assert "group 'new' could not be watched after the write: no answer: run the same command again" in error
+        said = cli.fails("rollback", RUN, "--dry-run", code=4)
+        assert "is rolled back already, but group 'new' could not be watched after the write" in said
     before = (cli.folder / RUN / "receipt.json").read_bytes()
     cli("rollback", RUN, "--yes")
     assert verbs(cli) == ["hand-over", "rollback"]

@@ -351,7 +351,8 @@ def test_groups_that_the_guard_cannot_read_are_reported():
     receipt, _ = run(made)
     blind = CannotDescribe()
     watched = guard(blind, receipt, 5, FakeClock())
-    assert watched.moved == ("group 'old' could not be watched after the write: no coordinator",)
+    assert watched.moved == ()
+    assert watched.not_watched == ("group 'old' could not be watched after the write: no coordinator",)
     assert watched.remarks == (
         "group 'new' could not be read again after the watch: no coordinator; check it with snapshot",
     )

@@ -30,7 +30,8 @@ class ExecutionJson(strict_json.Strict, frozen=True):
     number: counts the executions of a receipt from 1. verb: the kind of the write. intent, content: the hashes of the
     plan that was written, without and with the offsets. topic_ids: topic ids by topic name, as far as brokers return
     them. source: the source group of a hand-over, if it is on another cluster. moved: messages about groups that still
-    consumed partitions which they must no longer consume. remarks: other messages.
+    consumed partitions which they must no longer consume. not_watched: messages about such groups that could not be
+    read. remarks: other messages.
     """
 
     number: Int32
@@ -43,6 +44,7 @@ class ExecutionJson(strict_json.Strict, frozen=True):
     topic_ids: dict[str, str]
     source: SourceJson | None
     moved: tuple[str, ...]
+    not_watched: tuple[str, ...]
     remarks: tuple[str, ...]
 
 
@@ -154,6 +156,7 @@ def _execution(execution: Execution) -> ExecutionJson:
         topic_ids=dict(execution.topic_ids),
         source=translation_json.source(execution.translation),
         moved=execution.moved,
+        not_watched=execution.not_watched,
         remarks=execution.remarks,
     )
 
@@ -173,6 +176,7 @@ def _of_execution(
         entries=tuple(entries),
         translation=translation_json.value(found.source, translated),
         moved=found.moved,
+        not_watched=found.not_watched,
         remarks=found.remarks,
     )
 

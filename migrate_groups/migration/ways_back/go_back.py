@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 from migrate_groups.clock import Clock
@@ -10,7 +9,7 @@ from migrate_groups.errors import PartlyApplied
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.carry_out import agree, settle, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.guard import look_at_watched, was_not_watched
+from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.stop import Wait, prove_stopped
@@ -40,14 +39,20 @@ def is_done(file: ReceiptFile, verb: Verb, events: Events, *, watch_again: bool 
     if not file.receipt.is_done(verb):
         return False
     last = _last(file, verb)
+    done = f"{file.path} {_ALREADY[verb]}"
     if last.moved and not file.receipt.is_of_deletion:
-        if watch_again and was_not_watched(last):
+        raise PartlyApplied(
+            f"{done}, but {last.moved[0]}: stop its consumers, because what they read from there on is processed "
+            "twice; nothing was written"
+        )
+    if last.not_watched:
+        if watch_again:
             return False
         raise PartlyApplied(
-            f"{file.path} {_ALREADY[verb]}, but {last.moved[0]}: stop its consumers, because what they read from there "
-            "on is processed twice; nothing was written"
+            f"{done}, but {last.not_watched[0]}: run the same command without --dry-run, which watches it now; nothing "
+            "was written"
         )
-    events.said(f"{file.path} {_ALREADY[verb]}; nothing was written")
+    events.said(f"{done}; nothing was written")
     return True
 
 
@@ -87,7 +92,7 @@ def go_back(
     reader = clients.writer
     if file.receipt.is_done(verb):
         events.said(f"{file.path} {_ALREADY[verb]}; its groups could not be watched after the write")
-        execution = look_at_watched(reader, replace(_last(file, verb), moved=()))
+        execution = look_at_watched(reader, _last(file, verb))
         file.record(execution)
         return watch_afterwards(reader, execution, file, clock, events)
     shown = plan_way_back(reader, verb, file, clock, clients.elsewhere)
