@@ -34,10 +34,9 @@ class Span(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What it costs applications (the members of a group that share topics) that they share their group.
+    """What sharing a group costs its applications (members that share topics): ``table`` has one row for each.
 
-    found: the tables from which the costs are computed. table: one row for each application of each group.
-    applications: the first `MAX_ROWS` rows of ``table``, those of the groups with the most applications first.
+    found: the tables from which the costs are computed. applications: the first `MAX_ROWS` rows of ``table``.
     """
 
     found: Overload

@@ -156,8 +156,9 @@ def _of_source() -> tuple[Column, ...]:
 def deletions(log: DataFrame, keys: DataFrame) -> DataFrame:
     """Return all deletions of committed offsets for some partitions, and all deletions of groups.
 
-    log: the result of `of_groups`. keys: the partitions (group, topic, partition). The log does not show whether an
-    offset was deleted by a request or has expired. The deletions of groups are those of `group_deletions`.
+    log: the decoded records of some groups (`of_groups`). keys: the partitions (group, topic, partition). The log does
+    not show whether an offset was deleted by a request or has expired. The deletions of groups are those of
+    `group_deletions`.
 
     Columns: group, topic and partition (null: the group itself was deleted), log_partition, log_offset, log_time.
     """

@@ -102,10 +102,9 @@ _ELSEWHERE = "on the old group's cluster"
 
 
 def _read(spark: SparkSession, copy: Log, given: DataFrame, targets: set[str], sources: set[str]) -> _Read:
-    """Decode the copied log of one cluster, and sum up the commits of the groups to judge.
+    """Decode the copied log of one cluster, and sum up the commits of its groups (``targets`` and ``sources``).
 
-    given: the partitions handed over to groups of this log (`audit.HANDED_OVER`). targets, sources: the names of the
-    target groups and of the source groups in this log.
+    given: the partitions that were handed over to groups of this log (columns: `audit.HANDED_OVER`).
     """
     of_groups = local_table(spark, ((*each, each[0] in targets) for each in copy.groups), audit.GROUPS)
     raw = copy.raw.where(F.col("log_partition").isin([each[0] for each in copy.ranges]))

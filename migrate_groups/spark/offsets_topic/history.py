@@ -150,8 +150,8 @@ def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, 
 def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataFrame:
     """Return one row for each group, with totals over all moments.
 
-    made: the result of `commits`. timeline: the result of `history`. evidence: the columns log_partition and missing of
-    `evidence.Evidence`.
+    made: commits by group, partition and interval (`commits`). timeline: lag over time (`history`). evidence: the
+    columns log_partition and missing of `evidence.Evidence`.
 
     Columns: group, topics, partitions, commits, rewinds, deletions, first_commit_at, last_commit_at, most_lag (the
     largest lag), last_lag (the lag at the last moment), log_partition, missing (offsets without a record in that
@@ -190,10 +190,9 @@ def _clients(who: DataFrame, moments: Moments) -> DataFrame:
 
 
 def _snapshots(made: DataFrame, ends: DataFrame, moments: Moments) -> DataFrame:
-    """Return each group's committed offset (``offset``) in each partition at each moment (``taken_at``).
+    """Return, for each group, partition and moment (``taken_at``), the committed offset and the log end offset.
 
-    Further columns: group, topic, partition, topic_id, log_end_offset, and source_group, which is null. made: the last
-    commit of each interval. ends: log end offsets (`LOG_ENDS`).
+    made: the last commit in each interval (`commits`). ends: the log end offset at each moment (`LOG_ENDS`).
     """
     order = Window.partitionBy("log_partition", *_KEYS).orderBy("ended")
     rows = made.withColumn("begun", moments.number(F.col("ended")))

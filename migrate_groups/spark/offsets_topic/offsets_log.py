@@ -87,7 +87,7 @@ _LAST_MILLISECOND = 253_402_300_799_999
 
 
 def landed_log(spark: SparkSession, folder: str) -> DataFrame:
-    """Return the copied log of the offsets topic. folder: Parquet files with the columns of `RAW`."""
+    """Return the copied log of ``__consumer_offsets``. folder: Parquet files with the columns of `RAW`."""
     return spark.read.options(**CHECKED).schema(RAW).parquet(spark_path(folder))
 
 

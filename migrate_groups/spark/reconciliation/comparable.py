@@ -140,7 +140,7 @@ def _latest() -> list[Column]:
 
 
 def _require_order(before: int | None, after: int | None) -> None:
-    """Raise `InvalidInput` if the latest ``taken_at`` of AFTER is before that of BEFORE.
+    """Raise `InvalidInput` if the latest snapshot from after the hand-over is older than the latest from before it.
 
     before, after: in microseconds since 1970; None: no row has a time, and nothing is checked.
     """

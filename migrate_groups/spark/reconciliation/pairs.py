@@ -100,10 +100,9 @@ def _fail() -> Column:
 
 
 def _only(side: str, names: dict[str, str]) -> list[Column]:
-    """Return aggregates over the rows of a partition on one side: their number, and the largest value of each column.
+    """Return aggregates over a partition's rows on one side: their number, and the largest value of each column.
 
-    side: ``before`` or ``after``. names: column -> its short name in the result. If there is one row, the largest
-    values are its values.
+    side: ``before`` or ``after``. names: column -> its short name in the result.
     """
     here = F.col("side") == side
     values = [F.max(F.when(here, F.col(name))).alias(f"{side}_{short}") for name, short in names.items()]

@@ -1,9 +1,9 @@
 """Compare two snapshots, with a verdict for every partition: DataFrame to DataFrame, in Spark SQL functions only.
 
-BEFORE has the source group's committed offsets; `mapping` finds the group in which each of them is expected afterwards.
-AFTER has snapshots of these expected groups. Its rows of other groups, such as the source group, are left out. If
-BEFORE or AFTER has several rows of one group, topic and partition, the latest ``taken_at`` counts (null is the
-earliest).
+BEFORE, the snapshot from before a hand-over, has the source group's committed offsets; `mapping` finds the group in
+which each of them is expected afterwards. AFTER has later snapshots of these expected groups. Its rows of other groups,
+such as the source group, are left out. If BEFORE or AFTER has several rows of one group, topic and partition, the
+latest ``taken_at`` counts (null is the earliest).
 
 A partition's status is the first in this table that applies:
 
@@ -76,8 +76,7 @@ def partition_verdict(
     """Return one row for each cluster, expected group, topic and partition, with the status and figures.
 
     before, after: the snapshots BEFORE and AFTER the hand-over. mapping: the target group of each topic or partition;
-    None: each row of BEFORE is expected in its own group. planned: offsets that a plan sets if BEFORE has none
-    (`PLANNED`). Columns:
+    None: the row's own group is expected. planned: offsets that a plan sets if BEFORE has none (`PLANNED`). Columns:
 
     - cluster_id, group (the expected one), source_group, topic, partition, status.
     - before_offset, after_offset, before_log_start, before_log_end, after_log_start, after_log_end.

@@ -31,12 +31,12 @@ def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None 
       on.
     - partitions; committed: the number of partitions with a committed offset.
     - lag: a partition without a committed offset has no lag, and not lag 0.
-    - produced, consumed: since the previous moment with this partition; null at the first moment, and if the topic was
-      recreated in between.
+    - produced, consumed: the growth of log end offsets and of committed offsets since the previous moment with this
+      partition; null at the first moment, and if the topic was recreated in between.
 
     The figures are sums over the partitions that have a value. A sum is null if no partition has a value, or if the sum
-    is too large for a bigint. Cluster ids must be equal, or null in both BEFORE and AFTER; `comparable.align` checks
-    that.
+    is too large for a bigint. Cluster ids must be equal, or null in both ``before`` and ``after``; `comparable.align`
+    checks that.
     """
     asked = _comparable(expected(before, mapping))
     groups = asked.select("cluster_id", "group").distinct()
