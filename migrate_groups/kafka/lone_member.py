@@ -64,7 +64,7 @@ class LoneMember:
     def is_listed(self, connection: KafkaConnection) -> bool:
         """Return whether the coordinator lists this member in the group.
 
-        From then on no other member can join, because no other member supports this one's protocol name.
+        From then on no other member can join, because none supports this member's protocol.
         Raises `NotAuthorized`, `ClusterUnavailable`.
         """
         if not self.member_id:
