@@ -22,7 +22,8 @@ _BEGUN_AGAIN = "the mirror has begun again, and not delivered again all that it 
 def find_place(source: LogPart, committed: int, copy: CopyPart, there: int | None, *, compacted: bool = False) -> Place:
     """Return the place: the offset at which a group must continue in a mirror's copy of a partition.
 
-    Then it skips no record and reads none again. `Place.status` says how exactly the place is known.
+    A group that continues at an exact place skips no record and reads none again. `Place.status` says how exactly the
+    place is known.
 
     - source: the records of the source partition to the log end. They begin with a record before the committed offset,
       if there is one. They must have been read after the end of the copy was known.
@@ -119,7 +120,7 @@ def _is_foreign(source: LogPart, copy: CopyPart, indices: Sequence[int]) -> bool
 def _begins_with(source: LogPart, cut: int, indices: Sequence[int]) -> bool:
     """Return whether the copy certainly begins with the source's first record at or after the committed offset.
 
-    cut: the index of this record in ``source``; False is returned if it is there once more, further on. indices: for
+    cut: the index of this record in ``source``. The result is False if an identical record follows there. indices: for
     each record of the copy, the index of its source record.
     """
     return bool(indices) and indices[0] == cut and source.prints[cut] not in source.prints[cut + 1 :]

@@ -15,7 +15,7 @@ from migrate_groups.model.records import Records
 
 
 class Status(StrEnum):
-    """How exactly a place is known: the offset in a mirror's copy of a partition at which a group must continue."""
+    """How exactly the place is known: the offset at which a group must continue in a mirror's copy of a partition."""
 
     EXACT = "exact"
     """There is exactly one place, and all records that were read agree with it."""
@@ -34,7 +34,7 @@ class Status(StrEnum):
 
 
 class Method(StrEnum):
-    """How a place was searched for: the offset in a mirror's copy of a partition at which a group must continue."""
+    """How the place was searched for: the offset at which a group must continue in a mirror's copy of a partition."""
 
     WALK = "walk"
     """Each record of the copy was matched with a record of the source, by the order of the records (`walk`)."""

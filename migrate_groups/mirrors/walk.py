@@ -46,10 +46,10 @@ class Walk(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Sums up the ways in which a mirror can have written the first records of a copy, if the last copies a given one.
+    """Sums up how a mirror can have written the first records of a copy, the last one from a given record of the log.
 
-    restarts: the fewest restarts of the mirror in any of these ways. lowest, highest: the lowest and the highest place
-    in the ways with the fewest restarts; first, last: in all of these ways. The place is the index in the copy right
+    restarts: the fewest restarts of the mirror in any of the ways. lowest, highest: the lowest and the highest place
+    in the ways with the fewest restarts; first, last: the same, in all ways. The place is the index in the copy right
     after the last copy of a record from before the committed offset. previous: the index in the log of the record that
     the second last one copies, in a way with the fewest restarts and the place ``lowest``.
     """
@@ -151,11 +151,11 @@ def _merged(states: Iterable[_State]) -> _State:
 
 
 def _restarted(states: Mapping[int, _State], candidates: Sequence[int]) -> Mapping[int, _State]:
-    """Return, by candidate, the state in which the mirror restarts, and copies the candidate next.
+    """Return, by candidate, a sum of the ways in which the mirror restarts now and copies the candidate next.
 
-    A candidate is the index in the log of a record that the next record of the copy can be a copy of. It is left out if
-    the mirror had not reached it, because a restart never goes forward. states: the states before the restart, by the
-    index in the log of the record that was copied last.
+    candidates: the indices in the log of the records that the next record of the copy can be a copy of. One is left out
+    if the mirror had not reached it, because a restart never goes forward. states: sums of the ways in which the mirror
+    can have written the copy so far, by the index in the log of the record that it copied last.
     """
     found: dict[int, _State] = {}
     so_far: list[_State] = []
