@@ -61,7 +61,7 @@ def _write(answer: dict[str, Any]) -> None:
 
 
 def with_token(config: dict[str, Any]) -> dict[str, Any]:
-    """Replace the OAuth token in ``oauth_cb`` by a function that returns it, and return the new configuration.
+    """Return a copy of the configuration in which ``oauth_cb`` is not the OAuth token but a function that returns it.
 
     The token is a list: value, expiry, principal, extensions. A configuration without a token is returned unchanged.
     A client's constructor sleeps for a second after it has got the token (docs/kafka-behaviour.md#confluent-kafka). So

@@ -85,7 +85,7 @@ class Logs:
 
         starts, ends: log start and log end offsets that are known, and so need not be read. But an end of a partition
         that is not in ``starts`` is used only if the partition's current leader has already reported to this object a
-        log end offset as high as that. Otherwise it is read, because an unclean election may have cut the log.
+        log end offset at least as high. Otherwise it is read, because an unclean election may have cut the log.
         """
         doing = "reading log end offsets"
         questions = [

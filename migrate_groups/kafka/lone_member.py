@@ -65,6 +65,7 @@ class LoneMember:
         """Return whether the coordinator lists this member in the group.
 
         From then on no other member can join, because none supports this member's protocol.
+
         Raises `NotAuthorized`, `ClusterUnavailable`.
         """
         if not self.member_id:

@@ -156,7 +156,7 @@ class KafkaPythonReader:
 
         ends, starts: log end and log start offsets that are known, and so need not be read. But an end of a partition
         that is not in ``starts`` is used only if the partition's current leader has already reported to this reader a
-        log end offset as high as that. Otherwise it is read, because an unclean election may have cut the log.
+        log end offset at least as high. Otherwise it is read, because an unclean election may have cut the log.
         """
         return self._logs.bounds(partitions, starts or {}, ends or {})
 
