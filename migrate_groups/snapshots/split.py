@@ -157,8 +157,8 @@ def split(snapshot: SnapshotTable, spec: SplitSpec) -> tuple[SnapshotTable, Cove
     source group.
 
     Raises `InvalidInput` if the source group is not in the snapshot or is a target group, if its rows have been split
-    before, or if a partition has several. Also raises it if a topic neither goes to a target group nor stays, if
-    several groups take it without ``fan_out``, or if a pattern matches no topic.
+    before, or if a partition has several rows. Also raises it if a topic neither goes to a target group nor stays,
+    if several groups take it without ``fan_out``, or if a pattern matches no topic.
     """
     spec.check_other_groups()
     has_no_groups = snapshot.groups() == [None]

@@ -54,7 +54,7 @@ class EntryJson(ChangeJson, frozen=True):
     before, after: null means that the group has no committed offset. attempts: how often the change was sent. error:
     why the change failed; empty if it did not. own: further offsets that this migration wrote, or may have written:
     those of earlier, interrupted runs, and ``after`` if the outcome is ``refused`` but it may have been committed.
-    execution: the number of the execution that the entry belongs to.
+    execution: the number of the write (execution) that the entry belongs to.
     """
 
     outcome: Outcome

@@ -83,7 +83,7 @@ class RunDir:
 
     @property
     def before(self) -> Path:
-        """The path of the snapshot from before the hand-over: of the source group, after it stopped."""
+        """The path of the snapshot of the source group that was taken after the group stopped, before the hand-over."""
         return self.folder / "before.parquet"
 
     @property

@@ -67,7 +67,7 @@ def lines(translation: Translation | None) -> tuple[TranslatedJson, ...]:
 
 
 def value(of: SourceJson | None, found: Iterable[TranslatedJson]) -> Translation | None:
-    """Return the offsets of a source group on another cluster, and their places in a mirror's copies, from a file.
+    """Return the offsets of a source group on another cluster, and their places in a mirror's copies, from JSON.
 
     of: the source group; None if it is on the same cluster as the target groups: the result is then None. found: each
     offset with its place, the offset at which the group must continue in the copy.
