@@ -272,6 +272,26 @@ def test_each_version_of_a_generation_is_decoded(spark):
     assert rows[4:] == [[], None, None]
 
 
+def test_cut_records_of_kip_848_members_are_not_decoded(spark):
+    """A record that ends within its list of partitions or topics has none, and not those before the cut.
+
+    A record of an unknown version has no row.
+    """
+    assigned, member = b"\0\10" + texts("g", "m"), b"\0\5" + texts("g", "m")
+    partitions, topics = owned(0, 7, revoking=(1,)), bytes(4) + b"\4a-1" + b"\3/h\3\2x\2y" + b"\1\0"
+    cuts = [(0, assigned, partitions[:size]) for size in range(2, len(partitions) - 1)]
+    cuts += [(0, member, topics[:size]) for size in range(2, len(topics) - 2)]
+    unknown = [(0, assigned, b"\0\1" + partitions[2:]), (0, member, b"\0\2" + topics[2:])]
+    raw = log(spark, *cuts, *unknown, (0, assigned, partitions), (0, member, topics))
+    *cut, whole = owners(raw).orderBy("log_offset").collect()
+    assert [row.owned for row in cut if row.owned is not None] == []
+    assert [each.split("-")[1] for each in whole.owned] == ["0", "7", "1"]
+    *cut, whole = consumers(raw).orderBy("log_offset").collect()
+    assert [row.topics for row in cut if row.topics is not None] == []
+    assert whole.topics == ["x", "y"]
+    assert len(owners(raw).collect()) + len(consumers(raw).collect()) == len(cuts) + 2
+
+
 def test_a_group_of_1000_members_is_decoded_and_other_groups_are_left_out(spark):
     """Each of 1,000 members has its topic.
 

@@ -84,7 +84,7 @@ def consumers(raw: DataFrame) -> DataFrame:
         "log_time",
         F.col("member").alias("member_id"),
         let(F.col("_at")[2], lambda at: _compact(at)[1]).alias("client_id"),
-        F.array_sort(F.col("_topics")["texts"]).alias("topics"),
+        F.when(has_all_before(F.col("_topics")["at"]), F.array_sort(F.col("_topics")["texts"])).alias("topics"),
         F.nullif(let(F.col("_topics")["at"], lambda at: _compact(at)[1]), F.lit("")).alias("regex"),
     )
 
@@ -292,6 +292,11 @@ def place(at: Column) -> Column:
     The position after the last byte is the length plus 1.
     """
     return F.least(at, F.octet_length("value") + 2).cast("int")
+
+
+def has_all_before(at: Column) -> Column:
+    """Return whether the record's ``value`` has all bytes before a position that `place` has returned."""
+    return at <= F.octet_length("value") + 1
 
 
 def number(at: Column, size: int) -> Column:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
-from migrate_groups.spark.offsets_topic.generations import bind, let, number, place, records, varint
+from migrate_groups.spark.offsets_topic.generations import bind, has_all_before, let, number, place, records, varint
 
 _ASSIGNMENT = 8
 # The smallest size in bytes of a topic (an id of 16 bytes, a count, and tagged fields) and of a partition.
@@ -31,7 +31,7 @@ def owners(raw: DataFrame) -> DataFrame:
     # The version, two epochs and the state are followed by two lists: the assigned partitions, and those to revoke.
     owned = bind(
         _partitions(F.lit(12)),
-        lambda first: bind(_partitions(first["at"]), lambda second: F.concat(first["found"], second["found"])),
+        lambda first: bind(_partitions(first["at"]), lambda second: _both(first, second)),
     )
     none = F.array().cast(_OWNED)
     return rows.where(sound).select(
@@ -41,6 +41,11 @@ def owners(raw: DataFrame) -> DataFrame:
         "log_time",
         F.when(F.col("value").isNull(), none).otherwise(owned).alias("owned"),
     )
+
+
+def _both(assigned: Column, to_revoke: Column) -> Column:
+    """Return the partitions of two lists that `_partitions` has read one after the other; null if the value is cut."""
+    return F.when(has_all_before(to_revoke["at"]), F.concat(assigned["found"], to_revoke["found"]))
 
 
 def without_owner(owned: DataFrame, of_member: DataFrame) -> DataFrame:
@@ -101,7 +106,8 @@ def _partitions(start: Column) -> Column:
     Returns a struct of the partitions (``found``, as texts) and the position after the list (``at``).
     """
     begun = F.struct(place(start + varint(start)[0]).alias("at"), F.array().cast(_OWNED).alias("found"))
-    count = F.least(varint(start)[1] - 1, F.octet_length("value") / _LEAST_TOPIC).cast("int")
+    # At least one, so that a value that ends within its first topic is read beyond its end.
+    count = F.least(varint(start)[1] - 1, F.octet_length("value") / _LEAST_TOPIC + 1).cast("int")
 
     def step(state: Column, _: Column) -> Column:
         numbers = state["at"] + _ID
