@@ -25,10 +25,10 @@ from migrate_groups.text import named
 
 
 class Compared(NamedTuple):
-    """A partition of a group on both clusters, and the place at which the group must continue on the target.
+    """A partition of a group on both clusters, and the offset at which the group must continue on the target.
 
     at: the partition and its copy; ``at.there`` is the group's committed offset on the target, or None if it has none.
-    found: the place in the copy.
+    found: the offset at which it must continue in the copy (the place), and how exactly this is known.
     """
 
     group: str
@@ -110,7 +110,7 @@ class Comparison:
 
 
 def compare(mirror: Mirror, groups: Sequence[str], clock: Clock) -> Comparison:
-    """Find the place at which each group must continue on the target, for each partition with a committed offset.
+    """Find the offset at which each group must continue on the target, for each partition with a committed offset.
 
     Raises `GroupNotFound` if a group does not exist on the source; `Refused` if it has no committed offset there;
     `InvalidInput` if both clusters are the same, or if it is not clear which topic on the target is the copy;

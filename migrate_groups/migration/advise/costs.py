@@ -79,7 +79,7 @@ def alone(
 ) -> Predicted | None:
     """Predict for how many seconds an application's partitions would have no owner in a group of its own.
 
-    row: the cost of the application in the shared group. delay: ``group.initial.rebalance.delay.ms``; None: not known.
+    row: what sharing the group cost the application. delay: ``group.initial.rebalance.delay.ms``; None: not known.
     restarts: how often all members of the application restart together; None: as often as in the shared group. times:
     the length of the predicted period, divided by the length of the measured one.
 

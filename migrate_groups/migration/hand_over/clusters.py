@@ -64,7 +64,7 @@ class Clusters(Protocol):
         ...
 
     def delivered_again(self, execution: Execution) -> str:
-        """Return a remark that names the topics' copies to which a mirror has delivered records again; empty if none.
+        """Return a remark that names the copies to which a mirror has delivered records again; empty if none.
 
         Records that it had delivered again before the plan was made do not count: the plan's offsets are after them.
         """

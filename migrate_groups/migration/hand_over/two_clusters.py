@@ -31,7 +31,7 @@ from migrate_groups.planning.wanted import Origin, Wanted
 
 @dataclass(frozen=True, slots=True)
 class TwoClusters:
-    """The target groups are on another cluster, so each offset is translated into its place in the mirror's copy."""
+    """The target groups are on another cluster, so each offset is translated to an offset in the mirror's copy."""
 
     target: GroupReader
     mirror: Mirror

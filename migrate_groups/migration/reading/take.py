@@ -179,8 +179,8 @@ def observe(
     """Return the described group with its committed offsets on the topics that ``choice`` returns.
 
     choice: called with the group's own topics, for which it has a commit, an assignment or a subscription. stay:
-    patterns of topics that stay with the group (see `TopicsToRead`). Raises the errors of `GroupReader`, and
-    `PendingCommits` if a transactional commit on a topic that does not stay is still pending at the time-out.
+    patterns of topics that a hand-over leaves with the group. Raises the errors of `GroupReader`, and `PendingCommits`
+    if a transactional commit on a topic that does not stay is still pending at the time-out.
     """
     everywhere = reader.all_committed(description.group)
     chosen = frozenset(choice(own_topics_of(everywhere, description)))
