@@ -67,7 +67,7 @@ class Column:
 
     @property
     def form(self) -> Form:
-        """The text form of the column's cells."""
+        """The syntax of the column's cells as text, as in CSV, and its description for error messages."""
         return FORMS[self.kind]
 
     @property

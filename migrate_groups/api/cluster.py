@@ -101,8 +101,8 @@ class Cluster(ReadingCluster):
     ) -> WriteResult | None:
         """Write committed offsets to groups, and return the outcome of each partition.
 
-        The steps: plan, check, plan again right before the write, write, read back with both clients, watch the source
-        groups for ``options.guard`` seconds.
+        The steps: plan, check, plan again right before the write, write, read back with kafka-python and
+        confluent-kafka, watch the source groups for ``options.guard`` seconds.
 
         what: a snapshot, or a plan that was made from a snapshot. A plan is written exactly as it is, or refused if the
         groups have changed since. receipt: the file that records the write; the same call with it resumes an
@@ -111,8 +111,9 @@ class Cluster(ReadingCluster):
 
         Returns None if an earlier run wrote these offsets and a target group has started since. Raises `Refused` if a
         check forbids the write; nothing was written then. Raises `PartlyApplied` if not every partition is confirmed,
-        or if a source group still consumes; `UsageError` if ``to_groups`` or ``options`` are given with a plan; and the
-        errors of `plan`.
+        or if a source group still consumes. Raises `UsageError` if ``to_groups`` or ``options`` are given with a plan,
+        or if the target group of a row is missing or not allowed; `InvalidInput` if a snapshot would be written back to
+        its own group without ``options.restore``.
         """
         wanted = apply_request(what, to_groups, options)
         with open_receipt(Path(receipt)) as file:
@@ -132,8 +133,9 @@ class Cluster(ReadingCluster):
         """Return what `migrate` would write if the source group stopped now. Writes nothing.
 
         `migrate` makes the plan again once the source group has stopped. split: a `Split`, or the path of a spec file.
-        run_dir: the run directory, which need not exist. to: as for `migrate`. options: None: those of the spec file,
-        or the defaults.
+        run_dir: the run directory, which need not exist. to: the cluster of the target groups, if it is another one, to
+        which a mirror copies the topics; or the `Copies` on it: that cluster, and the names of the copied topics. None:
+        this cluster. options: None: those of the spec file, or the defaults.
 
         Returns None if an earlier run handed over and a target group has started since. Raises `InvalidInput` if the
         split is invalid or does not cover the topics of the source group; `GroupNotFound`; `Refused` if the receipt in
@@ -157,14 +159,15 @@ class Cluster(ReadingCluster):
     ) -> WriteResult | None:
         """Hand over the source group's committed offsets to the target groups, and return the outcome.
 
-        The steps: plan, wait until the source group has stopped, plan again, write, read back with both clients, watch
-        the source group for ``options.guard`` seconds.
+        The steps: plan, wait until the source group has stopped, plan again, write, read back with kafka-python and
+        confluent-kafka, watch the source group for ``options.guard`` seconds.
 
         Args:
             split: a `Split`, or the path of a spec file.
-            run_dir: the run directory. The same call with it resumes an interrupted run.
-            to: the cluster of the target groups, to which a mirror copies the topics, or the `Copies` on it. Each
-                offset becomes its exact place in the copy. None: this cluster.
+            run_dir: the run directory. The same call with it resumes an interrupted run. to: the cluster of the target
+            groups, to which a mirror copies the topics; or the `Copies` on it: that
+                cluster, and the names of the copied topics. Each offset is translated to the offset in the copy at
+                which a group skips no record and reads none again. None: this cluster.
             options: None: those of the spec file, or the defaults.
             wait: seconds within which the source group must stop, and then the mirror must deliver the last records.
             hold: keep every other client out of the stopped source group until the watch after the write is over. Then
@@ -174,8 +177,9 @@ class Cluster(ReadingCluster):
 
         Returns None if an earlier run handed over and a target group has started since. Raises `Refused` if a check
         forbids the write or the source group does not stop; nothing was written then. Raises `PartlyApplied` if not
-        every partition is confirmed, if the source group still consumes, or if the mirror has delivered records again;
-        and the errors of `plan_migrate`.
+        every partition is confirmed, if the source group still consumes, or if the mirror has delivered records again.
+        Raises `InvalidInput` if the split is invalid or does not cover the topics of the source group; `GroupNotFound`;
+        `UsageError` if ``run_dir`` has the receipt of another migration.
         """
         target, mirror = self._written_to(to)
         wanted = migrate_request(split, run_dir, options, approved)
@@ -201,16 +205,17 @@ class Cluster(ReadingCluster):
         """Restore the committed offsets that the target groups had before a write, and return the outcome.
 
         receipt: the path of the receipt, or of its run directory. Returns None if an earlier call completed the
-        rollback. Raises `Refused` if a target group has started or the receipt forbids the rollback; nothing was
-        written then. Raises `PartlyApplied` if not every partition is confirmed, or if a target group consumes after
-        the write.
+        rollback, and could watch the target groups; otherwise they are watched now. Raises `Refused` if a target group
+        has started or the receipt forbids the rollback; nothing was written then. Raises `PartlyApplied` if not every
+        partition is confirmed, or if a target group consumes after the write.
         """
         return self._go_back(Verb.ROLLBACK, receipt)
 
     def plan_hand_back(self, receipt: Path) -> Plan:
-        """Return the plan of what `hand_back` would write. Writes nothing.
+        """Return the plan that moves the source group forward to the target groups' committed offsets. Writes nothing.
 
-        receipt: the path of the receipt, or of its run directory. Raises `Refused` if the receipt forbids a hand-back.
+        `hand_back` would write this plan. receipt: the path of the receipt, or of its run directory. Raises `Refused`
+        if the receipt forbids a hand-back, for instance because the run was rolled back.
         """
         return self._plan_way_back(Verb.HAND_BACK, receipt)
 
@@ -218,17 +223,18 @@ class Cluster(ReadingCluster):
         """Move the source group forward to the committed offsets of the target groups, once all of them have stopped.
 
         receipt: the path of the receipt, or of its run directory. wait: seconds within which the target groups and the
-        source group must stop. Returns None if an earlier call completed the hand-back. Raises `Refused` if the receipt
-        or a check forbids the hand-back, or if a group does not stop; nothing was written then. Raises `PartlyApplied`
-        if not every partition is confirmed, or if a target group still consumes.
+        source group must stop. Returns None if an earlier call completed the hand-back, and could watch the target
+        groups; otherwise they are watched now. Raises `Refused` if the receipt or a check forbids the hand-back, or if
+        a group does not stop; nothing was written then. Raises `PartlyApplied` if not every partition is confirmed, or
+        if a target group still consumes.
         """
         return self._go_back(Verb.HAND_BACK, receipt, wait)
 
     def plan_delete_offsets(self, receipt: Path, *, to: Cluster | None = None) -> Plan:
         """Return the plan of what `delete_offsets` would delete. Deletes nothing.
 
-        receipt: the path of the receipt, or of its run directory. to: as for `delete_offsets`. Raises `Refused` if the
-        receipt forbids the deletion.
+        receipt: the path of the receipt, or of its run directory. to: the cluster of the target groups, if it is
+        another one; it is only read. Raises `Refused` if the receipt forbids the deletion.
         """
         return self._plan_way_back(Verb.DELETE_OFFSETS, receipt, to)
 
@@ -236,10 +242,10 @@ class Cluster(ReadingCluster):
         """Delete the source group's committed offsets of the moved topics, so that its lag no longer counts them.
 
         receipt: the path of the receipt, or of its run directory. to: the cluster of the target groups, if it is
-        another one; it is only read. Returns None if an earlier call completed the deletion. Raises `Refused` if the
-        receipt or a check forbids the deletion, and `UsageError` if ``to`` is missing or not needed; nothing was
-        deleted then. Raises `PartlyApplied` if not every partition is confirmed, or if the source group consumes these
-        topics.
+        another one; it is only read. Returns None if an earlier call completed the deletion, and could watch the source
+        group; otherwise the group is watched now. Raises `Refused` if the receipt or a check forbids the deletion, and
+        `UsageError` if ``to`` is missing or not needed; nothing was deleted then. Raises `PartlyApplied` if not every
+        partition is confirmed, or if the source group consumes these topics.
         """
         return self._go_back(Verb.DELETE_OFFSETS, receipt, to=to)
 
@@ -258,7 +264,7 @@ class Cluster(ReadingCluster):
 
 
 def _checked(result: WriteResult | None) -> WriteResult | None:
-    """Return the result of a write unchanged; None if there was no write. Raises the errors of `WriteResult.check`."""
+    """Return the result unchanged. Raises `PartlyApplied` if the write is not complete, or a group still consumes."""
     if result is not None:
         result.check()
     return result

@@ -24,7 +24,7 @@ from migrate_groups.snapshots.split import SplitSpec, SplitTarget, split
 
 
 class LooksUp(Protocol):
-    """An object that looks up the offsets of a rewind, such as `Cluster`, which this module can't import."""
+    """An object that looks up offsets, for instance by time. It stands for `Cluster`, which can't be imported here."""
 
     def rewind(
         self, snapshot: Snapshot, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
@@ -126,7 +126,7 @@ class Snapshot:
         return Snapshot(SnapshotTable.of_rows(rows))
 
     def write(self, path: Path, *, replace: bool = False) -> None:
-        """Write a ``.csv`` or ``.parquet`` file, whole or not at all.
+        """Write this snapshot to a ``.csv`` or ``.parquet`` file, whole or not at all.
 
         replace: replace the file if it exists; if false, an existing file is an error.
 
@@ -164,20 +164,21 @@ class Snapshot:
         wanted: the split, or the path of a spec file. Rows of other groups are left out. If no row has a group (after a
         rewind), all rows are split, and their source group is None.
 
-        Raises `InvalidInput` if the split is refused (see `Split`), if the snapshot has no row of the source group, or
-        if its rows have been split before or were taken at several times.
+        Raises `InvalidInput` if a topic of the source group matches no pattern, or matches patterns of several target
+        groups without ``fan_out``, or one that stays; if a pattern matches no topic; if the snapshot has no row of the
+        source group, or its rows have been split before or were taken at several times.
         """
         return Snapshot(split(self.table, load_split(wanted).spec)[0])
 
     def given_to(self, *groups: str, fan_out: bool = False) -> Snapshot:
         """Return all rows with another target group.
 
-        groups: one target group, or several with ``fan_out``: then each of them gets all rows. Without a group, the
-        rows are returned unchanged.
+        groups: one target group, or several with ``fan_out``: then each of them gets all rows. If none is given, the
+        rows must have target groups already, for instance from `split`, and are returned unchanged.
 
         Raises `UsageError` for several groups without ``fan_out``, for the group that the snapshot was taken from, and
-        if no group is given and a row has none. Raises `InvalidInput` if no group is given and the snapshot was taken
-        from a group, or if the rows were taken at several times.
+        if none is given and a row has no group. Raises `InvalidInput` if none is given and the rows still have the
+        group that the snapshot was taken from, or if the rows were taken at several times.
         """
         return Snapshot(name_groups(self.table, groups, fan_out=fan_out, restore=False))
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 class LogSide(NamedTuple):
     """The log of ``__consumer_offsets`` on one cluster, and the groups whose commits are judged from this log.
 
-    named_by, belongs: words of the error for a connection to a wrong cluster. It says ``NAMED_BY is cluster X; BELONGS
-    cluster Y``, such as ``--bootstrap-server is cluster X; the old group is on cluster Y``. partitions: the number of
-    partitions of the log at the hand-over. groups: for each group its name, its partition of the log, and the offset in
-    this partition from which its records are judged.
+    named_by, belongs: two parts of the error for a connection to a wrong cluster: ``NAMED_BY is cluster X; BELONGS
+    cluster Y``. For instance, ``--bootstrap-server`` and ``the old group is on``. partitions: the number of partitions
+    of the log at the hand-over. groups: for each group its name, its partition of the log, and the offset in this
+    partition from which its records are judged.
     """
 
     connection: Connection
@@ -74,24 +74,25 @@ def log_sides(
     ]
 
 
-def _side(connection: Connection, words: tuple[str, str], counting: Mapping[str, Fence]) -> LogSide:
+def _side(connection: Connection, words: tuple[str, str], fences: Mapping[str, Fence]) -> LogSide:
     """Return the log of ``__consumer_offsets`` on a cluster, and the groups that are judged from it.
 
-    words: ``named_by`` and ``belongs`` of `LogSide`. counting: for each group the fence from which its records are
-    judged.
+    words: the option that named the cluster, and the start of a clause that says where it should be, such as ``the old
+    group is on``: parts of the error for a wrong cluster. fences: by group, the log end offsets of
+    ``__consumer_offsets`` at the cut-over; the group is judged from later records.
 
     Raises `Undetermined` if a partition had no leader when its log end offset was to be read.
     """
     from migrate_groups.model.offsets_topic import log_partition
 
     found = []
-    for group, fence in sorted(counting.items()):
+    for group, fence in sorted(fences.items()):
         number = log_partition(group, len(fence.ends))
         end = fence.ends[number]
         if end is None:
             raise Undetermined(f"{OFFSETS_TOPIC}-{number}, which holds group {group!r}, had no leader at the cut-over")
         found.append((group, number, end))
-    fence = next(iter(counting.values()))
+    fence = next(iter(fences.values()))
     return LogSide(connection, fence.cluster_id, *words, len(fence.ends), found)
 
 
@@ -112,10 +113,12 @@ def log_folders(folder: Path, sides: list[LogSide]) -> list[Path]:
 def land_side(side: LogSide, folder: Path) -> Landing:
     """Copy the partitions of ``__consumer_offsets`` that hold the groups of ``side``, and return what was copied.
 
-    folder: the folder for the copy. Records that it has already are not copied again.
+    side: the source or the target groups, and the cluster that has them. folder: the folder for the copy. Records that
+    it has already are not copied again.
 
-    Raises `UsageError` if the connection is to another cluster; `Undetermined` if ``__consumer_offsets`` does not have
-    as many partitions as at the hand-over; `InvalidInput` if the folder can't be used.
+    Raises `UsageError` if the connection leads to another cluster than ``side`` names; `Undetermined` if
+    ``__consumer_offsets`` does not have as many partitions as at the hand-over; `InvalidInput` if the folder can't be
+    used.
     """
     from migrate_groups.files.runs.copied_log import CopiedLog
     from migrate_groups.migration.reading.landing import land
@@ -130,7 +133,8 @@ def land_side(side: LogSide, folder: Path) -> Landing:
 def _first_offsets(groups: list[tuple[str, int, int]]) -> dict[int, int]:
     """Return, by partition number of ``__consumer_offsets``, the first offset to copy.
 
-    groups: as in `LogSide`. If a partition holds several groups, the lowest of their offsets is returned.
+    groups: for each group its name, its partition number, and the offset from which its records are judged. If a
+    partition holds several groups, the lowest of their offsets is returned.
     """
     starts: dict[int, int] = {}
     for _, number, fence in groups:
@@ -142,8 +146,8 @@ def _first_offsets(groups: list[tuple[str, int, int]]) -> dict[int, int]:
 def _open_log(side: LogSide) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
     """Yield a client that reads groups and topics, and a client that reads the log of ``__consumer_offsets``.
 
-    Raises `UsageError` if the connection is to another cluster; `Undetermined` if ``__consumer_offsets`` does not have
-    as many partitions as at the hand-over.
+    Raises `UsageError` if the connection leads to another cluster than ``side`` names; `Undetermined` if
+    ``__consumer_offsets`` does not have as many partitions as at the hand-over.
     """
     with side.connection.open_offsets_topic() as (reader, topic):
         if reader.cluster_id() != side.cluster_id:

@@ -139,7 +139,7 @@ class Connection(NamedTuple):
         return environment.PROPERTIES
 
     def _side(self) -> Literal["", "target"]:
-        """Return "target" if these are the options of the other cluster, and otherwise the empty text."""
+        """Return "target" for the cluster to which a mirror copies topics, and the empty text for any other cluster."""
         return ""
 
     @contextmanager

@@ -84,7 +84,8 @@ def _lag(
 ) -> Iterator[tuple[tuple[Moment, ...], DataFrame | None]]:
     """Yield the lag of the groups ``worst`` over time, at about 48 moments, and the whole history as a table.
 
-    If ``worst`` is empty, or if the log has no commits of these groups, there are no moments and no table.
+    landed: the copied log of ``__consumer_offsets``. If it has no commits of these groups, or if ``worst`` is empty,
+    there are no moments and no table.
     """
     groups = [each.group for each in worst]
     since = min((row.since for each in worst for row in each.applications), default=landed.taken_at)
@@ -110,7 +111,10 @@ def _drawn(of: Suggestion) -> Drawn:
 
 
 def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) -> None:
-    """Compare the predicted cost of the split in ``run_dir`` with its real cost since, and write tables and a page."""
+    """Compare the predicted cost of splitting a group with the cost since the split, and write tables and an HTML page.
+
+    run_dir: that of the hand-over which split the group. Both costs come from the log of ``__consumer_offsets``.
+    """
     require_spark()
     from migrate_groups.files.runs import receipt_json
     from migrate_groups.files.runs.run_dir import receipt_in
@@ -147,10 +151,11 @@ def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) ->
 def _applications(
     spark: SparkSession, landed: Landed, groups: set[str], span: tuple[datetime | None, datetime | None], out: Path
 ) -> tuple[SharedCost, ...]:
-    """Return the applications of these groups in a part of the log, and write their tables to ``out``.
+    """Return what rebalances of these groups cost each application that uses them, and write it as tables to ``out``.
 
-    span: the first and the last time of the part; None: the beginning or the end of the log. The result is empty if the
-    log has no record of members of these groups.
+    An application is the members of a group that share topics with each other, and with no other member. landed: the
+    copied log of ``__consumer_offsets``. span: the time from which and to which records are used; None: all. The result
+    is empty if the log has no record of members of these groups.
     """
     from migrate_groups.spark.offsets_topic.advice_job import Span, measure_costs, write_costs
 

@@ -16,6 +16,6 @@ properties: ContextVar[Mapping[str, str]] = ContextVar("properties", default=Map
 
 
 def take_properties() -> None:
-    """Move the variables with client properties from this process's environment to `properties`."""
+    """Remove the environment variables that have client properties, and keep them in this module's ``properties``."""
     names = (PROPERTIES, TARGET_PROPERTIES)
     properties.set({name: text for name in names if (text := os.environ.pop(name, ""))})

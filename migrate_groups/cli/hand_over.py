@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandOver:
-    """A hand-over, and the user at the command line.
+    """A hand-over that a user runs at the command line.
 
-    wanted: the request, without its mirror. The mirror is opened later, and passed to the methods.
+    wanted: the request, without its mirror (the clients of source and target cluster, for a move to another cluster).
+    The mirror is opened later, and passed to the methods. person: shows texts to the user, and asks before the write.
     """
 
     wanted: MigrateRequest
@@ -34,8 +35,9 @@ class HandOver:
     def dry_run(self, reader: GroupReader, mirror: Mirror | None) -> Plan | None:
         """Show the plan, and return it.
 
-        If an earlier run has handed over and a target group has started, show the receipt and return None. Raises the
-        errors of `plan_migration`.
+        If an earlier run has handed over and a target group has started, show the receipt and return None. Raises
+        `Refused`, `UsageError` or `InvalidInput` if the hand-over can't be planned, and `PartlyApplied` if an earlier
+        run has handed over and the source group still consumes.
         """
         from migrate_groups.migration.hand_over.migrate import plan_migration
 
@@ -53,7 +55,9 @@ class HandOver:
     def write(self, clients: Clients, mirror: Mirror | None) -> WriteResult | None:
         """Hand over, and return the result; None if an earlier run has handed over and a target group has started.
 
-        Raises the errors of `migrate`.
+        Raises `Refused` if a check or the user forbids the write, or if the source group does not stop; `UsageError` or
+        `InvalidInput` if the request does not fit the cluster or the run directory; `PartlyApplied` if an earlier run
+        has handed over and the source group still consumes.
         """
         from migrate_groups.migration.hand_over.migrate import migrate
 
@@ -66,9 +70,10 @@ class HandOver:
             raise
 
     def conclude(self, outcome: WriteResult | None) -> None:
-        """Show the result of `write`, wait for the command of ``--on-start``, and say what is next.
+        """Show the result of `write`, wait until ``--on-start`` has started the new applications, say what is next.
 
-        Raises the errors of `WriteResult.check`, and `PartlyApplied` if the command of ``--on-start`` failed.
+        outcome: None: `write` had nothing to do, so only the receipt is shown. Raises `PartlyApplied` if the write is
+        not complete, if the source group still consumes, or if the user's command of ``--on-start`` failed.
         """
         if outcome is None:
             self._show_receipt()

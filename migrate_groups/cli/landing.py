@@ -121,9 +121,10 @@ def lag_over_time(
 ) -> History:
     """Return the lag and the commits of groups over time, and write them to ``out``, as Parquet.
 
-    groups: empty: all groups. every: the time between two points of the history. since: the first point is the first
-    multiple of ``every`` after this time; None: after the first commit in the log. Raises the errors of `run_history`
-    and of `GroupReader`.
+    landed: the copied log of ``__consumer_offsets``, with the current log end offsets of all topics. groups: empty: all
+    groups. every: the time between two points of the history. since: the first point is the first multiple of ``every``
+    after this time; None: after the first commit in the log. Raises `Undetermined` if the log has no commit of these
+    groups; `UsageError` if there would be too many points; `ClusterUnavailable`.
     """
     from migrate_groups.files.runs import log_ends_parquet
     from migrate_groups.migration.reading.log_ends import log_ends

@@ -64,8 +64,8 @@ class OnStart:
     def wait(self) -> str:
         """Wait at most 60 s for the command to end, and return how it failed, as a text; empty if it succeeded.
 
-        A command that has not ended after 60 s counts as failed, and is left running. If the command was never started,
-        the text is empty, or says why it could not be started.
+        A command that has not ended after 60 s counts as failed, and is left running. If `start` could not start the
+        command, the text says why; if `start` was never called, it is empty.
         """
         if self._process is None:
             return self._said(self._failure)

@@ -201,7 +201,8 @@ class Person:
         """Show the path of the receipt and the outcome of a write.
 
         If ``output_format`` is ``markdown`` or ``json``, the outcome goes to stderr, because stdout has the plan as
-        Markdown, or gets the receipt as JSON. After that, raises the errors of `WriteResult.check`.
+        Markdown, or gets the receipt as JSON. Raises `PartlyApplied`, once all is shown, if the write is not complete
+        or if a group consumes that must not.
         """
         from migrate_groups.show import terminal
 

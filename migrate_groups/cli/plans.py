@@ -53,11 +53,12 @@ def read_application(
 ) -> ApplyRequest:
     """Return what `apply` writes: the offsets in a file (a snapshot or a saved plan), and the options of the write.
 
-    given: the options of the write that were passed on the command line, by name. to_group: the target groups of all
-    rows; None or empty: each row's ``group`` is its target group. fan_out: allow several target groups.
+    given: the options of the write that were passed on the command line, by name. to_group: every row is written to
+    each of these groups; None or empty: each row's ``group`` is its target group. fan_out: allow several target groups.
 
-    Raises `InvalidInput` if the file is invalid. Raises `UsageError` if an option contradicts a saved plan, because a
-    plan is applied as reviewed; if only `migrate` can apply the plan; and for the errors of `name_groups`.
+    Raises `InvalidInput` if the file is invalid, or is a snapshot whose group would be both source and target. Raises
+    `UsageError` if an option contradicts a saved plan, because a plan is applied as reviewed; if only `migrate` can
+    apply the plan; if a target group is missing or not allowed.
     """
     from migrate_groups.migration.hand_over.apply import ApplyRequest
     from migrate_groups.planning.options import in_words
@@ -135,8 +136,8 @@ def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, deta
 def conclude_dry_run(plan: Plan, next_step: str = SAME_COMMAND, *, detailed: bool = False) -> None:
     """Print on stderr that the dry run passed, which checks are pending, and the next step.
 
-    detailed: end with exit code 10 if there are offsets to write. Raises `Refused` if a check refuses the plan;
-    `typer.Exit` to end the command.
+    Raises `Refused` if a check refuses the plan. detailed: raise `typer.Exit` with code 10 if there are offsets to
+    write.
     """
     from migrate_groups.migration.prepare import refuse_forbidden
 
@@ -152,8 +153,9 @@ def conclude_dry_run(plan: Plan, next_step: str = SAME_COMMAND, *, detailed: boo
 def save_plan(plan: Plan, rows: Rows, path: Path | None, *, force: bool) -> None:
     """Save the plan, if the option ``--plan-out`` was given.
 
-    path: the file that the option names; None if it was not given. force: replace the file if it exists. Raises
-    `InvalidInput` if the file can't be written.
+    rows: returns the snapshot rows that the plan was made from; they are saved with it. path: the file that the option
+    names; None if it was not given. force: replace the file if it exists. Raises `InvalidInput` if the file can't be
+    written.
     """
     if path is not None:
         from migrate_groups.files.runs import plan_json

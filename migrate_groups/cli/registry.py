@@ -95,7 +95,7 @@ COMMANDS: Mapping[str, Command] = {name: command for group in GROUPS.values() fo
 
 
 def command_line(called: Iterable[str] = ()) -> typer.Typer:
-    """Return the command line with the commands in ``called``. If ``called`` names no command, it has all commands."""
+    """Return the Typer app with the commands that are among the words ``called``, or with all if none of them is."""
     app = typer.Typer(
         name="migrate-groups",
         cls=_Groups,

@@ -1,4 +1,4 @@
-"""Print the result of a reconciliation, and write its reports."""
+"""Print the result of `reconcile`, which compares offsets before and after a hand-over, and write its reports."""
 
 from __future__ import annotations
 

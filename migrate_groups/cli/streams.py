@@ -38,7 +38,9 @@ class Outlet(io.FileIO):
 
 
 def open_streams() -> None:
-    """Replace stdout and stderr by streams that use an `Outlet`, and that escape characters which their encoding lacks.
+    """Replace stdout and stderr by streams that raise no error if they can't be written.
+
+    They drop the output then (`Outlet`), and they escape characters which their encoding lacks.
 
     If this process was started without one of the standard streams, it gets one: an empty stdin, or a stdout or stderr
     that drops its output. A stdout or stderr that other code has replaced already is not replaced.

@@ -75,7 +75,7 @@ class TargetCluster(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """The options that say how places in the mirror's copies are found, and which of them are written.
+    """The options for translating a group's offsets to a mirror's copies of its topics, and for accepting inexact ones.
 
     A command with a parameter of this type has one option for each field.
     """
@@ -117,9 +117,10 @@ class Copies(NamedTuple):
 
     @contextmanager
     def open_mirror(self, source: Connection, target: TargetCluster) -> Iterator[Mirror]:
-        """Yield the clients that find places on the target cluster, and close them after the block.
+        """Yield the clients of both clusters, which translate a group's offsets to a mirror's copies of its topics.
 
-        Raises `UsageError` if a rule of ``--rename-topic`` is wrong, and the errors of connecting.
+        They are closed after the block. Raises `UsageError` or `InvalidInput` if a rule of ``--rename-topic`` or a
+        property of a connection is wrong; `ClusterUnavailable` if a cluster does not answer.
         """
         from migrate_groups.migration.across.mirror import Mirror
         from migrate_groups.mirrors.names import Rename, TopicNames
@@ -129,5 +130,5 @@ class Copies(NamedTuple):
             yield Mirror(here, there, names, self.max_records)
 
     def mirror_if_named(self, source: Connection, target: TargetCluster) -> AbstractContextManager[Mirror | None]:
-        """Return `open_mirror`; if no target cluster is named, return a context manager that yields None."""
+        """Return a context manager that yields the clients of both clusters, or None if no target cluster is named."""
         return self.open_mirror(source, target) if target.is_named else nullcontext()

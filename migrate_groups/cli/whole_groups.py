@@ -1,4 +1,4 @@
-"""Move several whole groups to another cluster: one hand-over after the other, and a table of the verdicts."""
+"""Move several whole groups to another cluster, one hand-over after the other, and show the outcome of each group."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class WholeGroups:
 
     run: the folder of the run; each group has its run directory in it. names: other names on the target cluster, by
     group, for a rehearsal. plans: a new folder for the plan of each group; None: no plan is saved. reviewed: the folder
-    with the reviewed plans; None: no plan was reviewed. hand_over: returns the hand-over of one group. Its arguments
-    are the group's split, its run directory, the file for its plan, and the file of its reviewed plan.
+    with the reviewed plans; None: no plan was reviewed. hand_over: makes the object that runs the hand-over of one
+    group, from a spec of this group alone, its run directory, the file for its plan, and the file of its reviewed plan.
     """
 
     file: GroupsFile
@@ -57,7 +57,10 @@ class WholeGroups:
     hand_over: Callable[[SplitFile, RunDir, Path | None, Path | None], HandOver]
 
     def check(self, output_format: str, *, has_target: bool, force: bool) -> None:
-        """Raise `UsageError` if an option can't be used for whole groups."""
+        """Raise `UsageError` if an option does not go with a spec of whole groups, which move to another cluster.
+
+        has_target: whether a target cluster is named, as it must be. force: whether ``--force`` was given.
+        """
         from migrate_groups.files.read import is_folder
 
         if not has_target:
@@ -75,7 +78,10 @@ class WholeGroups:
             raise UsageError(f"{self.run.folder} is the run directory of one split: name another folder with --run-dir")
 
     def move(self, mirror: Mirror, target: Connection) -> MovesDocument:
-        """Move the groups one after the other, and return their verdicts. Raises the errors of `find_groups`."""
+        """Move the groups one after the other, and return the outcome for each. An error of one is part of its outcome.
+
+        Raises `InvalidInput` if a glob matches no group, `UsageError` if ``names`` has another group.
+        """
         from migrate_groups.show.moves import STARTED
 
         groups = self._found(mirror)
@@ -89,7 +95,10 @@ class WholeGroups:
             return self._each(groups, write, dry_run=False)
 
     def plan(self, mirror: Mirror, target: Connection) -> MovesDocument:
-        """Show the plan of each group, and return their verdicts. Raises the errors of `find_groups`."""
+        """Show the plan of each group, and return for each whether its checks allow the hand-over.
+
+        Raises `InvalidInput` if a glob matches no group, `UsageError` if ``names`` has another group.
+        """
         from migrate_groups.migration.prepare import refuse_forbidden
         from migrate_groups.show.moves import STARTED
 
@@ -117,7 +126,7 @@ class WholeGroups:
         return found
 
     def _each(self, groups: Collection[str], do: Callable[[HandOver], Done], *, dry_run: bool) -> MovesDocument:
-        """Call ``do`` for the hand-over of each group. A hand-over that fails does not stop the others."""
+        """Call ``do`` for the hand-over of each group, and return all outcomes, also of hand-overs that failed."""
         from migrate_groups.show.moves import GroupMove, MovesDocument
 
         done: list[GroupMove] = []

@@ -60,7 +60,8 @@ class Place(NamedTuple):
 def consume_with_confluent(place: Place, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
     """Consume with confluent-kafka, and yield the record ids of each poll.
 
-    The offsets of a poll are committed when the caller requests the next record ids.
+    The offsets of a poll are committed when the caller requests the next record ids. place: the brokers, the group and
+    the client id to use.
     """
     import confluent_kafka
 
@@ -89,7 +90,8 @@ def consume_with_confluent(place: Place, topics: list[str], stopped: Stopped) ->
 def consume_with_kafka_python(place: Place, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
     """Consume with kafka-python, and yield the record ids of each poll.
 
-    The offsets of a poll are committed before its record ids are yielded.
+    The offsets of a poll are committed before its record ids are yielded. place: the brokers, the group and the client
+    id to use.
     """
     from kafka import ConsumerRebalanceListener, KafkaConsumer
     from kafka.coordinator.assignors.range import RangePartitionAssignor

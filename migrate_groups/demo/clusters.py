@@ -55,7 +55,10 @@ class Clusters(Scene):
         self._both.wait()
 
     def play(self) -> Ending:
-        """Run the story and return the record counts. Raises `MigrateGroupsError` if a command or a wait fails."""
+        """Run the demo, and return how many records were produced, processed, skipped and processed twice.
+
+        Raises `MigrateGroupsError` if a command or a wait fails.
+        """
         self._ledgers.mkdir()
         self._create_topics(_APPLICATION.topics)
         self._expire_records()

@@ -22,7 +22,11 @@ class Overload(Scene):
     """The story ``overload``: three applications share a group, and one of them restarts before and after the split."""
 
     def play(self) -> Ending:
-        """Run the story and return the record counts. Raises `MigrateGroupsError` if a command or a wait fails."""
+        """Run the demo: restarts of one application stop all others, until a split separates them.
+
+        Return how many records were produced, processed, skipped and processed twice. Raises `MigrateGroupsError` if a
+        command or a wait fails.
+        """
         self._ledgers.mkdir()
         self._create_topics()
         with Stage(self._sandbox.bootstrap_servers, self._ledgers) as stage:
@@ -74,7 +78,7 @@ class Overload(Scene):
     def _flap(self, stage: Stage, groups: Mapping[str, str], ledgers: list[Path]) -> None:
         """Restart the application ``search`` five times, each time after all applications have processed more records.
 
-        groups: the group of each application, by its name. ledgers: the ledgers of all applications.
+        groups: the group of each application, by its name. ledgers: each application's file of processed record ids.
         """
         for number in range(_RESTARTS + 1):
             self._await_more(ledgers)

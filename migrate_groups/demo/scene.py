@@ -64,7 +64,10 @@ class Scene:
         self._tell = telling
 
     def play(self) -> Ending:
-        """Run the story and return the record counts. Raises `MigrateGroupsError` if a command or a wait fails."""
+        """Run this demo, and return how many records were produced, processed, skipped and processed twice.
+
+        Raises `MigrateGroupsError` if a command or a wait fails.
+        """
         raise NotImplementedError
 
     @property
@@ -73,7 +76,7 @@ class Scene:
         return self._sandbox.bootstrap_servers
 
     def wait(self) -> None:
-        """Wait until the story's Kafka cluster has ended, then raise `ClusterUnavailable`. This never returns."""
+        """Wait until the demo's Kafka cluster has ended, then raise `ClusterUnavailable`. This never returns."""
         self._sandbox.wait()
 
     def _create_topics(self, topics: Sequence[str] = TOPICS) -> None:

@@ -17,7 +17,10 @@ class Story(Scene):
     """The demo's main story: a split with this tool, compared with the same split with Kafka's own tool."""
 
     def play(self) -> Ending:
-        """Run the demo and return the record counts. Raises `MigrateGroupsError` if a command or a wait fails."""
+        """Run the demo, and return how many records were produced, processed, skipped and processed twice.
+
+        Raises `MigrateGroupsError` if a command or a wait fails.
+        """
         self._ledgers.mkdir()
         self._create_topics()
         with Stage(self._sandbox.bootstrap_servers, self._ledgers) as stage:

@@ -1,6 +1,7 @@
 """Write Parquet files with a checksum for each page, and read them whole.
 
-``pyarrow.parquet`` is imported only to do so, because few commands need it, and it imports pyarrow's file systems.
+The functions import ``pyarrow.parquet``, and not this module, because few commands need it, and its import takes in
+pyarrow's file systems.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Save ``places.parquet``: the places that `compare` has found on another cluster, and the evidence for each place."""
+"""Save ``places.parquet``: for committed offsets, the places that `compare` has found in the copies of a mirror.
+
+A place is the offset at which a group must continue in the copy of a partition. The file also has the evidence for it.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,10 @@ SCHEMA = pa.schema(
 
 
 def save(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Write a row for each partition to a new file. Raises `InvalidInput` if it can't be written."""
+    """Write the places, offsets in a mirror's copies, to a new Parquet file, with one row for each partition.
+
+    rows: each a dict from the names of the columns in `SCHEMA` to values. Raises `InvalidInput` if the file exists or
+    can't be written.
+    """
     table = pa.Table.from_pylist([dict(each) for each in rows], schema=SCHEMA)
     write_whole(path, lambda file: write_table(table, file))

@@ -30,8 +30,9 @@ def read_bytes(path: Path) -> bytes:
 def if_missing(path: Path) -> str:
     """Return what to do about a file or folder that does not exist; empty if that is not known.
 
-    For the missing run directory of a spec, the advice is ``migrate split.toml makes it``. Otherwise it is a question
-    about a similar name in the same folder, such as ``did you mean a.csv?``.
+    If ``split.toml.run`` is missing beside a file ``split.toml``, it is that file's run directory, and the advice is
+    ``migrate split.toml makes it``. Otherwise it is a question about a similar name in the same folder, such as ``did
+    you mean a.csv?``.
     """
     try:
         if path.suffix == ".run" and path.with_suffix("").is_file():

@@ -1,4 +1,4 @@
-"""Load and write a spec: a TOML file that is kept in Git and reviewed. It splits a group, or names whole groups."""
+"""Load and write a spec, a TOML file: it splits a group by topic, or lists groups to move whole to another cluster."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class GroupsFile:
 def load(path: Path) -> SplitFile:
     """Return the split and the write options in a TOML file.
 
-    Raises `InvalidInput` if the file can't be read, is not a valid spec, or names whole groups. The message names the
-    wrong key.
+    Raises `InvalidInput` if the file can't be read, is not a valid spec, or lists groups to move to another cluster in
+    place of a split. The message names the wrong key.
     """
     file = load_any(path)
     if isinstance(file, GroupsFile):
@@ -64,7 +64,9 @@ def load(path: Path) -> SplitFile:
 
 
 def load_any(path: Path) -> SplitFile | GroupsFile:
-    """Return the write options in a TOML file, and the split or the whole groups that it names.
+    """Return the write options in a TOML file, and either its split of a group by topic or its list of groups.
+
+    Listed groups are moved whole, with all their topics, to another cluster.
 
     Raises `InvalidInput` if the file can't be read or is not a valid spec. The message names the wrong key.
     """

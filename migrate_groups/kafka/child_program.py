@@ -61,12 +61,12 @@ def _write(answer: dict[str, Any]) -> None:
 
 
 def with_token(config: dict[str, Any]) -> dict[str, Any]:
-    """Return a configuration in which ``oauth_cb`` is a function that returns the OAuth token, not the token itself.
+    """Return a copy of the configuration in which ``oauth_cb`` is not the OAuth token but a function that returns it.
 
     The token is a list: value, expiry, principal, extensions. A configuration without a token is returned unchanged.
-    A client's constructor sleeps for a second after it has got the token (docs/kafka-behaviour.md#confluent-kafka). The
-    function sends a signal that ends the sleep to the thread that called `with_token`. So make the client in this
-    thread. Raises ``RuntimeError`` if the token has expired.
+    A client's constructor sleeps for a second after it has got the token (docs/kafka-behaviour.md#confluent-kafka). So
+    the new ``oauth_cb`` wakes the thread that called `with_token`, by a signal: make the client in that thread. Raises
+    ``RuntimeError`` if the token has expired.
     """
     if "oauth_cb" not in config:
         return config

@@ -46,8 +46,9 @@ def open_client(config: ClientConfig, seconds: float) -> Client:
 def refused(error: Exception, config: ClientConfig) -> ClusterUnavailable:
     """Return the error to raise if a broker's certificate is not trusted, or if a broker refuses the login.
 
-    For a `CertificateRefused` it is `ClusterUnavailable`; for kafka-python's ``SaslAuthenticationFailedError`` it is
-    `NotAuthorized`. config: the settings of the connection; the message names those to check.
+    error: a `CertificateRefused`, for which the result is `ClusterUnavailable`; or kafka-python's
+    ``SaslAuthenticationFailedError``, for which it is the subclass `NotAuthorized`. config: the settings of the
+    connection; the message names those to check.
     """
     if isinstance(error, CertificateRefused):
         where = config.option("bootstrap-server")

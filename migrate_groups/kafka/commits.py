@@ -26,8 +26,8 @@ class Commits:
     def everywhere(self, groups: Collection[str]) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return all committed offsets of each group, or the error of reading them.
 
-        An offset is None if a transactional commit is pending for its partition. Partitions of topics that the client's
-        principal may not describe are left out without an error. So are partitions whose first commit is still pending.
+        An offset is None if a newer transactional commit is pending. A partition whose first commit is still pending is
+        left out. So are, without an error, partitions of topics that the client's principal may not describe.
         """
         answers = self._fetched(dict.fromkeys(groups))
         return {group: _all_committed(answer) for group, answer in answers.items()}

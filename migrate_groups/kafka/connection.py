@@ -84,9 +84,10 @@ class KafkaConnection:
         return result
 
     def repeat_while(self, work: Callable[[], object]) -> None:
-        """Call ``work`` again and again, with pauses, until it returns a false value or the time-out is over.
+        """Call ``work`` again and again, with pauses, until it returns a false value.
 
-        ``work`` does a part of a task, and returns a true value if something is left to do. Its errors are raised.
+        ``work`` does a part of a task, and returns a true value if something is left to do. Its errors are raised. If
+        something is still left after the time-out of the connection's configuration, return without an error.
         """
         tenacity.Retrying(
             retry=tenacity.retry_if_result(bool),

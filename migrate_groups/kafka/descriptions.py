@@ -23,8 +23,8 @@ ByGroup = Mapping[str, GroupDescription | MigrateGroupsError]
 class Descriptions:
     """Describes several groups at once.
 
-    holder: the member id with which this process holds a group (`Hold`); None if it holds none. That member is left out
-    of the group's description.
+    holder: the id of the member as which this process has joined a group to keep consumers out (`Hold`); None if it has
+    joined none. That member is left out of the group's description.
     """
 
     def __init__(self, connection: KafkaConnection, commits: Commits) -> None:
@@ -74,7 +74,7 @@ class Descriptions:
         }
 
     def _classic(self, answer: Any) -> GroupDescription | MigrateGroupsError:
-        """Return a group's description from a DescribeGroups response, without the member `holder`, or the error.
+        """Return a group's description, or the error, from a DescribeGroups response; without this process's member.
 
         answer: the response's DescribedGroup, or an error, which is returned unchanged. The error is `Refused` if a
         member's subscription or assignment is not in Kafka's consumer protocol.

@@ -47,10 +47,11 @@ class _WrittenOffset(msgspec.Struct, frozen=True, gc=False):
 
 
 def describe(*, permissions: bool = False) -> Ask[Any]:
-    """Return an `Ask`, a coroutine function, that describes groups of any protocol type with DescribeGroups.
+    """Return a coroutine function that describes groups of any protocol type with DescribeGroups.
 
-    It stores each group's DescribedGroup of the response, or the group's error, in an `OfGroups`. A group that does not
-    exist, or is not classic, has the state Dead. permissions: whether to request the authorized operations (KIP-430).
+    It is called with a client, the groups and an `OfGroups`, to which it adds each group's DescribedGroup of the
+    response, or the group's error. A group that does not exist, or is not classic, has the state Dead. permissions:
+    whether to request the authorized operations (KIP-430).
     """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
@@ -63,10 +64,11 @@ def describe(*, permissions: bool = False) -> Ask[Any]:
 
 
 def describe_consumer_groups() -> Ask[Any]:
-    """Return an `Ask`, a coroutine function, that describes KIP-848 groups with ConsumerGroupDescribe.
+    """Return a coroutine function that describes KIP-848 groups with ConsumerGroupDescribe.
 
-    It stores each group's DescribedGroup of the response, or the group's error, in an `OfGroups`. A group that does not
-    exist, or is not a KIP-848 group, is no error: its DescribedGroup has the error code GROUP_ID_NOT_FOUND.
+    It is called with a client, the groups and an `OfGroups`, to which it adds each group's DescribedGroup of the
+    response, or the group's error. A group that does not exist, or is not a KIP-848 group, is no error: its
+    DescribedGroup has the error code GROUP_ID_NOT_FOUND.
     """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
@@ -77,11 +79,12 @@ def describe_consumer_groups() -> Ask[Any]:
 
 
 def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> Ask[dict[TopicPartition, Any]]:
-    """Return an `Ask`, a coroutine function, that reads committed offsets with OffsetFetch and ``require_stable``.
+    """Return a coroutine function that reads committed offsets with OffsetFetch and ``require_stable``.
 
-    For each group it stores the response's part about each partition, or the group's error, in an `OfGroups`. The part
-    about a partition may have an error code, for instance because a transactional commit is pending (KIP-447). wanted:
-    the partitions to read, by group; None: all partitions with a committed offset.
+    It is called with a client, the groups and an `OfGroups`, to which it adds for each group the response's part about
+    each partition, or the group's error. The part about a partition may have an error code, for instance because a
+    transactional commit is pending (KIP-447). wanted: the partitions to read, by group; None: all partitions with a
+    committed offset.
     """
 
     async def of_coordinator(
@@ -106,10 +109,11 @@ def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> As
 def commit_offsets(
     offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
 ) -> Ask[Mapping[TopicPartition, PartitionError]]:
-    """Return an `Ask`, a coroutine function, that commits these offsets for groups without members (OffsetCommit).
+    """Return a coroutine function that commits these offsets for groups without members (OffsetCommit).
 
-    For each group it stores kafka-python's error class for each partition, or the error of the whole request, in an
-    `OfGroups`. The error class ``NoError`` means that the offset is committed.
+    It is called with a client, the groups and an `OfGroups`, to which it adds for each group kafka-python's error class
+    for each partition, or the error of the whole request. The error class ``NoError`` means that the offset is
+    committed.
     """
 
     async def of_group(client: Client, node: Any, group: str) -> Mapping[TopicPartition, PartitionError]:
@@ -149,10 +153,10 @@ def commit_offsets(
 
 
 def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicPartition, PartitionError]]:
-    """Return an `Ask`, a coroutine function, that deletes groups' committed offsets of these partitions (KIP-496).
+    """Return a coroutine function that deletes groups' committed offsets of these partitions (KIP-496).
 
-    For each group it stores kafka-python's error class for each partition in an `OfGroups`; ``NoError`` means that the
-    offset is deleted. It raises the error of a whole request.
+    It is called with a client, the groups and an `OfGroups`, to which it adds for each group kafka-python's error class
+    for each partition; ``NoError`` means that the offset is deleted. It raises the error of a whole request.
     """
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[Any]) -> None:
@@ -178,11 +182,12 @@ async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[
 def _by_coordinator(
     of_coordinator: Callable[[Client, Any, list[str], OfGroups[T]], Awaitable[None]],
 ) -> Ask[T]:
-    """Return an `Ask` that looks up the groups' coordinators, and calls ``of_coordinator`` once for each coordinator.
+    """Return a coroutine function that looks up the coordinators of the groups that it is called with.
 
-    The calls are concurrent. of_coordinator: sends requests to one coordinator about its groups, and stores the answers
-    in the `OfGroups`. If it raises an error of Kafka or of the network, the error is stored for those of its groups
-    that have no answer yet.
+    Then it calls ``of_coordinator`` once for each coordinator, concurrently. of_coordinator: gets a client, the
+    coordinator, its groups and an `OfGroups`; it sends requests about the groups, and adds their answers to the
+    `OfGroups`. If it raises an error of Kafka or of the network, the error is stored there for those of its groups that
+    have no answer yet.
     """
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[T]) -> None:

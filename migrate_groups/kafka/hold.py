@@ -68,7 +68,7 @@ class Hold:
 
     @property
     def member_id(self) -> str:
-        """The id of the member that holds the group."""
+        """The id of the member as which this process has joined the group, to keep all consumers out."""
         return self._member.member_id
 
     def _await_membership(self) -> None:
@@ -97,7 +97,7 @@ class Hold:
         self._send_heartbeats()
 
     def _end(self) -> None:
-        """Stop the thread that sends heartbeats, after a last heartbeat that shows whether the group is still held."""
+        """End the thread that sends heartbeats, after a last one, which sets ``lost`` if this member was removed."""
         self._over.set()
         self._thread.join()
 
@@ -107,9 +107,10 @@ class Hold:
             over = self._over.wait(self._member.session_timeout / _HEARTBEATS_PER_SESSION)
 
     def _send_heartbeat(self) -> bool:
-        """Send a heartbeat, set ``lost``, and return whether the coordinator refused the heartbeat.
+        """Send a heartbeat, and return whether the coordinator refused it, so that no consumer is kept out any more.
 
-        After a refusal the group is no longer held. If the coordinator does not answer, the result is False.
+        ``lost`` becomes None if the coordinator accepts the heartbeat. Otherwise it becomes the reason: the refusal, or
+        that the coordinator did not answer; the result is False then.
         """
         tries = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(ClusterUnavailable),
@@ -137,8 +138,9 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
     The group must exist, because joining creates a missing group. The coordinator answers a join only after
     group.initial.rebalance.delay.ms (3 s by default). But it lists the member, and keeps others out, as soon as it gets
     the join. So the block begins when the member is listed. A thread waits for the answer, and sends the heartbeats. At
-    the end of the block, `_restore_protocol_type` joins the group, which takes that delay once more. If the coordinator
-    changes, the new coordinator is looked up, and the membership continues, unless the join was not answered yet.
+    the end of the block, the group gets back the protocol type ``consumer``: another member joins with it and leaves,
+    which takes that delay once more. If the coordinator changes, the new coordinator is looked up, and the membership
+    continues, unless the join was not answered yet.
 
     session_timeout: seconds until the brokers remove this member if this process is killed. If the brokers do not allow
     the value (group.min.session.timeout.ms, group.max.session.timeout.ms), 30, 60, 300 and 6 seconds are tried.
@@ -166,10 +168,11 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
 
 
 def without_holder(description: GroupDescription, member_id: str | None) -> GroupDescription:
-    """Return a group's description without the member that holds the group (`Hold`), and with protocol type consumer.
+    """Return a group's description without this tool's own member, and with the protocol type ``consumer``.
 
-    If the group has no other member, its state is Empty. member_id: the id of the member that holds the group. If it is
-    None, or no member has this id, the description is returned unchanged.
+    This tool joins a group with another protocol type, to keep consumers out (`hold`). If the group has no other
+    member, its state is Empty. member_id: the id of this tool's member. If it is None, or no member has this id, the
+    description is returned unchanged.
     """
     others = tuple(member for member in description.members if member.member_id != member_id)
     if len(others) == len(description.members):
@@ -181,8 +184,9 @@ def without_holder(description: GroupDescription, member_id: str | None) -> Grou
 def _restore_protocol_type(connection: KafkaConnection, group: str, session_timeout: float) -> None:
     """Give an Empty group the protocol type ``consumer``: join it as a consumer, and leave it.
 
-    A group keeps the protocol type of its last member. With the protocol type of a hold, Kafka's tools and
-    confluent-kafka would say that it is not a consumer group. Raises `Refused`, `NotAuthorized`, `ClusterUnavailable`.
+    A group keeps the protocol type of its last member. Here that was `HOLD_PROTOCOL_TYPE`, which kept consumers out.
+    With it, Kafka's tools and confluent-kafka would say that the group is not a consumer group. Raises `Refused`,
+    `NotAuthorized`, `ClusterUnavailable`.
     """
     last = LoneMember(group, "consumer")
     try:

@@ -83,9 +83,9 @@ class Logs:
 
         A partition is left out if its leader returns no offset, or if it has no leader.
 
-        starts, ends: log start and log end offsets that are known, and so are not read. Exception: the log end offset
-        of a partition without an entry in ``starts`` is read again, if the current leader has reported to this object
-        no log end offset, or a lower one.
+        starts, ends: log start and log end offsets that are known, and so need not be read. But an end of a partition
+        that is not in ``starts`` is used only if the partition's current leader has already reported to this object a
+        log end offset at least as high. Otherwise it is read, because an unclean election may have cut the log.
         """
         doing = "reading log end offsets"
         questions = [
@@ -156,8 +156,8 @@ class Logs:
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
         """Return the offset and timestamp of each partition's first record at or after a timestamp.
 
-        timestamps: in milliseconds since 1970, by partition. None: the partition has no such record. A partition is
-        left out if its leader returns no answer, or if it has no leader. Raises ``ValueError`` for a negative
+        The result is None for a partition without such a record. A partition is left out if its leader returns no
+        answer, or if it has no leader. timestamps: in milliseconds since 1970. Raises ``ValueError`` for a negative
         timestamp.
         """
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:

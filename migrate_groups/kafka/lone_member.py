@@ -62,7 +62,9 @@ class LoneMember:
         raise Refused(f"group {self.group!r} can't be held: {in_kafkas_words(error)}; {reason}")
 
     def is_listed(self, connection: KafkaConnection) -> bool:
-        """Return whether the coordinator lists this member in the group. From then on it keeps other members out.
+        """Return whether the coordinator lists this member in the group.
+
+        From then on no other member can join, because none supports this member's protocol.
 
         Raises `NotAuthorized`, `ClusterUnavailable`.
         """

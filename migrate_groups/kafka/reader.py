@@ -101,18 +101,18 @@ class KafkaPythonReader:
         }
 
     def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
-        """Return all committed offsets of a group, by partition; None: a transactional commit is pending.
+        """Return all committed offsets of a group, by partition; None if a newer transactional commit is pending.
 
-        Partitions of topics that the client's principal may not describe are left out without an error. So are
-        partitions whose first commit is still pending.
+        A partition whose first commit is still pending is left out. So are, without an error, partitions of topics that
+        the client's principal may not describe.
         """
         return raise_first(self.all_committed_by_group([group]))[group]
 
     def all_committed_by_group(self, groups: Collection[str]) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return all committed offsets of each group, or the error of reading them.
 
-        An offset is None if a transactional commit is pending for its partition. Partitions of topics that the client's
-        principal may not describe are left out without an error. So are partitions whose first commit is still pending.
+        An offset is None if a newer transactional commit is pending. A partition whose first commit is still pending is
+        left out. So are, without an error, partitions of topics that the client's principal may not describe.
         """
         return self._commits.everywhere(groups)
 
@@ -154,9 +154,9 @@ class KafkaPythonReader:
 
         A partition that does not exist or has no leader is left out.
 
-        ends, starts: log end and log start offsets that are known, and so are not read. Exception: the log end offset
-        of a partition without an entry in ``starts`` is read again, if the current leader has reported to this reader
-        no log end offset, or a lower one.
+        ends, starts: log end and log start offsets that are known, and so need not be read. But an end of a partition
+        that is not in ``starts`` is used only if the partition's current leader has already reported to this reader a
+        log end offset at least as high. Otherwise it is read, because an unclean election may have cut the log.
         """
         return self._logs.bounds(partitions, starts or {}, ends or {})
 
@@ -178,8 +178,8 @@ class KafkaPythonReader:
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
         """Return the offset and timestamp of each partition's first record at or after a timestamp.
 
-        timestamps: in milliseconds since 1970, by partition. None: the partition has no such record. A partition that
-        does not exist or has no leader is left out. Raises ``ValueError`` for a negative timestamp.
+        The result is None for a partition without such a record. A partition that does not exist or has no leader is
+        left out. timestamps: in milliseconds since 1970. Raises ``ValueError`` for a negative timestamp.
         """
         return self._logs.offsets_at(timestamps)
 

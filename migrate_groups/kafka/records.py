@@ -21,9 +21,10 @@ _PRINT_BYTES = 16
 
 
 class KafkaRecords:
-    """Reads the fingerprints of records (implements `RecordReader`). It joins no group and commits nothing.
+    """Reads records as fingerprints, hashes of timestamp, key, value and headers (implements `RecordReader`).
 
-    It needs Read on the topics. The child process starts with the first request, or before it with `start`.
+    It joins no group and commits nothing. It needs Read on the topics. confluent-kafka runs in a child process, which
+    starts with the first request, or before it with `start`.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -109,9 +110,10 @@ class _Span:
         self._is_log_append_time = False
 
     def add(self, offsets: str, timestamps: str, prints: str, is_log_append_time: bool) -> None:
-        """Add records that `migrate_groups.kafka.records_process.records` has read.
+        """Add records that the child process has read.
 
-        offsets, timestamps, prints: each a byte array in base64.
+        offsets, timestamps: the bytes of an array of 64-bit integers, in base64. prints: the fingerprints, hashes of 16
+        bytes each, in base64. is_log_append_time: whether any of the timestamps is LogAppendTime.
         """
         self._offsets.frombytes(b64decode(offsets))
         self._timestamps.frombytes(b64decode(timestamps))

@@ -69,7 +69,7 @@ def records(
 
 
 class _Piece:
-    """Some records of one partition, and whether the partition's span of offsets is complete with them."""
+    """Some records of one partition. is_complete: whether they are the last of its records that were requested."""
 
     def __init__(self) -> None:
         self.is_complete = False
@@ -86,7 +86,10 @@ class _Piece:
         self._prints += fingerprint(timestamp, message.key(), message.value(), message.headers() or ())
 
     def content(self) -> list[Any]:
-        """Return the piece in the form in which `records` yields it, without the index of the span."""
+        """Return ``[offsets, timestamps, fingerprints, whether any timestamp is LogAppendTime, is_complete]``.
+
+        Offsets and timestamps are the bytes of an array of 64-bit integers; each fingerprint is 16 bytes.
+        """
         parts = self._offsets.tobytes(), self._timestamps.tobytes(), bytes(self._prints)
         return [*parts, self._is_log_append_time, self.is_complete]
 

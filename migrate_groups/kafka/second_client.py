@@ -98,9 +98,10 @@ class SecondClient:
     def _ask(self, groups: Mapping[str, Collection[Any]]) -> Any:
         """Ask the child process for the committed offsets of groups, and return its answer.
 
-        groups: by group, a list of topic and partition number for each partition. The answer is that of
-        `second_client_process.committed`. If the child dies or does not answer, a second child is asked. Raises
-        `ClusterUnavailable` if the second child does not answer either, or if the answer is an error.
+        groups: by group, a list of topic and partition number for each partition. The answer has, by group, a list of
+        ``[topic, partition, offset, leader epoch]``, or the text of an error. Offset and leader epoch are None if
+        nothing is committed. If the child dies or does not answer, a second child is asked. Raises `ClusterUnavailable`
+        if the second child does not answer either, or if the answer as a whole is an error.
         """
         with request_log.logged(lambda: _line(groups)):
             return self._first_answer(groups)

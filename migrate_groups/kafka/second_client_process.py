@@ -43,9 +43,11 @@ def committed(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeou
 
 
 def committed_alone(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:
-    """Return the same as `committed`, but read with one consumer for each group, because an admin client may crash.
+    """Return the committed offsets of groups, read with a consumer for each group; an admin client might crash.
 
-    Arguments and result are those of `committed`.
+    The result has, by group, a list of ``[topic, partition, offset, leader epoch]``, or the text of an error. Offset
+    and leader epoch are None if nothing is committed. config: the configuration of confluent-kafka. groups: the
+    ``[topic, partition]`` pairs to read, by group. timeout: in seconds.
     """
     until = time.monotonic() + timeout
 

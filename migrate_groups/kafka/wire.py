@@ -195,10 +195,10 @@ def write_answer(error: PartitionError) -> WriteAnswer:
 
 
 def answer_of_all(error: Exception) -> WriteAnswer:
-    """Return the answer for each partition of a write request that failed as a whole with ``error``.
+    """Return the answer that counts for every partition of a write request that failed as a whole with ``error``.
 
-    If a broker returned the error, the answer is that of `write_answer`. Otherwise it is ``UNKNOWN``, because the
-    broker may have applied the request.
+    It is ``REFUSED`` for an error that a broker returned. But it is ``UNKNOWN`` for a broker's time-out or unknown
+    error, for an unavailable coordinator, and if no broker returned the error: the request may have been applied.
     """
     # Only an error that a broker returned can be a refusal. After any other error the broker may still apply the
     # request, even later (docs/kafka-behaviour.md#altering-offsets).

@@ -82,8 +82,8 @@ class KafkaPythonWriter(KafkaPythonReader):
     ) -> Mapping[str, Mapping[K, WriteAnswer]]:
         """Send writes for several groups, and return, by group, the answer for each item.
 
-        If a coordinator was not available, its writes are sent again until the time-out. This is safe even if a
-        write was applied, because it may be repeated.
+        If a coordinator was not available, its writes are sent again until the time-out. This is safe even if a write
+        was applied, because the same write once more changes nothing.
 
         asked: by group, the items of its write: partitions or, to delete the group, its name. ask: sends the writes.
         Raises ``ValueError`` if a group's name is empty.
@@ -94,7 +94,7 @@ class KafkaPythonWriter(KafkaPythonReader):
         left = list(asked)
 
         def not_available() -> list[str]:
-            """Send the writes of the remaining groups, and return the groups whose coordinator was not available."""
+            """Send the writes that have no final answer, and return the groups whose coordinator was not available."""
             for group in left:
                 into.found.pop(group, None)
                 into.failed.pop(group, None)

@@ -1,9 +1,9 @@
 """Find the offset at which a group must continue in the copy of a partition, to skip no record and read none again.
 
 This offset is called the place. If `find_place` returns `Status.EXACT`, the copy was as follows when it was read. Each
-delivered record from the committed offset on had a copy at or after the place. No record from before the committed
-offset had a copy at or after the place. Records with the same fingerprint count as one record. The mirror must keep the
-order of each partition, and must neither drop nor alter records.
+record from the committed offset on that the mirror had delivered had a copy at or after the place. No record from
+before the committed offset had one there. If records are identical, their order shows which copy is of which record.
+The mirror must keep the order of each partition, and must neither drop nor alter records.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ _BEGUN_AGAIN = "the mirror has begun again, and not delivered again all that it 
 
 
 def find_place(source: LogPart, committed: int, copy: CopyPart, there: int | None, *, compacted: bool = False) -> Place:
-    """Return the place of a committed offset in the copy of its partition.
+    """Return the place: the offset at which a group must continue in a mirror's copy of a partition.
+
+    A group that continues at an exact place skips no record and reads none again. `Place.status` says how exactly the
+    place is known.
 
     - source: the records of the source partition to the log end. They begin with a record before the committed offset,
       if there is one. They must have been read after the end of the copy was known.
     - committed: the group's committed offset on the source.
-    - copy: the records of the copy to its end. They begin with the first possible copy of the first record in
-      ``source``, or at the offset ``there`` if that is lower.
+    - copy: the records of the copy to its last stable offset. They begin with the first possible copy of the first
+      record in ``source``, or at the offset ``there`` if that is lower.
     - there: the group's committed offset on the target; None: it has none.
     - compacted: whether the topic is compacted on one of the clusters.
     """
@@ -104,9 +107,10 @@ def _judged(source: LogPart, cut: int, copy: CopyPart, found: Walk, there: int |
 
 
 def _is_foreign(source: LogPart, copy: CopyPart, indices: Sequence[int]) -> bool:
-    """Return whether the copy has no record of ``source``, although it reaches the timestamps of ``source``.
+    """Return whether none of the copy's records is in ``source``, although the copy reaches the timestamps there.
 
-    It reaches them if its highest timestamp is at or above the lowest timestamp in ``source``.
+    It reaches them if its highest timestamp is at or above the lowest timestamp in ``source``. indices: for each record
+    of the copy, the index of its source record; `OLDER` if there is none in ``source``.
     """
     if not (source.timestamps and copy.timestamps) or any(index != OLDER for index in indices):
         return False
@@ -114,9 +118,10 @@ def _is_foreign(source: LogPart, copy: CopyPart, indices: Sequence[int]) -> bool
 
 
 def _begins_with(source: LogPart, cut: int, indices: Sequence[int]) -> bool:
-    """Return whether the copy certainly begins with the first record at or after the committed offset.
+    """Return whether the copy certainly begins with the source's first record at or after the committed offset.
 
-    cut: the index of that record in ``source``. The result is False if a later record in ``source`` is identical.
+    cut: the index of this record in ``source``. The result is False if an identical record follows there. indices: for
+    each record of the copy, the index of its source record.
     """
     return bool(indices) and indices[0] == cut and source.prints[cut] not in source.prints[cut + 1 :]
 
@@ -140,9 +145,10 @@ def _counts(source: LogPart, cut: int, copy: CopyPart, indices: Sequence[int], t
 
 
 def _only_before(indices: Sequence[int], start: int, cut: int) -> set[int]:
-    """Return the indices, from ``cut`` on, of source records that have a copy before ``start``, and none from there on.
+    """Return the indices of the source records at or after ``cut`` whose copies are all before ``start`` in the copy.
 
-    indices: for each record of the copy, the index of its source record. start: an index in the copy.
+    indices: for each record of the copy, the index of its source record. start: an index in the copy. cut: the index of
+    the source's first record at or after the committed offset.
     """
     return {index for index in indices[:start] if index >= cut} - set(indices[start:])
 
@@ -156,10 +162,11 @@ def _other(source: LogPart, copy: CopyPart) -> str:
 
 
 def _bounded(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Place:
-    """Return the place in a compacted topic, from the records that both logs have.
+    """Return the offset in the copy of a compacted topic at which a group must continue, and how exactly it is known.
 
-    The place lies between two of these records: the last one before the committed offset, and the first one at or after
-    the committed offset. cut: the index in ``source`` of its first record at or after the committed offset.
+    It lies between two of the records that both logs have: the last one before the committed offset, and the first one
+    at or after it. cut: the index in ``source`` of its first record at or after the committed offset. there: the
+    group's committed offset on the target, from which only ``Place.counts`` is made; None: it has none.
     """
     index_of = {each: index for index, each in enumerate(source.prints)}
     if len(index_of) < len(source.prints):

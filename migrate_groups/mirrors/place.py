@@ -15,7 +15,7 @@ from migrate_groups.model.records import Records
 
 
 class Status(StrEnum):
-    """How exactly the place in the copy is known."""
+    """How exactly the place is known: the offset at which a group must continue in a mirror's copy of a partition."""
 
     EXACT = "exact"
     """There is exactly one place, and all records that were read agree with it."""
@@ -34,7 +34,7 @@ class Status(StrEnum):
 
 
 class Method(StrEnum):
-    """How the place was looked for."""
+    """How the place was searched for: the offset at which a group must continue in a mirror's copy of a partition."""
 
     WALK = "walk"
     """Each record of the copy was matched with a record of the source, by the order of the records (`walk`)."""
@@ -48,8 +48,8 @@ class Method(StrEnum):
 class LogPart(Records):
     """The records of a source partition from a first offset to the log end.
 
-    from_start: whether the first offset is 0, so that no earlier record ever existed. aborted: the indices of the
-    records of aborted transactions.
+    from_start: whether the first offset is 0, so that no earlier record ever existed. aborted: which of these records,
+    counted from 0, belong to aborted transactions.
     """
 
     from_start: bool
@@ -58,7 +58,7 @@ class LogPart(Records):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyPart(Records):
-    """The records of the copy from the offset ``start`` to its end.
+    """The records of a mirror's copy of a partition from the offset ``start`` to its last stable offset.
 
     is_cut_off: whether ``start`` is the log start offset of the copy, and records before it were deleted.
     """
@@ -68,12 +68,13 @@ class CopyPart(Records):
 
 
 class Counts(NamedTuple):
-    """Numbers of records in the copy of a partition.
+    """Numbers of records in a mirror's copy of a partition.
 
-    again, skipped: if the group started at its committed offset on the target instead of at the place, it would read
-    ``again`` records again, and skip ``skipped`` records. None: the group has no committed offset on the target, or the
-    number is not known. copies: the number of copies besides the first copy of each record. aborted: the number of
-    records of aborted transactions at or after the place; the mirror has delivered them as if they were committed.
+    again, skipped: if the group started at its committed offset on the target instead of at the place, the offset in
+    the copy at which it must continue, it would read ``again`` records again, and skip ``skipped`` records. None: the
+    group has no committed offset on the target, or the number is not known. copies: how many records of the copy repeat
+    a record that the mirror had delivered before. aborted: how many records of aborted transactions the mirror has
+    delivered at or after the place, as if they were committed.
     """
 
     again: int | None = None

@@ -22,19 +22,20 @@ records need more."""
 
 
 class TooLong(Exception):
-    """There are too many identical records to tell them apart."""
+    """Raised by `walk`: with so many identical records, it would have to compare more than `MOST_STEPS` pairs."""
 
 
 class Walk(NamedTuple):
-    """The explanation of a copy with the fewest restarts of the mirror, and the places that other explanations allow.
+    """For each record of a mirror's copy of a log, the record of the log that it copies, and the place in the copy.
 
-    indices: for each record of the copy, the index in the log of the record that it copies, or `OLDER`. restarts: how
-    often the mirror began again at an earlier record. ends: the indices in the log that the last record of the copy has
-    in any explanation.
+    An explanation says for each record of the copy the index in the log of the record that it copies, or `OLDER` if
+    that record is older than those that were read. Identical records allow several explanations. indices: the
+    explanation with the fewest restarts. restarts: how often the mirror began again in it at an earlier record. ends:
+    the indices that the last record of the copy has in any explanation.
 
-    lowest, highest: the lowest and the highest place, as indices in the copy. The place comes right after the last copy
-    of a record from before the committed offset. Explanations with a restart are ignored. If all have one,
-    none is ignored, because many restarts are then as likely as few.
+    lowest, highest: the lowest and the highest place, as indices in the copy: the place comes right after the last copy
+    of a record from before the committed offset. Explanations with a restart count only if there are no others. Then
+    all of them count, because many restarts are as likely as few.
     """
 
     indices: Sequence[int]
@@ -45,11 +46,12 @@ class Walk(NamedTuple):
 
 
 class _State(NamedTuple):
-    """What the explanations of the beginning of a copy have in common, if they give its last record the same index.
+    """Sums up how a mirror can have written the first records of a copy, the last one from a given record of the log.
 
-    restarts: the fewest restarts of the mirror in an explanation. lowest, highest: the lowest and the highest place
-    (see `Walk`) in the explanations with the fewest restarts. first, last: the same in all explanations. previous: the
-    index of the second last record, in an explanation with the fewest restarts and the place ``lowest``.
+    restarts: the fewest restarts of the mirror in any of the ways. lowest, highest: the lowest and the highest place
+    in the ways with the fewest restarts; first, last: the same, in all ways. The place is the index in the copy right
+    after the last copy of a record from before the committed offset. previous: the index in the log of the record that
+    the second last one copies, in a way with the fewest restarts and the place ``lowest``.
     """
 
     restarts: int
@@ -61,12 +63,14 @@ class _State(NamedTuple):
 
 
 def walk(log: Sequence[bytes], cut: int, copy: Sequence[bytes], *, older: bool) -> Walk | None:
-    """Return the explanation of a copy with the fewest restarts; None if there is no explanation.
+    """Return which record of a log each record of a mirror's copy repeats; None if no mirror can have made the copy.
 
-    log, copy: the fingerprints of the records, in order. cut: the index in the log of the first record at or after the
-    committed offset. older: whether the log has records before those in ``log``.
+    If identical records allow several results, one with the fewest restarts of the mirror is returned. After a restart
+    a mirror copies earlier records again. log, copy: the fingerprints of the records, in order. cut: the index in the
+    log of the first record at or after the committed offset. older: whether the log has records before those in
+    ``log``.
 
-    Raises `TooLong` if runs of identical records are too long.
+    Raises `TooLong` if there are so many identical records that the search would take too long.
     """
     places: Mapping[bytes, Sequence[int]] = _places(log)
     unknown = (OLDER,) if older else ()
@@ -84,7 +88,7 @@ def walk(log: Sequence[bytes], cut: int, copy: Sequence[bytes], *, older: bool) 
         steps.append(states)
     if not steps:
         return Walk((), 0, 0, 0, ())
-    end = _merged(_through(state, index, 0) for index, state in states.items())
+    end = _merged(_continued(state, index, 0) for index, state in states.items())
     lowest, highest = (end.first, end.last) if end.restarts else (end.lowest, end.highest)
     return Walk(_indices(steps, end.previous), end.restarts, lowest, highest, [*states])
 
@@ -105,32 +109,28 @@ def _at(here: int, restarts: int, previous: int) -> _State:
 
 
 def _step(states: Mapping[int, _State], candidates: Sequence[int], number: int, cut: int) -> dict[int, _State]:
-    """Return the states after one more record of the copy, by the index in the log that they give this record.
+    """Return the states after one more record of the copy, by the index in the log of the record that it copies.
 
-    states: the states before this record. candidates: the indices of the records of the log that are identical with
-    this record. number: the index of this record in the copy. cut: the index in the log of the first record at or after
-    the committed offset.
+    A state sums up the ways in which the mirror can have written the copy so far. states: those before this record, by
+    the index of the record that the last one copies. candidates: the indices in the log of the records that this record
+    can be a copy of, because they are identical. number: its index in the copy. cut: the index in the log of the first
+    record at or after the committed offset.
     """
-    again = _again(states, candidates)
+    again = _restarted(states, candidates)
     after = {}
     for index in candidates:
         found = [again[index]] if index in again else []
         # After a copy of an `OLDER` record comes a copy of another such record, or of the first record in the log.
         if (before := max(index - 1, OLDER)) in states:
-            found.append(_through(states[before], before, 0))
+            found.append(_continued(states[before], before, 0))
         if found:
             state = _merged(found)
             after[index] = state if index >= cut else _at(number + 1, state.restarts, state.previous)
     return after
 
 
-def _through(state: _State, index: int, restarts: int) -> _State:
-    """Return the explanations in ``state``, each continued by the next record of the copy.
-
-    index: the index in the log that they give the last record so far. restarts: 1 if the mirror restarts before the
-    next record, otherwise 0.
-    """
-    return state._replace(restarts=state.restarts + restarts, previous=index)
+def _continued(state: _State, previous: int, more_restarts: int) -> _State:
+    return state._replace(restarts=state.restarts + more_restarts, previous=previous)
 
 
 def _merged(states: Iterable[_State]) -> _State:
@@ -150,10 +150,12 @@ def _merged(states: Iterable[_State]) -> _State:
     )
 
 
-def _again(states: Mapping[int, _State], candidates: Sequence[int]) -> Mapping[int, _State]:
-    """Return, by candidate, the explanations in which the mirror restarts at this record of the log.
+def _restarted(states: Mapping[int, _State], candidates: Sequence[int]) -> Mapping[int, _State]:
+    """Return, by candidate, a sum of the ways in which the mirror restarts now and copies the candidate next.
 
-    Before its restart, the mirror had reached the same record or a later one. candidates: indices in the log.
+    candidates: the indices in the log of the records that the next record of the copy can be a copy of. One is left out
+    if the mirror had not reached it, because a restart never goes forward. states: sums of the ways in which the mirror
+    can have written the copy so far, by the index in the log of the record that it copied last.
     """
     found: dict[int, _State] = {}
     so_far: list[_State] = []
@@ -161,7 +163,7 @@ def _again(states: Mapping[int, _State], candidates: Sequence[int]) -> Mapping[i
     at = 0
     for index in sorted(candidates, reverse=True):
         while at < len(later) and later[at] >= index:
-            so_far = [_merged([*so_far, _through(states[later[at]], later[at], 1)])]
+            so_far = [_merged([*so_far, _continued(states[later[at]], later[at], 1)])]
             at += 1
         if so_far:
             found[index] = so_far[0]

@@ -44,8 +44,9 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
     how many times the change was sent. error: why the offset is not confirmed; empty if there was no error.
 
     own: further offsets that this migration wrote, or may have written: the offsets of interrupted earlier runs, and
-    ``change.after`` if it was refused but may have been in place. None stands for a deletion of the offset. As long as
-    the group has ``change.after`` or one of these offsets, no other client has committed.
+    ``change.after`` if the outcome is ``refused`` but the group may have had this offset for a time. None stands for a
+    deletion of the offset. As long as the group has ``change.after`` or one of these offsets, no other client has
+    committed.
     """
 
     change: Change
@@ -74,8 +75,8 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
     def refused(self, error: str, *, sent: bool = False) -> Entry:
         """Return the entry with the outcome ``refused`` and this error.
 
-        sent: the new offset was sent, and may have been in place. So it is added to ``own``, the offsets
-        that this migration may have written.
+        sent: whether the group may have had the new offset for a time, for instance until another client committed.
+        Then it is added to ``own``, the offsets that this migration may have written.
         """
         own = (*self.own, self.change.after) if sent and self.change.after not in self.own else self.own
         return structs.replace(self, outcome=Outcome.REFUSED, error=error, own=own)
@@ -108,12 +109,12 @@ class Execution:
 
     number: the position of the execution in the receipt, from 1. It orders the executions, because clocks may be set
     back. intent, content: the plan's two hashes, without and with offsets. topic_ids: topic ids (KIP-516) by topic; a
-    topic whose id is not known is absent. A rollback refuses a topic that was created again. translation: the source
-    group, if it is on another cluster, and the places of its offsets on this one; otherwise None.
+    topic whose id is not known is absent. A rollback refuses a topic that was created again. translation: if the source
+    group is on another cluster: that group, its offsets, and the corresponding offsets on this cluster; otherwise None.
 
-    moved: messages about groups that must no longer consume these partitions, such as the source group after a
+    moved: messages about groups that still consume these partitions and must not, such as the source group after a
     hand-over. A message names the group's members, or its commits since its offsets were read. not_watched: messages
-    about such groups that brokers did not describe, so that it is not known whether they still consume. remarks: other
+    about groups that brokers did not describe, so that it is not known whether they still consume. remarks: other
     messages for the user, for instance that only one client confirmed the offsets.
     """
 
@@ -133,7 +134,10 @@ class Execution:
 
     @staticmethod
     def of(plan: Plan, started_at: datetime, verb: Verb = Verb.HAND_OVER, number: int = 1) -> Execution:
-        """Return the execution of a plan before its first request: each entry is ``not attempted`` or ``unchanged``."""
+        """Return the execution of a plan before its first request: each entry is ``not attempted`` or ``unchanged``.
+
+        number: the position of the execution in the receipt, from 1.
+        """
         return Execution(
             number=number,
             verb=verb,
@@ -156,10 +160,10 @@ class Execution:
     def resuming(self, earlier: Mapping[Order, Entry]) -> Execution:
         """Return this execution, changed so that it continues an interrupted run.
 
-        earlier: that run's entries, by partition. The pre-image of a partition is the committed offset that a rollback
-        restores. The pre-image of the interrupted run is kept if the group still has it, or has an offset that the
-        interrupted run may have written. Otherwise another client has committed, and the group's current offset becomes
-        the pre-image.
+        earlier: that run's entries, by group, topic and partition. The pre-image of a partition is the committed offset
+        that a rollback restores. The pre-image of the interrupted run is kept if the group still has it, or has an
+        offset that the interrupted run may have written. Otherwise another client has committed, and the group's
+        current offset becomes the pre-image.
 
         If the interrupted run has put the planned offset in place, the outcome is ``unknown`` until the offset is read
         back, and the offset is not written again.

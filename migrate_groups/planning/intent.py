@@ -27,7 +27,7 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
     differences = []
     if approved.cluster_id != now.cluster_id:
         differences.append(f"the cluster was {approved.cluster_id}, this is {now.cluster_id}")
-    differences += _other_source(approved.translation, now.translation)
+    differences += _source_differences(approved.translation, now.translation)
     chosen = asdict(now.options)
     differences += [
         f"option {name} was {in_words(value)}, is {in_words(chosen[name])}"
@@ -49,10 +49,10 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
     return differences
 
 
-def _other_source(before: Translation | None, after: Translation | None) -> list[str]:
-    """Return how two plans differ in the cluster of the source group, its name, or the copies of its topics.
+def _source_differences(before: Translation | None, after: Translation | None) -> list[str]:
+    """Return how two plans differ in the source group, in its cluster, or in the names of the copied topics.
 
-    None stands for a plan on one cluster.
+    before, after: None if the source group of that plan is on the same cluster as the target groups.
     """
     if before is None or after is None:
         was = "this cluster" if before is None else f"cluster {before.cluster_id}"

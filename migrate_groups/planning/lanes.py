@@ -20,10 +20,10 @@ class Lane:
 
     The partition is of a target group, or of the group of ``delete-offsets --group``. state: what was done with it,
     such as handed over. entry: its entry in the last hand-over or deletion that included it. sources: the source groups
-    that handed over its topic; empty if they are on another cluster. handed_over_by: the partitions of the source
-    groups that were handed over to it, on the same cluster or another. execution: the number of the execution that led
-    to the state. left: the target group's committed offset when the partition was handed back; None if it was not
-    handed back, or if the group had no committed offset.
+    that handed over its topic; empty if they are on another cluster. handed_over_by: the source groups from which the
+    partition was taken over, each with the partition's name on that group's cluster, and the committed offset there.
+    execution: the number of the execution that led to the state. left: the target group's committed offset when the
+    partition was handed back; None if it was not handed back, or if the group had no committed offset.
     """
 
     state: State
@@ -34,16 +34,19 @@ class Lane:
     left: CommittedOffset | None = None
 
     def step(self, verb: Verb) -> Step:
-        """Return what a verb, such as rollback, does with the partition in its state: allow, refuse, skip, …."""
+        """Return how a command, such as rollback, treats the partition in its state: write, skip it, or refuse."""
         return step(self.state, verb)
 
     def takes(self, verb: Verb, *steps: Step) -> bool:
-        """Return whether `step` of a verb, such as rollback, is one of these steps."""
+        """Return whether one of ``steps`` is what a command, such as rollback, does with the partition in its state."""
         return step(self.state, verb) in steps
 
 
 def lanes_after(executions: Iterable[Execution]) -> Mapping[Order, Lane]:
-    """Return the lane of each partition, by group, topic and partition. executions: oldest first."""
+    """Return the state and history of each partition after these executions (writes), by group, topic and partition.
+
+    executions: oldest first.
+    """
     lanes: dict[Order, Lane] = {}
     has_handed_over = False
     for execution in executions:
@@ -107,28 +110,23 @@ def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
             continue
         for order in orders[change.order]:
             lane = lanes[order]
-            if _is_about(change, execution.verb, lane):
+            if _changes_state(change, execution.verb, lane):
                 is_restored = state is State.UNDONE and lane.entry.change.after is None
                 reached = State.RESTORED if is_restored else state
                 lanes[order] = replace(lane, state=reached, execution=execution.number)
 
 
-def _is_about(change: Change, verb: Verb, lane: Lane) -> bool:
-    """Return whether a change in a `rollback` or `delete-offsets` gives the lane's partition a new state.
-
-    The result is False in two cases:
-
-    - The verb writes nothing for a partition in this state (`Lane.step`).
-    - The change of a `rollback` has a ``source_group``. Such a change restores an expired offset of a source group.
-    """
-    is_written = verb is Verb.DELETE_OFFSETS or change.source_group is None
-    return is_written and lane.takes(verb, Step.UNDO, Step.ALLOW, Step.RESUME)
+def _changes_state(change: Change, verb: Verb, lane: Lane) -> bool:
+    # A change of a rollback that has a source group restores an expired offset of that group.
+    is_of_partition = verb is Verb.DELETE_OFFSETS or change.source_group is None
+    return is_of_partition and lane.takes(verb, Step.UNDO, Step.ALLOW, Step.RESUME)
 
 
 def _added_since(change: Change, execution: int) -> Lane:
-    """Return the lane of a partition that was added to a handed-over topic after the hand-over.
+    """Return the state and history of a partition that was added to a handed-over topic after the hand-over.
 
-    change: the partition's change in a hand-back, from the target group to the source group.
+    change: the partition's change in a hand-back, from the target group to the source group. execution: the number of
+    that hand-back in the receipt.
     """
     moved = structs.replace(change, source_group=change.group, group=change.source_group or "")
     return Lane(

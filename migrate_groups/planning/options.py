@@ -1,4 +1,4 @@
-"""The options of a write. They are part of a plan's intent hash, so that a reviewer approves them too."""
+"""The options of a write. A reviewer approves them with the plan: the hash of what was approved covers them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class WriteOptions:
     """The options of a write. If an option is ``refuse``, the write is refused in the case that the option covers.
 
     uncommitted: what a target group gets if the source group has no committed offset for a partition: the log start
-    offset (``earliest``), the log end offset that was read while a member last consumed the topic (``latest``), or no
-    offset (``leave``).
+    offset (``earliest``), the log end offset that was read last while a member still consumed the topic (``latest``),
+    or no offset (``leave``).
     on_existing: what happens if a target group already has another committed offset: this offset is replaced only by a
     higher one (``forward``), or always (``overwrite``).
     out_of_range: ``earliest`` replaces an offset below the log start offset by the log start offset.

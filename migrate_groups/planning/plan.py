@@ -147,8 +147,8 @@ class Plan:
     """What would be written: the changes, sorted by group, topic and partition, with the verdict of every check.
 
     topic_ids: topic ids (KIP-516) when the plan was made, by topic; a topic whose id is not known is absent.
-    translation: the source group, if it is on another cluster, and the places of its offsets in the mirror's copies;
-    otherwise None.
+    translation: if the source group is on another cluster: that group, its offsets, and the corresponding offsets in
+    the topics to which a mirror copies; otherwise None.
     """
 
     cluster_id: str
@@ -166,7 +166,7 @@ class Plan:
 
     @cached_property
     def content(self) -> str:
-        """The hash of everything that would be written: clusters, options, groups, topic partitions and offsets."""
+        """The hash of everything that the plan decides: clusters, options, groups, topic partitions and offsets."""
         offsets = [(each.source, each.offset) for each in self.translation.partitions] if self.translation else []
         return _hash(self.cluster_id, self.options, self.changes, *self._from_elsewhere, *offsets)
 

@@ -18,8 +18,8 @@ class PlannedStop:
 
     source: the source group with its members. moved: the topics that members must stop consuming; None if every member
     must leave the group. stay: the topics that stay with the source group. partitions: the number of partitions that
-    are handed over. settle: seconds for which the stopped group must not commit before the write. wait: seconds within
-    which the group must stop. resumed: whether an earlier run has written offsets.
+    are handed over. settle: seconds without a commit that must pass between the stop and the write. wait: seconds
+    within which the group must stop. resumed: whether an earlier run has written offsets.
     """
 
     source: GroupDescription
@@ -66,8 +66,8 @@ class PlannedStop:
     def parts(self) -> dict[str, float]:
         """The expected duration in seconds of each step in which no group consumes, by the name of the step.
 
-        Steps that take no time are left out. The guard after the write is not included, because the target groups start
-        before it.
+        Steps that take no time are left out. The watch of the source group after the write is not included, because the
+        target groups start before it.
         """
         steps = {
             "to settle": self.settle,

@@ -49,12 +49,14 @@ class Receipt:
         return Verb.DELETE_OFFSETS in verbs and Verb.HAND_OVER not in verbs
 
     def to_roll_back(self) -> tuple[Execution | None, Mapping[Order, Lane]]:
-        """Return the execution that a rollback undoes, and its partitions that are not undone yet.
+        """Return the execution (write) that a rollback undoes, and the state of each partition that is not undone yet.
 
-        - The execution is the last hand-over; None if there is no hand-over.
-        - In the record of `delete-offsets --group`, the execution is the last deletion that is not undone yet. So each
-          rollback undoes one deletion, the last one first. If all deletions are undone, the last one is returned,
-          without partitions.
+        The states are given by group, topic and partition, each with what led to it.
+
+        - The execution is the last hand-over, and the partitions are those of all hand-overs; None if there is none.
+        - In the record of `delete-offsets --group`, the execution is the last deletion that is not undone yet, with its
+          partitions. So each rollback undoes one deletion, the last one first. If all deletions are undone, the last
+          one is returned, without partitions.
         """
         left = {order: lane for order, lane in self.lanes.items() if not lane.takes(Verb.ROLLBACK, Step.NO_OP)}
         if not self.is_of_deletion:
@@ -75,9 +77,10 @@ class Receipt:
     def hand_over(self) -> Execution | None:
         """The write to target groups that `migrate` or `apply` resumes when it is run again.
 
-        It is the last hand-over in the receipt, with an entry for each of these partitions:
+        It is the last hand-over in the receipt, but with the entries of these partitions, each from the last hand-over
+        that included it:
 
-        - each partition that this or an earlier hand-over has handed over, or has not finished, unless a rollback,
+        - each partition that a hand-over in the receipt has written, or has begun to write, unless a rollback,
           hand-back or delete-offsets of the partition has begun since
         - each partition that was refused in the last hand-over
 
@@ -96,7 +99,10 @@ class Receipt:
 
     @property
     def elsewhere(self) -> Translation | None:
-        """The translation of the last hand-over; None if its source and target groups are on one cluster."""
+        """The source group of the last hand-over, if it is on another cluster than the target groups; otherwise None.
+
+        It comes with its offsets, and the corresponding offsets in the mirror's copies of the topics.
+        """
         last = next((each for each in reversed(self.executions) if each.verb is Verb.HAND_OVER), None)
         return last.translation if last else None
 
@@ -104,9 +110,10 @@ class Receipt:
         """Return the hand-over that `reconcile` and `audit` judge.
 
         Raises `Undetermined` if a hand-over, rollback, hand-back or delete-offsets has not finished. Raises `Refused`
-        if nothing was handed over, or if any partition was rolled back, handed back, or deleted without a hand-over.
+        if nothing was handed over, if any partition was rolled back or handed back, or if this is the record of
+        `delete-offsets --group`, which deletes offsets without a hand-over.
         """
-        states = _by_state(self.lanes)
+        states = _names_by_state(self.lanes)
         for state in (State.WRITING, State.UNDOING, State.HANDING_BACK, State.CLEANING, State.DELETING):
             if places := states.get(state):
                 raise Undetermined(f"no verdict yet: {some(places)}: {advice(state)}")
@@ -150,7 +157,7 @@ class Receipt:
         refusing = {order: lane for order, lane in self.lanes.items() if lane.takes(verb, Step.REFUSE)}
         return [
             f"{some(places)}: {advice(state, is_elsewhere=elsewhere is not None)}"
-            for state, places in _by_state(refusing).items()
+            for state, places in _names_by_state(refusing).items()
         ]
 
     def is_done(self, verb: Verb) -> bool:
@@ -196,9 +203,9 @@ class Receipt:
     def own_writes(self) -> Mapping[Order, tuple[CommittedOffset | None, ...]]:
         """Return, for each partition of a target group, the committed offsets that a new hand-over may overwrite.
 
-        They are the offsets that this run wrote, or may have written. For a partition that was handed back, it is the
-        target group's committed offset at the hand-back. None in the result means no committed offset. Partitions for
-        which this run may overwrite nothing are absent.
+        They are the offsets that this run wrote, or may have written; but for a partition that was handed back to the
+        source group, only the offset that the target group had at the hand-back. None in a tuple means no committed
+        offset. Partitions for which this run may overwrite nothing are absent.
         """
         return {
             order: (lane.left,) if lane.state is State.HANDED_BACK else lane.entry.written
@@ -228,8 +235,7 @@ NOTHING_WRITTEN = Receipt()
 """The record of a run before its first execution."""
 
 
-def _by_state(lanes: Mapping[Order, Lane]) -> Mapping[State, list[str]]:
-    """Return the partitions in each state as texts for messages, such as ``group topic-0``."""
+def _names_by_state(lanes: Mapping[Order, Lane]) -> Mapping[State, list[str]]:
     states: dict[State, list[str]] = defaultdict(list)
     for (group, topic, number), lane in lanes.items():
         states[lane.state].append(f"{group} {topic}-{number}")

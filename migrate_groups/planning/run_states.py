@@ -31,7 +31,8 @@ class State(StrEnum):
 
     A state in -ing means that a write has begun, and its outcome for the partition is not known yet. new: nothing was
     written. undone: the hand-over was rolled back. cleaned: the offset was deleted from the source group of a
-    hand-over. deleted: the offset was deleted without a hand-over. restored: such a deletion was rolled back.
+    hand-over. deleted: the offset was deleted without a hand-over. restored: it was ``deleted``, and a rollback has set
+    it again.
     """
 
     NEW = "new"
@@ -49,11 +50,12 @@ class State(StrEnum):
 
 
 class Step(StrEnum):
-    """What a verb (hand-over, rollback, …) does with a partition in a given state, by the table in docs/runs.md.
+    """What a command (hand-over, rollback, …) does with a partition in a given state. The table is in docs/runs.md.
 
-    start: begin a new write. resume: continue an earlier write of the same verb. undo: roll back an unfinished write.
-    allow: write. no-op: write nothing, because the verb was completed before. skip: write nothing, because the run
-    wrote nothing to the partition. refuse: forbid the command.
+    start: begin a new write, for which the committed offset of now is the one that a rollback restores. resume:
+    continue an earlier write of the same command. undo: roll back an unfinished write. allow: write on top of an
+    earlier write of another command, such as the rollback of a hand-over. no-op: write nothing, because the command was
+    completed before. skip: write nothing, because the run wrote nothing to the partition. refuse: forbid the command.
     """
 
     START = "start"
@@ -106,14 +108,15 @@ WORKS = frozenset({Step.START, Step.RESUME, Step.UNDO, Step.ALLOW})
 
 
 def step(state: State, verb: Verb) -> Step:
-    """Return what a verb does with a partition in this state, by the table in docs/runs.md."""
+    """Return what a command does with a partition in this state: write, skip it, or refuse (table in docs/runs.md)."""
     return _TABLE[state][_VERBS.index(verb)]
 
 
 def state_after(verb: Verb, *, settled: bool) -> State:
-    """Return a partition's state after a write of this verb.
+    """Return a partition's state after a write of this kind, for instance ``handed over`` after a hand-over.
 
-    settled: whether the outcome is confirmed or unchanged. If not, the state is one in -ing, such as ``writing``.
+    settled: whether the outcome is confirmed or unchanged. If not, the state is that of an unfinished write, for
+    instance ``writing``.
     """
     return (_DONE if settled else _OPEN)[verb]
 

@@ -36,8 +36,8 @@ class Survey:
     groups: source and target groups; a group that does not exist is ``Dead``. committed: the committed offsets of each
     group by partition; None means no committed offset. The mapping of a group that does not exist is empty. topics: the
     topics that exist. bounds: the log start and log end offsets of the partitions that exist and have a leader. cut:
-    the offsets to write before which an unclean leader election has replaced records, each with the offset of the first
-    replaced record.
+    the (partition, offset to write) for which an unclean leader election has replaced records below this offset, each
+    with the offset of the first replaced record.
     """
 
     cluster_id: str

@@ -1,4 +1,4 @@
-"""Where the offsets of a write come from if the source group is on another cluster, whose topics a mirror copies."""
+"""The offsets of a source group on another cluster, translated to the copies of its topics that a mirror writes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from migrate_groups.model.partitions import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translated:
-    """An offset of a partition on the source cluster, and its place in the mirror's copy on the target cluster.
+    """An offset of a partition on the source cluster, and its place: the corresponding offset in the mirror's copy.
 
     source: the partition on the source cluster. committed: the source group's committed offset; None if it has none.
-    offset: the offset to translate: ``committed``, unless an option replaces it. target: the copy of the partition;
-    None if the target cluster has none. place: the place of ``offset`` in the copy, and how exactly it is known.
+    offset: the offset to translate: ``committed``, unless an option replaces it. target: the copy of the partition on
+    the target cluster; None if there is none. place: the place of ``offset`` in the copy, and how exactly it is known.
     mirrored_to: the last stable offset of the copy when it was read; None if it was not read.
     """
 
@@ -34,8 +34,8 @@ class Translated:
     def start(self, most_reread: int) -> int | None:
         """Return the offset in the copy that may be written for a target group; None if no offset may be written.
 
-        An exact place may be written. Another place may be written if a group that starts there reads at most
-        ``most_reread`` records again.
+        It may be written if it is known exactly to be the offset at which the group must continue; otherwise, if a
+        group that starts there reads at most ``most_reread`` records again.
         """
         place = self.place
         if place.status is Status.EXACT or (place.offset is not None and 0 < place.reread <= most_reread):
@@ -45,7 +45,7 @@ class Translated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
-    """The offsets of a source group on another cluster, and their places in the mirror's copies.
+    """The offsets of a source group on another cluster, and the corresponding offsets in the mirror's copies.
 
     cluster_id: the id of the source cluster. group: the source group there. partitions: sorted by source partition.
     """
@@ -61,13 +61,13 @@ class Translation:
 
     @property
     def source_topics(self) -> frozenset[str]:
-        """The topics on the source cluster."""
+        """The names that the translated topics have on the source cluster."""
         return frozenset(each.source.topic for each in self.partitions)
 
     def of(self, partition: TopicPartition) -> Translated | None:
-        """Return the offset and the place of a partition on the source cluster; None if it was not translated."""
+        """Return a source partition with its offset and the corresponding offset in the copy; None if it has none."""
         return next((each for each in self.partitions if each.source == partition), None)
 
     def with_status(self, *statuses: Status) -> Iterator[Translated]:
-        """Yield the partitions whose place has one of these statuses."""
+        """Yield the partitions for which the offset in the copy is known this exactly, for instance ``exact``."""
         return (each for each in self.partitions if each.place.status in statuses)

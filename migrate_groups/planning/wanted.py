@@ -36,8 +36,9 @@ class Wanted(PartitionValue, frozen=True, kw_only=True):
 
     group: the target group. source_group: the group that hands over the partition; None if the offset is set without a
     source group. committed: the source group's committed offset with leader epoch and metadata; None if it has none.
-    start: the offset to start at if the origin is `PROVEN_END` or `ADDED`; otherwise None. cluster_id, topic_id: the
-    ids of the cluster and the topic from which the offset was read; None if not known.
+    origin: where the offset to start at comes from. start: the offset to start at without ``committed``: a log end
+    offset (origin `PROVEN_END`), or that of a partition which was added during the run (`ADDED`); otherwise None.
+    cluster_id, topic_id: the ids of the cluster and the topic from which the offset was read; None if not known.
     """
 
     group: str

@@ -36,9 +36,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 class _Watch:
-    """Waits for a child process or for an order of the parent process, and notices when the keeper must end.
+    """Waits for the end of a child process (Kafka) or for an order of the parent process.
 
-    The keeper must end if stdin is closed, if the parent has ended, or after SIGTERM, SIGINT or SIGHUP.
+    A wait is over early if this process, the keeper, must end: if stdin is closed, if the parent has ended, or after
+    SIGTERM, SIGINT or SIGHUP.
     """
 
     def __init__(self) -> None:

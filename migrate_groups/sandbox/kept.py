@@ -45,7 +45,7 @@ class Ended:
     log: str
 
     def __str__(self) -> str:
-        """Return the exit code (``killed`` for None) and the end of the log, on one line."""
+        """Return how Java ended (its exit code, or ``killed`` if it is None) and lines of Kafka's log, on one line."""
         code = "killed" if self.exit_code is None else f"exit code {self.exit_code}"
         return f"{code}; {end_of_log(self.log)}"
 
@@ -73,7 +73,7 @@ class KeptServer:
 
     @property
     def pid(self) -> int:
-        """The keeper's process id."""
+        """The process id of the keeper, the child process that runs Kafka."""
         return self._process.pid
 
     @property
@@ -84,7 +84,7 @@ class KeptServer:
         return self._server
 
     def hear(self, timeout: float | None) -> ServerStarted | Ended | None:
-        """Return the keeper's next message: Kafka was started, or it has ended.
+        """Return the next message of the child process that runs Kafka: Kafka was started, or Kafka has ended.
 
         timeout: how many seconds to wait for the message; None: without limit. The result is None if no message arrives
         in this time.
@@ -112,7 +112,7 @@ class KeptServer:
                 self._process.stdin.flush()
 
     def let_go(self) -> None:
-        """End Kafka and the keeper process, and return when both have ended and their folder is deleted."""
+        """End Kafka and the child process that runs it; return when both have ended and their folder is deleted."""
         self._process.communicate()
         if self._folder:  # a keeper that was killed leaves its folder behind
             shutil.rmtree(self._folder, ignore_errors=True)

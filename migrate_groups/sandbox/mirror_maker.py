@@ -48,7 +48,9 @@ def fetch_mirror_jars(
 ) -> KafkaJars:
     """Return the jars of MirrorMaker 2 from its folder below ``cache``; fetch them first if they are missing.
 
-    The arguments and the errors are those of `fetch_jars`.
+    java: runs the download. version: of Kafka. mirror: the URL of a Maven repository; None: Maven Central. report:
+    called with the progress, but only if jars are downloaded. Raises `UsageError` if the folder can't be written;
+    `ClusterUnavailable` if a download fails; `MissingDependency` if PySpark, which contains the downloader, is missing.
     """
     folder = cache / "kafka" / f"mirror-maker-{version}"
 

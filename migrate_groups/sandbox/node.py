@@ -38,7 +38,8 @@ class Node:
     """A Kafka process of the sandbox, which is a broker and a controller.
 
     node_id: its ``node.id``. bootstrap_servers: the address of its PLAINTEXT listener. listeners: the addresses of its
-    other listeners for clients, by name. folder: the folder of its data and log. kept: what runs the process.
+    other listeners for clients, by name. folder: the folder of its data and log. kept: the child process that runs
+    Kafka and can start it again.
 
     `kill`, `stop` and `hang` make the broker fail. `start` brings the broker back after `kill` or `stop`, with the same
     ports and data; `go_on` brings it back after `hang`.

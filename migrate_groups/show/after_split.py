@@ -61,7 +61,7 @@ class AfterSplitApplication(Part, frozen=True, kw_only=True):
 
 
 class AfterSplitDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/after-split"):
-    """The result of ``advise --after``: the applications, with the most seconds since the split first."""
+    """The result of ``advise --after``: the applications; those without an owner longest since the split come first."""
 
     applications: Sequence[AfterSplitApplication]
 
@@ -89,7 +89,7 @@ def document(found: Sequence[AfterSplit]) -> AfterSplitDocument:
 
 
 def terminal(found: Sequence[AfterSplit]) -> RenderableType:
-    """Return a table with one line for each application."""
+    """Return a table with one line for each application: its seconds without an owner, predicted and measured."""
     table = Table(_COLUMNS)
     for each in found:
         table.add_row(*map(cell, _cells(each)))
@@ -97,7 +97,7 @@ def terminal(found: Sequence[AfterSplit]) -> RenderableType:
 
 
 def page(found: Sequence[AfterSplit]) -> str:
-    """Return the comparison as one HTML file without external parts."""
+    """Return the predicted and the measured cost of a split as one HTML file without external parts."""
     group = found[0].before.group if found else UNKNOWN
     known = [each for of in found for each in (of.before.outage, of.measured, of.before.stood_still)]
     return (
@@ -132,7 +132,7 @@ def _cells(each: AfterSplit) -> tuple[str, ...]:
 
 
 def expected(value: Predicted | None) -> str:
-    """Return a prediction as text: the expected seconds and, if they differ, the seconds in the worst case."""
+    """Return the predicted seconds without an owner as text; ``-`` for None. If the worst case differs, it is added."""
     if value is None:
         return UNKNOWN
     seconds, at_most = f"{value.seconds:.1f} s", f"{value.at_most:.1f} s"

@@ -49,10 +49,10 @@ _SIZES = (
 
 
 def fitting(render: Callable[[Size], Iterable[str]]) -> str:
-    """Return a GitHub comment as Markdown, rendered with the highest limits with which it fits into 64,000 bytes.
+    """Return a GitHub comment as Markdown, with as many table rows and as long texts as fit into 64,000 bytes.
 
-    render: returns the blocks of the comment (paragraphs, tables, sections) for the limits that it is given. It is
-    called with lower and lower limits until the comment fits. Empty blocks are dropped.
+    render: returns the blocks of the comment (paragraphs, tables, sections) within these limits (`Size`). It is called
+    with lower and lower limits until the comment fits. Empty blocks are dropped.
     """
     texts = (_joined(render(size)) for size in _SIZES)
     return next(text for text in texts if text is not None)

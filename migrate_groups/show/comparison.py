@@ -37,12 +37,13 @@ class ComparedPartition(Part, frozen=True, kw_only=True):
     target; null if it has none. read_again, skipped: how many records the group would read again, and how many it would
     skip, if it started at ``target_committed_offset``; null if not known. copies: how many records of the target repeat
     an earlier copy of the same record. aborted: how many records at or after the place are of aborted transactions; the
-    mirror has delivered them as if they were committed. reason: why the status is not "exact"; otherwise empty. method:
-    how the place was looked for: "walk", or "neighbours" in a compacted topic; empty if no records were compared.
-    mirrored_to: the last stable offset of the target's partition when it was read; null if it was not read.
-    fingerprint_before, fingerprint_after: the fingerprints, as 32 hexadecimal digits, of the source's last record
-    before the committed offset and of its first record at or after the committed offset; null if there is no such
-    record.
+    mirror has delivered them as if they were committed. status: how exactly the place is known. reason: why the status
+    is not "exact"; otherwise empty. method: how the place was looked for: "walk" matches the records of the copy with
+    those of the source, in order; "neighbours" finds the nearest records that both still have in a compacted topic;
+    empty if no records were compared. mirrored_to: the last stable offset of the target's partition when it was read;
+    null if it was not read. fingerprint_before, fingerprint_after: the fingerprints, as 32 hexadecimal digits, of the
+    source's last record before the committed offset and of its first record at or after the committed offset; null if
+    there is no such record.
     """
 
     group: str

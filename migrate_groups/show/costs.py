@@ -31,8 +31,9 @@ LIMITS = (
 class CostlyGroup(Part, frozen=True, kw_only=True):
     """A group, and what sharing it costs its applications.
 
-    stood_still: the highest ``stood_still`` of its applications; null: not known. predicted: for each application the
-    seconds in which its partitions would have no owner after a split, if it restarted as often as before.
+    stood_still: the most seconds for which one of its applications stood still because members of other applications
+    joined or left; null: not known. predicted: for each application the seconds in which its partitions would have no
+    owner after a split, if it restarted as often as before.
     """
 
     group: str
@@ -43,7 +44,10 @@ class CostlyGroup(Part, frozen=True, kw_only=True):
 
 
 class CostsDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/costs"):
-    """The result of ``advise --log``: the groups, the worst first. found: the number of applications in the log."""
+    """The result of ``advise --log``: the groups, sorted by ``stood_still``, the highest first.
+
+    found: the number of applications (members of a group that share topics) in the log of ``__consumer_offsets``.
+    """
 
     found: int
     groups: tuple[CostlyGroup, ...]
@@ -67,7 +71,10 @@ def document(found: Costs, groups: Sequence[GroupCost]) -> CostsDocument:
 
 
 def terminal(groups: Sequence[GroupCost]) -> RenderableType:
-    """Return a table with one line for each group, the worst first and at most 200, and notes on the figures."""
+    """Return what sharing each group costs, as a table with one line for each group, at most 200, and a note below it.
+
+    groups: in the order of the table: those whose applications stood still longest for others come first.
+    """
     table = Table({"GROUP": "<", "APPLICATIONS": ">", "REBALANCES": ">", "STOOD-STILL": ">", "ADVICE": "<"})
     for each in groups[:_MOST_ROWS]:
         first = each.applications[0]

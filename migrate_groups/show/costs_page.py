@@ -24,8 +24,8 @@ _WIDTH, _HEIGHT = 600, 24
 class Drawn(NamedTuple):
     """The suggestion for a group, as the page shows it.
 
-    cures: settings that cost less than a split. spec: the split as the text of a spec; empty if there is none, and
-    ``why_not`` then says why.
+    cures: client settings to change, which cost less than a split of the group. spec: the text of a spec file that
+    splits the group; empty if no split is suggested, and ``why_not`` then says why.
     """
 
     cures: Sequence[Cure]
@@ -73,9 +73,10 @@ class _Timeline(NamedTuple):
 
 
 def page(found: Costs, groups: Sequence[GroupCost], lag: Sequence[Moment], suggested: Mapping[str, Drawn]) -> str:
-    """Return what sharing costs as one HTML file without external parts.
+    """Return what it costs applications to share consumer groups, as one HTML file without external parts.
 
-    lag: the lag of the groups over time, as in ``history``. suggested: the suggestion for each group, by its name.
+    lag: the lag of the groups over time. suggested: by the name of a group, the settings or the split that are
+    suggested for it.
     """
     shared = [each for each in groups if len(each.applications) > 1][:_MOST_GROUPS]
     return (

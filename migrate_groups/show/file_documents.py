@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class GroupRows(Part, frozen=True, kw_only=True):
     """The rows of one group in a file that a command wrote.
 
-    group: null if the rows have no group, as after a rewind. partitions: the number of rows. committed: the number of
-    rows with an offset. topics: the names of the topics in these rows.
+    group: null if the rows are offsets without a group, such as ``rewind`` writes. partitions: the number of rows.
+    committed: the number of rows with an offset. topics: the names of the topics in these rows.
     """
 
     group: str | None

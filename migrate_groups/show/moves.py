@@ -42,7 +42,7 @@ class GroupMove(Part, frozen=True, kw_only=True):
 
 
 class MovesDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/moves"):
-    """The groups of a spec of whole groups, in the order in which they were moved.
+    """The outcome for each of the groups that ``migrate`` moves whole to another cluster, in the order of the moves.
 
     dry_run: whether it was a dry run, which writes nothing.
     """
@@ -52,11 +52,11 @@ class MovesDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/mov
 
     @property
     def exit_code(self) -> int:
-        """The most serious exit code of all groups."""
+        """The first of 4 (incomplete), 1 (a bug), 5 (no answer), 2 (invalid), 3 (refused) that any group has, or 0."""
         return min((each.exit_code for each in self.groups), key=_SERIOUS.index, default=0)
 
     def terminal(self) -> Table:
-        """Return a table with one line for each group."""
+        """Return a table with the outcome for each group: verdict, number of offsets, and the reason of an error."""
         shown = table("group", "verdict", offsets=">", reason="<")
         for each in self.groups:
             shown.add_row(cell(each.group), each.verdict, number(each.offsets), cell(each.reason or ""))

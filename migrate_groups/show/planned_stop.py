@@ -41,8 +41,8 @@ def how_long(stop: PlannedStop) -> str:
 def question(stop: PlannedStop, offsets: str) -> str:
     """Return the question that the user answers before the write, such as ``Write 12 offsets?``.
 
-    If members must stop, or the group must settle, the question says how long the tool waits first. offsets: the number
-    of offsets as text, such as ``12 offsets``.
+    If members must stop, or some seconds without a commit must pass, the question says how long the tool waits first.
+    offsets: the number of offsets as text, such as ``12 offsets``.
     """
     if stop.must_stop:
         return f"Wait up to {_span(stop.wait)} for them, then write {offsets}?"

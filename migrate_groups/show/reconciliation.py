@@ -56,9 +56,10 @@ def document(found: Reconciliation) -> ReconciliationDocument:
 
 
 def terminal(found: Reconciliation) -> RenderableType:
-    """Return the result of a reconciliation as text: a table, the worst partitions, and hints.
+    """Return the result of a reconciliation as text: a table, at most 20 partitions with a problem, and hints.
 
-    The table has one line per group and topic, the worst first and at most 50, then a line with the totals.
+    The table has one line per group and topic, at most 50, then a line with the totals. Both tables begin with the
+    worst status, such as ``missing``.
     """
     figures = dict.fromkeys(("partitions", "lag_before", "lag_after", "produced", "consumed"), ">")
     timed = in_words.is_timed(found)

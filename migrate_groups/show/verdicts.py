@@ -59,8 +59,8 @@ def conclusion(found: Reconciliation) -> str:
 def by_group(summary: Iterable[GroupTopic]) -> list[list[GroupTopic]]:
     """Return one list of rows for each consumer group, in the order of the groups' first rows in ``summary``.
 
-    In each list the row with the worst status comes first. Rows with the same worst status are sorted by the higher of
-    their two lags (before and after the hand-over), the highest first.
+    Each list is sorted by ``worst``, the status of the row, from ``missing`` to ``exact``. Rows of the same status are
+    sorted by the higher of their two lags (before and after the hand-over), the highest first.
     """
     groups: dict[tuple[str | None, str | None], list[GroupTopic]] = {}
     for row in summary:

@@ -17,13 +17,13 @@ def name_groups(snapshot: SnapshotTable, to_groups: Sequence[str], *, fan_out: b
 
     to_groups: the target groups; the result has every row once for each. A row without a source group gets its previous
     group as its source group. If ``to_groups`` is empty, the rows are returned unchanged. fan_out: allow several target
-    groups, each of which then processes every record. restore: allow writing a snapshot back to the group that it was
-    taken from.
+    groups, each of which then processes every record. restore: with empty ``to_groups``, allow writing a snapshot back
+    to the group that it was taken from.
 
-    Raises the errors of `check_target_groups`. Raises `UsageError` if ``to_groups`` is empty and a row has no group, if
-    ``to_groups`` has the group that the snapshot was taken from, or if ``to_groups`` and ``restore`` are both given.
-    Raises `InvalidInput` if a partition of a group has several rows, or if the snapshot would be written back to the
-    group that it was taken from, without ``restore``.
+    Raises `UsageError` if a target group's name is empty or not UTF-8, if ``to_groups`` has several names without
+    ``fan_out``, has the group that the snapshot was taken from, or is given together with ``restore``, or if it is
+    empty and a row has no group. Raises `InvalidInput` if a partition of a group has several rows, or if ``to_groups``
+    is empty and a row still has the group that it was taken from, without ``restore``.
     """
     snapshot.at_one_moment()
     check_target_groups(to_groups, fan_out=fan_out)
@@ -70,7 +70,7 @@ def _as_named(snapshot: SnapshotTable, *, restore: bool) -> SnapshotTable:
 
 
 def _rows_as_taken(table: pa.Table) -> pa.Table:
-    """Return the rows that still have the group from which the command `snapshot` has taken them."""
+    """Return the rows whose group is the one that the command `snapshot` read them from, not a target group."""
     # Only a file of the command `snapshot` has the state of its group; the results of `rewind` and
     # files for kafka-consumer-groups --from-file don't.
     return table.filter(pc.and_(pc.is_null(table["source_group"]), pc.is_valid(table["group_state"])))

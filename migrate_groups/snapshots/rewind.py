@@ -142,7 +142,8 @@ def decide_all(
     """Return, for the partition of every row, the offset at which its replay begins.
 
     bounds: the log start and log end offset of each partition. found: for a `ToTime`, each partition's first record at
-    or after its time; None or no entry if there is no such record.
+    or after its time; None or no entry if there is no such record. past_end: what to return in that case: the log end
+    offset (``end``) or no offset (``skip``).
 
     Raises `Refused` if ``past_end`` is ``fail`` and a partition has records, but no record at or after the time. With
     ``strict``, raises `Refused` if a requested offset is outside the log, if the log starts after the time, or if the

@@ -215,8 +215,9 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 def concatenate_by_group(snapshots: Sequence[SnapshotTable]) -> SnapshotTable:
     """Return all rows of these snapshots as one snapshot. Each of them must have the rows of one group only.
 
-    If all groups differ, the snapshots are put in order, which is faster than sorting all rows again. If two snapshots
-    have the same group, this does what `concatenate` does.
+    If all groups differ, the snapshots are put in order, which is faster than sorting all rows. If two snapshots have
+    the same group, all rows are sorted, and `InvalidInput` is raised if two of these rows have the same cluster,
+    ``taken_at``, group, source group, topic and partition.
     """
     tables = {snapshot.groups()[0]: snapshot.table for snapshot in snapshots if len(snapshot)}
     if len(tables) < sum(len(snapshot) > 0 for snapshot in snapshots):

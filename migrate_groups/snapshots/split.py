@@ -156,8 +156,9 @@ def split(snapshot: SnapshotTable, spec: SplitSpec) -> tuple[SnapshotTable, Cove
     rows of other groups, are left out. If no row has a group yet (after a rewind), all rows are split, and get no
     source group.
 
-    Raises the errors of `cover`. Raises `InvalidInput` if the source group is not in the snapshot, if its rows have
-    been split before, or if they were taken at several times.
+    Raises `InvalidInput` if the source group is not in the snapshot or is a target group, if its rows have been split
+    before, or if a partition has several rows. Also raises it if a topic neither goes to a target group nor stays,
+    if several groups take it without ``fan_out``, or if a pattern matches no topic.
     """
     spec.check_other_groups()
     has_no_groups = snapshot.groups() == [None]

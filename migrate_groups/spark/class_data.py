@@ -26,7 +26,7 @@ class ClassData:
 
     @property
     def options(self) -> str:
-        """The options with which a JVM uses the archive or, if there is none, writes the archive at its exit.
+        """The JVM options to load classes from the class-data archive or, if there is none, to write it at the exit.
 
         Empty if an earlier process failed to write the archive.
         """
@@ -37,9 +37,9 @@ class ClassData:
         return f'"-XX:SharedArchiveFile={self.archive}" {check}' if self.archive.stat().st_size else ""
 
     def keep(self, jvm: subprocess.Popen[bytes]) -> None:
-        """If there is no archive yet, make this process wait at its exit until its JVM has written the archive.
+        """If there is no class-data archive yet, make this process wait at its exit until its JVM has written it.
 
-        The wait takes about 10 s, once. Errors are ignored, because the archive only saves time.
+        The wait takes about 10 s, once. Errors are ignored, because the archive only makes Spark start sooner.
         """
         if not self.archive.exists():
             atexit.register(self._keep, jvm)

@@ -22,7 +22,8 @@ _CHOICE = re.compile(r"\{([^{}]*)\}")
 def files_of(spark: SparkSession, path: str, location: str) -> list[str]:
     """Return the URIs of the files that Spark reads for a path.
 
-    path: as the user gave it, for errors. location: the same path in the form of `snapshots.spark_path`.
+    path: as the user gave it, for errors. location: the same path for Spark's readers: absolute and with its glob
+    characters escaped if it exists on this machine (`snapshots.spark_path`).
 
     Raises `InvalidInput` if there is no file, if a file has 0 bytes, or if Spark skips a .csv or .parquet file, because
     its name or the name of a folder begins with ``_`` or ``.``. Skipped files are found on this machine only, because

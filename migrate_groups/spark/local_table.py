@@ -1,4 +1,4 @@
-"""Make a DataFrame of rows in the memory of this process."""
+"""Make a DataFrame from Python tuples."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def active_session() -> SparkSession | None:
 
 @contextmanager
 def beside(active: SparkSession) -> Iterator[SparkSession]:
-    """Yield a new session in the Spark application of ``active``, with the SQL settings on which results depend.
+    """Yield a new session in the Spark application of ``active``, with this package's SQL settings (ANSI mode, UTC).
 
     ``active`` keeps its settings and views. After the block it is the active session again.
     """

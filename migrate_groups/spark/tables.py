@@ -1,9 +1,9 @@
 """The Spark types of the tables that the jobs read and write. Most are made from `schema`.
 
 The jobs read `SNAPSHOT`, `MAPPING`, `TOPIC_MAPPING`, `PLANNED` and `RAW`, the copied log of the offsets topic. They
-write `PARTITION_VERDICT`, `GROUP_TOPIC_SUMMARY` and `LAG_TIMELINE`. If BEFORE or AFTER has the column
-`OLDEST_UNCONSUMED`, the first two of these have the columns `TIME_LAGS` too: ``partition_verdict`` after lag_after,
-``group_topic_summary`` at the end.
+write `PARTITION_VERDICT`, `GROUP_TOPIC_SUMMARY` and `LAG_TIMELINE`. If a snapshot has the column `OLDEST_UNCONSUMED`,
+the table partition_verdict has the columns `TIME_LAGS` too, after lag_after, and the table group_topic_summary has them
+at the end.
 """
 
 from __future__ import annotations

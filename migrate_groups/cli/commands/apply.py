@@ -166,8 +166,8 @@ def _source(
 ) -> _Source:
     """Return the source of the offsets to write: FILE or ``--group``. Raises `UsageError` unless exactly one is given.
 
-    to_group: the target groups of all rows; if empty, each row's ``group`` is its target group. given: the write
-    options that were passed on the command line, by name. fan_out: allow several target groups.
+    to_group: every row is written to each of these groups; if empty, each row's ``group`` is its target group. given:
+    the write options that were passed on the command line, by name. fan_out: allow several target groups.
     """
     if group:
         source = options.one_group(group)

@@ -98,7 +98,10 @@ def _folder(log: Path | None) -> Iterator[Path]:
 
 
 def _prove(execution: Execution, sides: list[LogSide], landed: list[Landing]) -> Audit:
-    """Start Spark, judge the hand-over from the copied logs of ``__consumer_offsets``, and return the verdicts."""
+    """Judge with Spark, by partition, what the source and the target groups have committed since the hand-over.
+
+    sides: the groups on each cluster. landed: in the same order, the copied logs of ``__consumer_offsets``.
+    """
     with spark_here(sum(each.offsets for each in landed)) as spark:
         from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
         from migrate_groups.spark.offsets_topic.offsets_log import landed_log

@@ -177,8 +177,8 @@ def _check_time_options(target: RewindTo, *, timezone: str | None, past_end: str
 def _check_source(file: Path | None, group: str | None, selection: Selection, target: RewindTo) -> None:
     """Raise `UsageError` if both FILE and ``--group`` are given, or none of FILE, ``--group`` and ``--topic``.
 
-    A group's name that is not allowed is a `UsageError` too. So are ``--shift-by`` and ``--to-current`` without FILE
-    and ``--group``, because these targets need committed offsets.
+    Also if a group's name is not allowed, or if ``--shift-by`` or ``--to-current``, which need committed offsets, are
+    given, and neither FILE nor ``--group`` is.
     """
     if file is not None and group is not None:
         raise UsageError("FILE and --group both say which partitions; give one of them")

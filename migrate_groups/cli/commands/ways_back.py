@@ -234,10 +234,10 @@ def _go(
 ) -> Receipt | None:
     """Show the plan of a rollback, hand-back or delete-offsets, and write it unless this is a dry run.
 
-    receipt: the path of the receipt, or of its run directory. wait: seconds within which the groups of a hand-back must
-    stop. target: for delete-offsets, the new groups' cluster, if they are on another cluster than the old group.
-    Returns the receipt, which then includes this write; None for a dry run, or if an earlier run has written
-    everything.
+    receipt: the path of the receipt, or of its run directory. wait: for hand-back, seconds within which the new groups
+    and the old group must stop. target: for delete-offsets, the new groups' cluster, if they are on another cluster
+    than the old group. Returns the receipt, which then includes this write; None for a dry run, or if an earlier run
+    has written everything.
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in

@@ -1,1 +1,1 @@
-"""The files of a run: plan, receipt, run directory, fence, and the copied log of ``__consumer_offsets``."""
+"""The files of a run: plan, receipt, a copy of the log of ``__consumer_offsets``, and its log end offsets (fence)."""

@@ -66,10 +66,11 @@ class CopiedLog:
 
     @staticmethod
     def load(folder: Path, cluster_id: str) -> CopiedLog:
-        """Return the copied log in a folder. The folder is made, without files, if it does not exist.
+        """Return the part of a cluster's ``__consumer_offsets`` that has been copied to the files in a folder.
 
-        Raises `InvalidInput` if a Parquet file in the folder can't be read or is not part of a copied log, if it was
-        copied from another cluster, or if the folder can't be used.
+        A folder that does not exist is made, and has no files. Raises `InvalidInput` if a Parquet file in the folder
+        can't be read or is not part of a copied log, if it was copied from another cluster, or if the folder can't be
+        used.
         """
         try:
             folder.mkdir(exist_ok=True)

@@ -31,7 +31,8 @@ SCHEMA = pa.schema(
 def load(path: Path) -> list[Fence]:
     """Return the fences in a file, one for each run and cluster, the earliest first; none if there is no such file.
 
-    Raises `InvalidInput` if the file is damaged or has other columns.
+    A fence is the log end offset of each partition of ``__consumer_offsets``, from just before the final committed
+    offsets of the source group were read. Raises `InvalidInput` if the file is damaged or has other columns.
     """
     if status(path) is None:
         return []
@@ -48,7 +49,11 @@ def load(path: Path) -> list[Fence]:
 
 
 def save(fences: list[Fence], path: Path) -> None:
-    """Write the fences to a file, which is replaced if it exists. Raises `InvalidInput` if it can't be written."""
+    """Write fences to a file, which is replaced if it exists. Raises `InvalidInput` if it can't be written.
+
+    A fence is the log end offset of each partition of ``__consumer_offsets``, from just before the final committed
+    offsets of the source group were read.
+    """
     rows = [(fence.cluster_id, fence.taken_at, *end) for fence in fences for end in sorted(fence.ends.items())]
     columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]

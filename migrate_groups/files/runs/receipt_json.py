@@ -52,9 +52,9 @@ class EntryJson(ChangeJson, frozen=True):
     """The change of a group's committed offset for one partition, and its outcome.
 
     before, after: null means that the group has no committed offset. attempts: how often the change was sent. error:
-    why the change failed; empty if it did not. own: offsets that earlier, interrupted runs of this migration wrote or
-    may have written; also ``after``, if it was or may have been in place although the outcome is ``refused``.
-    execution: the number of the execution that the entry belongs to.
+    why the change failed; empty if it did not. own: further offsets that this migration wrote, or may have written:
+    those of earlier, interrupted runs, and ``after`` if the outcome is ``refused`` but it may have been committed.
+    execution: the number of the write (execution) that the entry belongs to.
     """
 
     outcome: Outcome
@@ -65,9 +65,9 @@ class EntryJson(ChangeJson, frozen=True):
 
 
 class TranslationJson(TranslatedJson, frozen=True):
-    """An offset on the source cluster, and its place in the mirror's copy.
+    """An offset on the source cluster, and its place: the offset at which a group must continue in the mirror's copy.
 
-    execution: the number of the execution that wrote the place.
+    execution: the number of the write, as the receipt counts them, for which the place was determined.
     """
 
     execution: Int32
@@ -76,7 +76,8 @@ class TranslationJson(TranslatedJson, frozen=True):
 class ReceiptJson(strict_json.Document, frozen=True, kw_only=True):
     """A receipt: the executions of a run, oldest first, and an entry for each of their partitions.
 
-    translations: the places of the offsets in the mirror's copies, for hand-overs from another cluster.
+    An execution is one write. translations: for hand-overs from another cluster, the offsets at which the groups must
+    continue in the mirror's copies.
     """
 
     executions: tuple[ExecutionJson, ...]

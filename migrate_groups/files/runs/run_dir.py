@@ -51,7 +51,7 @@ class RunDir:
         return RunDir(spec.with_name(f"{spec.name}.run"))
 
     def of_group(self, group: str) -> RunDir:
-        """Return the run directory of one of several groups: a folder in this folder, named by `file_name`."""
+        """Return the run directory of one group, if a run migrates several: the folder in this one named after it."""
         return RunDir(self.folder / file_name(group))
 
     def refuse_several(self) -> None:
@@ -83,12 +83,12 @@ class RunDir:
 
     @property
     def before(self) -> Path:
-        """The path of the snapshot of the source group after it stopped."""
+        """The path of the snapshot of the source group that was taken after the group stopped, before the hand-over."""
         return self.folder / "before.parquet"
 
     @property
     def split(self) -> Path:
-        """The path of the snapshot with the rows of `before` under their target groups."""
+        """The path of the snapshot of the stopped source group in which each row has its target group as its group."""
         return self.folder / "split.parquet"
 
     @property
@@ -115,7 +115,8 @@ class RunDir:
     def made(self) -> Iterator[None]:
         """Make the folder if it does not exist. After the block, remove it if this call made it and it is empty.
 
-        Raises the errors of `make`.
+        Raises `InvalidInput` if the folder can't be made or used, or has files of something else that a run would
+        replace.
         """
         is_new = not is_folder(self.folder)
         self.make()
@@ -181,10 +182,10 @@ class RunDir:
     def keep_fences(self, fences: Sequence[Fence], *, resumed: bool) -> None:
         """Save the fences of this run, the log end offsets of ``__consumer_offsets``, as ``fence.parquet``.
 
-        fences: one for each cluster of the run; empty if the log end offsets are not known. The file then has
-        no fence at all, not even of an earlier run, because `audit` can't prove the hand-over without the fences of
-        this run. resumed: whether this run resumes earlier runs. Their fences then stay in the file, before those of
-        this run. Raises `InvalidInput` if the file is damaged or can't be written.
+        fences: one for each cluster of the run. resumed: whether this run resumes earlier runs, so that their fences
+        stay in the file, before those of this run. If ``fences`` is empty, because the log end offsets are not known,
+        the file becomes empty in any case: `audit` can't prove the hand-over without the fences of this run. Raises
+        `InvalidInput` if the file is damaged or can't be written.
         """
         earlier = fence_parquet.load(self.fence) if resumed else []
         fence_parquet.save([*earlier, *fences] if fences else [], self.fence)

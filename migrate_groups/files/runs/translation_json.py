@@ -30,12 +30,13 @@ class TranslatedJson(Strict, frozen=True):
     committed_offset: the source group's committed offset; null if it has none. target_topic: the topic of the copy on
     the target cluster; null if there is no copy. place: the offset at which the group must continue in the copy; if
     several are possible, the lowest; null if none is known. reread_at_most: the largest number of records that the
-    group reads again if it starts at ``place``. method: how the place was looked for. fingerprint_before,
+    group reads again if it starts at ``place``. method: how the place was searched for. fingerprint_before,
     fingerprint_after: the fingerprints, as 32 hexadecimal digits, of the source's last record before the offset and of
     its first record at or after the offset; null if there is no such record, or if it was not read. mirrored_to: the
-    end of the copy when it was read; null if it was not read. copies: the number of copies besides the first copy of
-    each record. aborted: the number of records of aborted transactions that the mirror has delivered as committed ones.
-    reason: why the status is not ``exact``; otherwise empty.
+    last stable offset of the mirror's copy when it was read; null if it was not read. copies: how many records of the
+    mirror's copy repeat a record that the mirror had delivered before. aborted: the number of records of aborted
+    transactions that the mirror has delivered as committed ones. reason: why the status is not ``exact``; otherwise
+    empty.
     """
 
     topic: Topic
@@ -66,7 +67,11 @@ def lines(translation: Translation | None) -> tuple[TranslatedJson, ...]:
 
 
 def value(of: SourceJson | None, found: Iterable[TranslatedJson]) -> Translation | None:
-    """Return the translation in a file; None if the source group is on the same cluster."""
+    """Return the offsets of a source group on another cluster, and their places in a mirror's copies, from JSON.
+
+    of: the source group; None if it is on the same cluster as the target groups: the result is then None. found: each
+    offset with its place, the offset at which the group must continue in the copy.
+    """
     if of is None:
         return None
     return Translation(cluster_id=of.cluster_id, group=of.group, partitions=tuple(map(_value, found)))

@@ -56,8 +56,8 @@ def to_bytes(snapshot: SnapshotTable) -> tuple[bytes, int]:
     Partitions without a committed offset are left out. The file has four columns if the snapshot has several groups,
     otherwise three.
 
-    Raises `InvalidInput` if only some rows have a group, or if a partition of a group has rows from several times. With
-    several groups, also raises `InvalidInput` if the name of a group has a line feed or a NUL.
+    Raises `InvalidInput` if only some rows have a group, or if a partition of a group has several rows. With several
+    groups, also raises `InvalidInput` if the name of a group has a line feed or a NUL.
     """
     table = snapshot.at_one_moment().table
     groups = snapshot.groups()

@@ -40,9 +40,10 @@ def understand(properties: Mapping[str, str], bootstrap_servers: str | None = No
 
 
 def _security(protocol: str, given: Given, bootstrap_servers: str) -> Security:
-    """Return the settings for TLS and SASL that the value ``protocol`` of ``security.protocol`` demands.
+    """Return the TLS and SASL settings in the client properties ``given``, as far as ``protocol`` requires them.
 
-    The modules that read them are imported only if they are needed, because their imports take time.
+    protocol: the value of ``security.protocol``. The modules that read these settings are imported only if they are
+    required, because their imports take time.
     """
     tls, login = None, None
     if protocol.endswith("SSL"):

@@ -172,7 +172,7 @@ class Given:
         return self._values.get(key, "").strip()
 
     def written(self, key: str) -> str:
-        """Return how the file spells a property: as librdkafka or as Kafka. key: its name in Kafka."""
+        """Return a property's name as the user wrote it, in librdkafka's spelling or Kafka's. key: its Kafka name."""
         return self._written.get(key, key)
 
     def take_all(self, prefix: str) -> dict[str, str]:

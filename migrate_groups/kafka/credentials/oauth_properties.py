@@ -139,7 +139,8 @@ def _assertion(given: Given) -> Assertion | None:
 def _trusted_for_tokens(given: Given, options: Given) -> str | None:
     """Return the certificates, as PEM, that are trusted for the token server; None: those that this machine trusts.
 
-    librdkafka has properties for them; Kafka has JAAS options.
+    given: the client properties, where librdkafka has ``https.ca.pem`` and ``https.ca.location``. options: the JAAS
+    options, where Kafka has ``ssl.truststore.location`` and other options of a truststore.
     """
     if inline := given.take("https.ca.pem"):
         return pem.certificates(inline, "https.ca.pem")

@@ -37,7 +37,7 @@ def certificates(pem: str, where: str) -> str:
 def private_key(pem: str, where: str) -> str:
     """Return the private key of a PEM text as PKCS #8.
 
-    An encrypted key is returned unchanged. where: as in `certificates`.
+    An encrypted key is returned unchanged. where: the name of the text in errors.
 
     Raises `InvalidInput` if there is no private key, or if it can't be read.
     """

@@ -31,7 +31,10 @@ class Store(NamedTuple):
     of_password: str
 
     def trusted(self) -> str:
-        """Return the certificates in this truststore that Java trusts, as PEM. Raises `InvalidInput`."""
+        """Return the certificates in this truststore that Java trusts, as PEM.
+
+        Raises `InvalidInput` if the truststore can't be read, has no certificate, or is PKCS #12 with a private key.
+        """
         if pem.is_pem(self.content):
             return pem.certificates(self._text(), self.of_location)
         if self._is_jks():
@@ -49,7 +52,8 @@ class Store(NamedTuple):
         """Return the certificate chain and the private key of this keystore, both as PEM.
 
         key_password: the password of the private key; None: that of the store. A key of a PEM file may be returned
-        encrypted. Raises `InvalidInput`.
+        encrypted. Raises `InvalidInput` if the keystore can't be read, for instance with a wrong password, if it has no
+        certificate or no private key, or if a JKS or PKCS #12 keystore has several private keys.
         """
         if pem.is_pem(self.content):
             return pem.certificates(self._text(), self.of_location), pem.private_key(self._text(), self.of_location)

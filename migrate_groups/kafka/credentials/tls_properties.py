@@ -12,7 +12,7 @@ from migrate_groups.kafka.credentials.stores import TYPES, Store, to_pkcs12
 
 
 def tls(given: Given) -> Tls:
-    """Return the TLS settings that these client properties describe. Raises `InvalidInput`."""
+    """Return the TLS settings in these client properties. Raises `InvalidInput` if one, or its file, can't be used."""
     algorithm = given.take("ssl.endpoint.identification.algorithm", "https").lower()
     if algorithm not in ("https", "none", ""):  # librdkafka has "none" where Kafka has an empty value
         raise InvalidInput(
@@ -30,7 +30,10 @@ def tls(given: Given) -> Tls:
 
 
 def trusted(given: Given) -> str | None:
-    """Return the trusted certificates as PEM; None: those that this machine trusts. Raises `InvalidInput`."""
+    """Return the trusted certificates as PEM; None: those that this machine trusts.
+
+    given: client properties or JAAS options. Raises `InvalidInput` if they name a truststore that can't be used.
+    """
     if inline := given.take("ssl.truststore.certificates"):
         _check_type(given, "truststore")
         return pem.certificates(inline, given.written("ssl.truststore.certificates"))
@@ -78,7 +81,10 @@ def _check_type(given: Given, kind: str) -> None:
 
 
 def read_file(location: str, where: str) -> bytes:
-    """Return the content of a file. where: the property that names the file, for errors. Raises `InvalidInput`."""
+    """Return the content of a file. Raises `InvalidInput` if it can't be read.
+
+    where: the property that names the file, for the error.
+    """
     try:
         return Path(location).read_bytes()
     except (OSError, ValueError) as error:  # The path is not quoted, because it may contain a secret of the next line.

@@ -1,4 +1,4 @@
-"""Checks of a hand-over to another cluster: the places of the offsets in a mirror's copies, and the mirror itself."""
+"""Checks of a hand-over to another cluster: the mirror, and how offsets are translated to its copies of the topics."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PLACES = "places"
 
 
 def places(translation: Translation, options: WriteOptions) -> Check:
-    """Check that every offset has an exact place in the mirror's copy.
+    """Check that for every offset its place, the corresponding offset in the mirror's copy, is known exactly.
 
     The verdict is ``pending`` if the mirror has not delivered the records up to an offset yet, because it may do so
-    before the write. Any other place that is not exact is refused, unless a group that starts there reads at most
-    ``accept_reread`` records of the partition again.
+    before the write. In all other cases a place that is not known exactly is refused, unless a group that starts there
+    reads at most ``accept_reread`` records of the partition again.
     """
     counts = Counter(each.place.status for each in translation.partitions)
     tally = ", ".join(f"{counts[status]:,} {status}" for status in Status if counts[status]) or "none"
@@ -59,12 +59,12 @@ def delivered(translation: Translation) -> Check:
 
 
 def synchronised(decisions: Sequence[Decision]) -> Check:
-    """Warn if target groups have committed offsets already: the mirror may write offsets, and may overwrite ours.
+    """Warn if target groups have committed offsets already: the mirror may write these, and overwrite planned ones.
 
     MirrorMaker 2 writes the offsets of groups without members if ``sync.group.offsets.enabled`` is set.
 
-    Refuse if a target group would keep a higher offset than the place (`Decision.stays`), because the group would
-    skip the records in between.
+    Refuse if a target group would keep its committed offset (`Decision.stays`) although it is higher than the planned
+    one, because the group would skip the records in between.
     """
     name = "group sync"
     ahead = [

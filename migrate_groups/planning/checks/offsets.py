@@ -85,8 +85,8 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
 
     In a partition without an offset, the target group's auto.offset.reset decides. If that is ``latest``, records that
     are produced between the stop of the source group and the start of the target group are lost
-    (docs/kafka-behaviour.md#logs). The default of ``uncommitted``, "refuse", refuses such partitions. But the check
-    only warns if none of them has a source group.
+    (docs/kafka-behaviour.md#logs). With the default of ``uncommitted``, "refuse", the check refuses such partitions. It
+    only warns if no source group hands over any of them, for instance if the offsets come from a file of ``rewind``.
     """
     name = "complete"
     missing = [each.wanted for each in decisions if each.wanted.offset is None]
@@ -132,8 +132,8 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
 def _left_out(decisions: Sequence[Decision], survey: Survey) -> set[TopicPartition]:
     """Return the partitions for which neither a decision nor a committed offset of the target group exists.
 
-    Only topics without a source group can have such partitions. If a topic has a source group, its partitions that are
-    not in the file have a decision with the origin ``ABSENT``.
+    Only topics whose offsets are set without a source group can have such partitions. Of a topic that a source group
+    hands over, the partitions without a snapshot row have a decision with the origin ``ABSENT``.
     """
     topics = {(each.wanted.group, each.wanted.topic) for each in decisions if each.wanted.source_group is None}
     if not topics:

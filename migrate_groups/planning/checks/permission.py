@@ -119,7 +119,10 @@ def missing(wanted: Mapping[Resource, frozenset[Operation]], permissions: Permis
 
 
 def lacks(principal: str, lacking: Sequence[str]) -> str:
-    """Return a message: which permissions a principal lacks, and what to do next. lacking: the result of `missing`."""
+    """Return a message: which permissions a principal lacks, and what to do next.
+
+    lacking: these permissions, as texts such as ``Read on Group 'big'``.
+    """
     return f"{principal} lacks {some(lacking, most=20)}; grant this and run again"
 
 

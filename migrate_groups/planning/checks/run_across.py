@@ -27,9 +27,9 @@ def checks_of_source(
 ) -> tuple[Check, ...]:
     """Return the checks of the source group, on its own cluster.
 
-    decisions: for each partition, the offset to translate, as if the source group handed the partition over to itself.
-    survey: the facts of the source cluster, with committed offsets that were read after the places were found. receipt:
-    the record of the run so far.
+    decisions: for each partition, the offset to translate. Their target group is the source group itself, because the
+    real target groups are on the other cluster. survey: the facts of the source cluster; its committed offsets were
+    read again after the corresponding offsets on the target cluster were found. receipt: the record of the run so far.
     """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
     starts = [(each.wanted.topic_partition, each.after) for each in decisions if each.after is not None]
@@ -48,7 +48,7 @@ def checks_of_source(
 
 
 def checks_of_mirror(translation: Translation, here: Survey, there: Survey, options: WriteOptions) -> tuple[Check, ...]:
-    """Return the checks of the places in the mirror's copies.
+    """Return the checks of the mirror, and of the offsets in its copies that correspond to those of the source group.
 
     here, there: the facts of the source cluster and of the target cluster.
     """

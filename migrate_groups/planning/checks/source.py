@@ -1,4 +1,4 @@
-"""Checks of the source groups: right cluster, same topics, stopped, and no commit since the snapshot."""
+"""Checks of the source groups: cluster and topic ids as in the snapshot, stopped, and no commit since the snapshot."""
 
 from __future__ import annotations
 
@@ -191,7 +191,8 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
 
     Offsets older than the retention expire as soon as no member subscribes to their topic, even in a live group
     (docs/kafka-behaviour.md#expiry). With the option ``vanished`` "restore", the offsets of the snapshot are handed
-    over anyway, and the check warns. It also only warns about offsets that an interrupted run has handed over already.
+    over anyway, and the check warns. It warns too, and does not refuse, if an interrupted run has handed over these
+    offsets already.
     """
     if all(each.source_group is None for each in wanted):
         return Check.passed("vanished", NOTHING_TO_CHECK)
@@ -216,9 +217,10 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
 
 
 def way_back(source: str, wanted: Sequence[Wanted], source_topics: Collection[str], options: WriteOptions) -> Check:
-    """If topics stay with the source group, warn that a later hand-back requires all its members to stop.
+    """If topics stay with ``source``, warn that all its members must stop to give the moved topics back to it later.
 
-    Brokers refuse offsets for a group with members. source_topics: all topics of the source group, moved or not.
+    Brokers refuse offsets for a group with members. source: the source group. wanted: the partitions that are handed
+    over. source_topics: all topics of the source group, handed over or not.
     """
     stay = set(source_topics) - {each.topic for each in wanted}
     if not stay:

@@ -76,8 +76,8 @@ def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, recei
     """Check that no target group has another committed offset than the planned one, unless ``on_existing`` allows it.
 
     Partitions for which nothing is written are included, because their target group would start at the offset that it
-    has. The planned offset may always replace an offset that this run wrote, or that the target group had when
-    the run was handed back.
+    has. The planned offset may always replace an offset that this run wrote, or that the target group had when its
+    partitions were handed back to the source group.
     """
     own = receipt.own_writes()
     differing = []

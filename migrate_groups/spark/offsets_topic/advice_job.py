@@ -34,7 +34,10 @@ class Span(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What `measure_costs` found: the tables, and the first rows of the table ``advice``."""
+    """What sharing a group costs its applications (members that share topics): ``table`` has one row for each.
+
+    found: the tables from which the costs are computed. applications: the first `MAX_ROWS` rows of ``table``.
+    """
 
     found: Overload
     table: DataFrame
@@ -42,9 +45,10 @@ class Measured(NamedTuple):
 
 
 def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[str], span: Span) -> Measured:
-    """Measure, from a landed log, what sharing a group costs the group's applications.
+    """Measure, from a copy of the log of ``__consumer_offsets``, what sharing a group costs the group's applications.
 
-    groups: the names of the groups; empty: all. span: the period whose records count.
+    An application is the members of a group that share topics. log: the copy. groups: the names of the groups; empty:
+    all. span: the period whose records count.
 
     Raises `Undetermined` if the log has no record of the members of these groups.
     """
@@ -77,8 +81,10 @@ def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[s
 def write_costs(measured: Measured, out: Path, timeline: DataFrame | None = None) -> Costs:
     """Write the tables of `Overload` and the table ``advice``, as Parquet and as CSV, and return a summary.
 
-    `Overload` and `SharedCost` describe the columns. out: an existing folder. timeline: the result of `history.history`
-    for some of the groups; for the others, ``keeps_up`` and ``best_third`` stay null.
+    `Overload` and `SharedCost` describe the columns. measured: what `measure_costs` returned. out: an existing folder.
+    timeline: lag over time of some of the groups (`history.history`). From it come two columns of ``advice``:
+    ``keeps_up``, the records consumed divided by those produced, and ``best_third``, the highest such ratio of a third
+    of the time. They stay null for all other groups.
     """
     found, table, shown = measured
     if timeline is not None:
@@ -106,10 +112,11 @@ def _rows(table: DataFrame) -> tuple[SharedCost, ...]:
 
 
 def advice(found: Overload, classic: DataFrame, new: DataFrame, missing: DataFrame) -> DataFrame:
-    """Return one row for each application of each group, with the columns of `SharedCost`.
+    """Return one row for each application of each group: what sharing the group costs it (columns of `SharedCost`).
 
-    ``keeps_up`` and ``best_third`` are null, because they need a timeline. found: the result of `overload`. classic,
-    new: the results of `generations.generations` and `generations.consumers`. missing: the result of `_missing`.
+    keeps_up and best_third are null, because they are computed from lag over time (`load.keeps_up`). found: the tables
+    made by `overload`. classic: one row for each generation of a classic group. new: one row for each subscription that
+    a KIP-848 member recorded. missing: columns log_partition and missing (how many of its offsets the log lacks).
     """
     place = ["group", "application"]
     own = found.subscriptions.groupBy(*place).agg(

@@ -90,11 +90,12 @@ class Subscription(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """The result of `advice_job.write_costs`. Each list has at most `audit_result.MAX_ROWS` rows.
+    """What sharing groups costs their applications. Each list has at most 1000 rows (`audit_result.MAX_ROWS`).
 
-    applications: sorted by the number of applications in their group, then by ``stood_still``, the highest first.
-    found: the number of all applications. generations: the latest generations of the groups that several applications
-    share. subscriptions: the client ids of these groups, sorted by group.
+    applications: sorted by the number of applications in their group, then by the time for which other applications'
+    rebalances made them stand still (``stood_still``), the highest first. found: the number of all applications.
+    generations: the latest generations of the groups that several applications share. subscriptions: one row for each
+    client id in these groups, with its topics, sorted by group.
     """
 
     applications: tuple[SharedCost, ...]

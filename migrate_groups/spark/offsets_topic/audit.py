@@ -1,6 +1,7 @@
 """Judge a hand-over from the log of the offsets topic: DataFrame to DataFrame, in Spark SQL functions only.
 
-Each partition that was handed over from a source group to a target group gets one row with two verdicts.
+Each partition that was handed over from a source group to a target group gets one row with two verdicts. So does each
+other partition for which a target group has committed; its source group's verdict is null.
 
 The source group's verdict is ``late-commit`` if it has committed since the fence (the end of the log when the group had
 stopped). It is ``undetermined`` if the evidence about the group is not whole, or if it has committed only for a topic
@@ -32,7 +33,8 @@ Kafka 4.3 writes a topic id into each commit that is not in a transaction. If th
 over, the commit is of other records, and counts as the deletion of the committed offset. A commit without a topic id
 counts as a commit for the topic handed over.
 
-`evidence` says when the evidence about a group is whole.
+The evidence about a group is whole if the group was not deleted and its partition of the log is complete: from the
+fence on no record is missing, every record can be decoded, and no open transaction holds records back (`evidence`).
 """
 
 from __future__ import annotations
@@ -101,23 +103,26 @@ IS_RECREATED = "the topic was deleted and created again: commits for the new top
 
 
 def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:
-    """Return, for each group to judge, its records at or after its fence, and all records that can't be decoded.
+    """Return the records of some groups from an offset of the log on, and all records that can't be decoded.
 
     A record that can't be decoded gives no verdict; it only makes the `evidence` incomplete. log: a decoded log.
-    groups: columns of `GROUPS`.
+    groups: one row for each group: group, log_partition (the partition of ``__consumer_offsets`` with its records),
+    fence (the offset there from which they count), is_target (whether it is a target group). The result has the columns
+    of both tables.
     """
     fenced = log.join(F.broadcast(groups), ["group", "log_partition"], "left")
     return fenced.where((F.col("log_offset") >= F.col("fence")) | F.col("problem").isNotNull())
 
 
 def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Return the commits of source groups, since the fence, for partitions that they have handed over.
+    """Return the commits that source groups made after they had stopped, for partitions that they had handed over.
 
-    log: the result of `of_groups`. handed_over: columns of `HANDED_OVER`.
+    log: the decoded records since the groups stopped (`of_groups`). handed_over: one row for each partition
+    (`HANDED_OVER`).
 
-    Columns: group, topic, partition, log_partition, log_offset, log_time, offset, beyond (offset - stopped_at: the
-    number of records that both groups process; negative: the source group committed a lower offset), recreated (whether
-    the commit is for another topic of the same name; it is not a late commit then).
+    Columns: group, topic, partition, log_partition, log_offset, log_time, offset, beyond (offset minus the source
+    group's offset at the hand-over: the number of records that both groups process; negative: it committed a lower
+    offset), recreated (whether the commit is for a new topic of the same name; callers do not count it as late).
     """
     given = ("stopped_at", F.col("topic_id").alias("given_id"))
     moved = handed_over.select(*_of_source(), *given).dropDuplicates(KEYS)
@@ -134,10 +139,10 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 
 
 def places(handed_over: DataFrame, *, of_sources: bool, of_targets: bool) -> DataFrame:
-    """Return the partitions that were handed over: one row for each group, topic and partition.
+    """Return the partitions that were handed over: columns group, topic and partition, without duplicates.
 
-    handed_over: columns of `HANDED_OVER`. of_sources: include the source groups' partitions. of_targets: include the
-    target groups' partitions.
+    handed_over: one row for each partition, with the columns source_group, source_topic, group (the target group),
+    topic and partition. of_sources: include the source groups' partitions. of_targets: include the target groups'.
     """
     sides = [handed_over.select(*_of_source())] * of_sources + [handed_over.select(*KEYS)] * of_targets
     return reduce(DataFrame.union, sides).distinct()
@@ -151,8 +156,9 @@ def _of_source() -> tuple[Column, ...]:
 def deletions(log: DataFrame, keys: DataFrame) -> DataFrame:
     """Return all deletions of committed offsets for some partitions, and all deletions of groups.
 
-    log: the result of `of_groups`. keys: the partitions (group, topic, partition). The log does not show whether an
-    offset was deleted by a request or has expired. The deletions of groups are those of `group_deletions`.
+    log: the decoded records of some groups (`of_groups`). keys: the partitions (group, topic, partition). The log does
+    not show whether an offset was deleted by a request or has expired. The deletions of groups are those of
+    `group_deletions`.
 
     Columns: group, topic and partition (null: the group itself was deleted), log_partition, log_offset, log_time.
     """
@@ -162,7 +168,7 @@ def deletions(log: DataFrame, keys: DataFrame) -> DataFrame:
 
 
 def group_deletions(log: DataFrame) -> DataFrame:
-    """Return the records that delete a group. log: the result of `of_groups`.
+    """Return the rows of ``log`` that delete a whole group. log: the decoded records of some groups (`of_groups`).
 
     A deletion is left out if it only shows that an Empty group has changed its protocol (KIP-848), because the group
     keeps its commits then. The coordinator writes two records at once: the deletion of the old protocol's record, and
@@ -185,13 +191,15 @@ def hand_over(
 ) -> DataFrame:
     """Return one row for each partition that was handed over, or that a target group has committed for.
 
-    summed: the result of `chains.chains`. late: the result of `late_commits`; None: there are none. reasons: rows of
-    `evidence.REASONS`. source_reasons: the same about the source groups, if they are on another cluster.
+    summed: one row for each group and partition, with its commits summed up (`chains.chains`). late: the source groups'
+    late commits (`late_commits`); None: there are none. reasons: columns group and reason: why commits of the group may
+    be missing from the log. source_reasons: the same about the source groups, if they are on another cluster.
 
     Columns:
 
-    - source_group, group, topic, partition, stopped_at, written.
-    - old, new: the verdicts on the source group and on the target group.
+    - source_group, group, topic, partition.
+    - stopped_at: the source group's offset at the hand-over. written: the offset that the target group was given.
+    - old, new: the verdicts on the source group and on the target group (`OLD_VERDICTS`, `NEW_VERDICTS`).
     - late_commits, rewinds, deletions: their number. commits: the number of the target group's own commits.
     - first_own, first_own_time: offset and time of the target group's first own commit.
     - committed: the target group's last committed offset.
@@ -238,7 +246,7 @@ def _prefixed(reasons: DataFrame, group: str, side: str) -> DataFrame:
 
 
 def _recreated() -> Column:
-    """Return a sentence if either group committed for another topic of the same name; otherwise null."""
+    """Return `IS_RECREATED` if the source or target group committed for a new topic of this name; otherwise null."""
     return F.when((F.col("recreated") > 0) | (F.col("old_recreated") > 0), IS_RECREATED)
 
 

@@ -50,11 +50,12 @@ class Log(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """The content of a log, as far as the audit needs it.
+    """What the audit needs of the log of one cluster, from the hand-over on.
 
-    records: the decoded log, from which records that the result never lists may be left out. summed: the result of
-    `chains`. found: the evidence. deleted: the names of deleted groups. is_late: whether a source group has committed.
-    has_deletions: whether an offset or a group was deleted.
+    records: the decoded records; those that the result never lists may be left out. summed: one row for each group and
+    partition, with its commits summed up (`chains`). found: how complete each partition of the log is. deleted: the
+    names of deleted groups. is_late: whether a source group has committed since it stopped. has_deletions: whether an
+    offset or a group was deleted.
     """
 
     records: DataFrame
@@ -68,10 +69,12 @@ class _Read(NamedTuple):
 def run_audit(
     spark: SparkSession, handed_over: Iterable[tuple[Any, ...]], log: Log, source: Log | None = None
 ) -> Audit:
-    """Judge a hand-over from the log of ``__consumer_offsets``.
+    """Judge from the log of ``__consumer_offsets`` whether source groups stayed stopped, and where target groups began.
 
-    handed_over: rows of `audit.HANDED_OVER` without the last column. log: the log of the target groups' cluster.
-    source: the log of the source groups' cluster; None: ``log`` has the source groups too.
+    handed_over: for each partition the source group and its topic's name on its cluster; the target group, topic and
+    partition; the source group's last offset, the target group's offset before and after the write, a list of all
+    offsets written; the topic id (`audit.HANDED_OVER` without the last column). log: the log of the target groups'
+    cluster. source: the log of the source groups' cluster; None: ``log`` has the source groups too.
     """
     moved, number_of = [*handed_over], {group: number for group, number, _ in log.groups}
     given = local_table(spark, ((*each, number_of[each[2]]) for each in moved), audit.HANDED_OVER)
@@ -98,10 +101,13 @@ def run_audit(
 _ELSEWHERE = "on the old group's cluster"
 
 
-def _read(spark: SparkSession, of: Log, given: DataFrame, targets: set[str], sources: set[str]) -> _Read:
-    """Read a log. given: columns of `audit.HANDED_OVER`. targets, sources: the groups of each kind in this log."""
-    of_groups = local_table(spark, ((*each, each[0] in targets) for each in of.groups), audit.GROUPS)
-    raw = of.raw.where(F.col("log_partition").isin([each[0] for each in of.ranges]))
+def _read(spark: SparkSession, copy: Log, given: DataFrame, targets: set[str], sources: set[str]) -> _Read:
+    """Decode the copied log of one cluster, and sum up the commits of its groups (``targets`` and ``sources``).
+
+    given: the partitions that were handed over to groups of this log (columns: `audit.HANDED_OVER`).
+    """
+    of_groups = local_table(spark, ((*each, each[0] in targets) for each in copy.groups), audit.GROUPS)
+    raw = copy.raw.where(F.col("log_partition").isin([each[0] for each in copy.ranges]))
     log = audit.of_groups(decode(raw), of_groups).select(*_COLUMNS)
     # A checkpoint and not a cache, because Spark compares each later plan with that of every cached table.
     summed = chains(log, given).localCheckpoint(eager=False)
@@ -109,7 +115,7 @@ def _read(spark: SparkSession, of: Log, given: DataFrame, targets: set[str], sou
     malformed: Counter[int] = Counter()
     for row in counts:
         malformed[row.log_partition] += row.malformed
-    found = evidence(raw, malformed, of.ranges)
+    found = evidence(raw, malformed, copy.ranges)
     is_late = any(row.all_commits for row in counts if row.group in sources)
     is_deleted = any(row.deletions or row.group_tombstones for row in counts)
     if is_late or is_deleted or malformed.total():
@@ -123,7 +129,7 @@ def _read(spark: SparkSession, of: Log, given: DataFrame, targets: set[str], sou
 
 
 def _of_log(read: _Read, keys: DataFrame) -> OfLog:
-    """Return what the audit found in one log: the deletions, the evidence and the malformed records.
+    """Return what the audit found in one log: deletions, how complete the log is, and records that can't be decoded.
 
     keys: the partitions (group, topic, partition) whose deletions are shown.
     """

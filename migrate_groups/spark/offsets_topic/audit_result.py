@@ -15,7 +15,7 @@ MAX_ROWS = 1000
 class AuditedTopic(NamedTuple):
     """The verdicts on one topic of a target group.
 
-    old, new: the number of partitions by the source group's and by the target group's verdict. rewinds: the number of
+    old: verdict on the source group -> number of partitions. new: the same for the target group. rewinds: the number of
     partitions with a commit at a lower offset than the previous commit.
     """
 
@@ -99,11 +99,12 @@ class OfLog(NamedTuple):
 class Audit:
     """The result of `audit_job.run_audit`. Each table has at most `MAX_ROWS` rows.
 
-    old, new: the number of partitions by the source group's and by the target group's verdict. rewinds: the number of
+    old: verdict on the source group -> number of partitions. new: the same for the target group. rewinds: the number of
     partitions with a commit at a lower offset than the previous commit. problems: the number of partitions with a
-    verdict of `audit.PROBLEMS` or a rewind. undetermined: the number of other partitions with the verdict
-    ``undetermined``. doubtful: the partitions that these two numbers count. log: what was found in the log of the
-    target groups' cluster. source_log: the same for the source groups' cluster; None: it is the same cluster.
+    rewind, or with the verdict ``late-commit``, ``missing``, ``earlier`` or ``later``. undetermined: the number of
+    other partitions with the verdict ``undetermined``. doubtful: the partitions that ``problems`` and ``undetermined``
+    count. log: what was found in the log of the target groups' cluster. source_log: the same for the source groups'
+    cluster; None: it is the same cluster.
     """
 
     old: dict[str, int]

@@ -1,8 +1,8 @@
 """Sum up each chain of commits in one row. A chain is all commits of a group for a partition, in the order of the log.
 
 Spark shuffles and sorts the records only once, by group and partition and then by their order in the log. Windows over
-this order compare each record with the previous one. All aggregates are numbers, because Spark computes these in a hash
-table. This table keeps no record after it has been counted.
+this order compare each record with the previous one. All aggregates are numbers, because Spark computes numbers in a
+hash table, which does not keep the records.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ def is_commit() -> Column:
 
 
 def is_group_record() -> Column:
-    """Return whether a record is about a group to judge, and not about one of its offsets or members."""
+    """Return, as a boolean column, whether a record is of an audited group as a whole, not of an offset or a member."""
     return F.col("kind").isin(*GROUP_RECORDS) & F.col("fence").isNotNull()
 
 
 def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     """Return one row for each group and partition that was handed over, or that has a commit in the log.
 
-    log: the result of `audit.of_groups`. handed_over: columns of `audit.HANDED_OVER`, which describes ``ours`` and
-    ``before``.
+    log: the decoded records of some groups (`audit.of_groups`). handed_over: one row for each partition handed over.
+    Its column ``ours`` lists all offsets that the migration wrote or may have written, and ``before`` is the target
+    group's committed offset before the write.
 
     The first commit that the migration can't have written, and all commits after it, are the group's own. The migration
     may have written a commit if its offset is in ``ours`` and differs from the committed offset before it. The first
@@ -44,7 +45,8 @@ def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     Columns:
 
     - log_partition, group, is_target, topic, partition.
-    - from ``handed_over``: source_group, source_topic, stopped_at, before, written.
+    - from ``handed_over``: source_group, source_topic, stopped_at (the source group's offset at the hand-over), before,
+      written (the offset that the migration wrote).
     - first_own, first_own_time: offset and time of the first own commit. in_place: the committed offset before it.
     - committed: the last committed offset.
     - numbers of commits: commits (own commits), rewinds, resumed (own commits right after a deletion), recreated
@@ -68,11 +70,10 @@ def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     counted = log.where(malformed | is_commit() | (is_group_record() & F.col("tombstone")))
     flags = malformed.alias("malformed"), is_commit().alias("is_commit")
     rows = with_rows(first, counted.select(*_PLACE, "is_target", *_BEFORE, "log_time", *flags))
-    return _summed(_with_own(_with_neighbours(rows)))
+    return _summed(_with_own(_with_previous_record(rows)))
 
 
-def _with_neighbours(rows: DataFrame) -> DataFrame:
-    """Return each record of a chain with the columns of `HANDED_OVER`, and with columns about the record before it."""
+def _with_previous_record(rows: DataFrame) -> DataFrame:
     order = Window.partitionBy(*_PLACE).orderBy("log_offset")
     whole = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     rows = rows.withColumns(
@@ -105,8 +106,8 @@ def _with_neighbours(rows: DataFrame) -> DataFrame:
 def _with_own(rows: DataFrame) -> DataFrame:
     """Return each record with two more columns.
 
-    own: whether the record is the group's own commit, as `chains` defines it. reached: the committed offset of the
-    last commit before this record; deletions do not count.
+    own: whether the record is a commit by the group itself: the first one that the migration can't have written, or a
+    later one. reached: the committed offset of the last commit before this record; deletions do not count.
     """
     order = Window.partitionBy(*_PLACE).orderBy("log_offset")
     is_other = F.col("is_first") | ~F.col("in_place").eqNullSafe(F.col("offset"))

@@ -1,8 +1,9 @@
-"""Count the records of the offsets topic's log, and say why the evidence about a group is not whole.
+"""Count the records in the log of ``__consumer_offsets``, and say why commits of a group may be missing from it.
 
-The evidence in a partition of the log is whole under three conditions. Every offset from the fence to the end has a
-record or a control record (transaction marker). Every record can be decoded. No open transaction holds offsets back. A
-missing offset means that a record was compacted away or has expired, and it may have been a commit.
+The evidence in a partition of the log is whole (it has all commits) under three conditions. Every offset from the fence
+(the log end offset when the source group had stopped) to the end has a record or a control record (transaction marker).
+Every record can be decoded. No open transaction holds offsets back. A missing offset means that a record was compacted
+away or has expired, and it may have been a commit.
 """
 
 from __future__ import annotations
@@ -44,10 +45,11 @@ class Evidence(NamedTuple):
 
 
 def evidence(raw: DataFrame, malformed: Mapping[int, int], ranges: Iterable[Range]) -> tuple[Evidence, ...]:
-    """Return the evidence of each partition of the log, in order. Runs one job, which does not read keys or values.
+    """Return, for each partition of the log in order, counts that show whether records are missing from its copy.
 
-    raw: the log (columns of `offsets_log.RAW`). malformed: by partition of the log, how many of its records can't be
-    decoded. ranges: the range of offsets that was copied from each partition.
+    Runs one job, which does not read keys or values. raw: the copied records (columns of `offsets_log.RAW`). malformed:
+    partition of the log -> number of its records that can't be decoded. ranges: the range of offsets that was copied
+    from each partition.
     """
     kinds = (F.count_if(F.col("kind") == kind).alias(name) for kind, name in _KINDS.items())
     counted = {row.log_partition: row for row in raw.groupBy("log_partition").agg(*kinds).collect()}
@@ -78,11 +80,11 @@ def _of_range(copied: Range, counted: Row | None, malformed: int) -> Evidence:
 def reasons(
     groups: Iterable[tuple[str, int, int]], found: Iterable[Evidence], deleted: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the name and the reason (a row of `REASONS`) for each group about which the evidence is not whole.
+    """Yield (group, reason) for each group whose commits may be missing from the copied log, or be in it twice.
 
-    groups: rows of `audit.GROUPS`. found: the evidence in the partitions of the log. deleted: the names of deleted
-    groups. The evidence about a deleted group is not whole, because its commits are compacted away and only the
-    deletion is certain to remain.
+    groups: for each group its name, its partition of the log, and the offset from which its records count. found: the
+    counts of each partition of the log. deleted: the names of deleted groups. Their commits are compacted away; only
+    the deletion is certain to remain.
     """
     of_partitions = {each.log_partition: [*_reasons(each)] for each in found}
     for group, log_partition, _ in groups:

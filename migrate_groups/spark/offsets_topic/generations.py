@@ -24,8 +24,8 @@ _PARTITIONS = "array<struct<topic:string,partition:int>>"
 def generations(raw: DataFrame) -> DataFrame:
     """Return one row for each generation of a classic consumer group, from the records of a copied log.
 
-    raw: columns of `offsets_log.RAW`. Records that delete a group are left out, and so are groups of another protocol
-    type, such as Connect.
+    raw: the copied records of ``__consumer_offsets`` (`offsets_log.RAW`). Records that delete a group are left out, and
+    so are groups of another protocol type, such as Connect.
 
     Columns: group, log_partition, log_offset, log_time, generation, assignor, members. The column members is an array
     of structs with member_id, client_id, rebalance_timeout_ms, topics and partitions. It is empty if the group was
@@ -59,8 +59,8 @@ def generations(raw: DataFrame) -> DataFrame:
 def consumers(raw: DataFrame) -> DataFrame:
     """Return one row for each record of a copied log that has the subscription of a KIP-848 member.
 
-    raw: columns of `offsets_log.RAW`. Columns: group, log_partition, log_offset, log_time, member_id, client_id, topics
-    (null: they can't be decoded), regex (null: the member subscribes by none).
+    raw: the copied records of ``__consumer_offsets`` (`offsets_log.RAW`). Columns: group, log_partition, log_offset,
+    log_time, member_id, client_id, topics (null: they can't be decoded), regex (null: the member subscribes by none).
     """
     rows = records(raw, _KIP_848).where(number(F.lit(1), 2).isin(0, 1))
     # The positions of the group instance id, the rack, the client id, the host and the topics.
@@ -90,10 +90,11 @@ def consumers(raw: DataFrame) -> DataFrame:
 
 
 def commits(raw: DataFrame) -> DataFrame:
-    """Return one row for each commit in a copied log. raw: columns of `offsets_log.RAW`.
+    """Return one row for each commit in a copied log.
 
-    Columns: group, topic, partition, log_partition, log_offset, log_time, offset (the committed offset; null: the
-    value is cut short). No other field is decoded, because the caller needs none.
+    raw: the copied records of ``__consumer_offsets`` (`offsets_log.RAW`). Columns: group, topic, partition,
+    log_partition, log_offset, log_time, offset (the committed offset; null: the value is cut short). No other field is
+    decoded, because the caller needs none.
     """
     said = of_kinds(raw, (0, 1)).where(F.col("kind") == "record")
     group_size = fold(unsigned("key", 3, 2), 16)
@@ -112,11 +113,11 @@ def commits(raw: DataFrame) -> DataFrame:
 
 
 def records(raw: DataFrame, kind: int, *, deleted: bool = False) -> DataFrame:
-    """Return the records of one type whose key is valid.
+    """Return the records of ``__consumer_offsets`` that have one type and a valid key.
 
-    raw: columns of `offsets_log.RAW`. kind: the number with which the key begins. deleted: whether deletions are
-    included. Columns: group, member (empty in the record of a classic group), log_partition, log_offset, log_time,
-    value.
+    raw: the copied records (`offsets_log.RAW`). kind: the type, which is the number with which the key begins. deleted:
+    whether tombstones (records without a value) are included. Columns: group, member (empty in the record of a classic
+    group), log_partition, log_offset, log_time, value (bytes).
     """
     said = of_kinds(raw, (kind,)).where(F.col("kind") == "record")
     group_size = fold(unsigned("key", 3, 2), 16)
@@ -167,17 +168,16 @@ _MEMBERS = (
 )
 
 
-def _member(at: Column, client: Column, subscription: Column, assignment: Column) -> Column:
-    """Return one member as a struct. Each argument is the position of a field of the member in the record's value.
+def _member(member_id: Column, client_id: Column, subscription: Column, assignment: Column) -> Column:
+    """Return one member as a struct. Each argument is the position in ``value`` where this field of the member begins.
 
-    at: the position of the member id. If the subscription is empty, the member has no topics. If the assignment is
-    empty, it has no partitions.
+    If the subscription is empty, the member has no topics. If the assignment is empty, it has no partitions.
     """
     timeout = F.when(F.col("_version") >= 1, number(subscription - 8, 4)).otherwise(number(subscription - 4, 4))
     topics = _strings(subscription + 10, number(subscription + 6, 4), _string)["texts"]
     return F.struct(
-        text("value", at + 2, number(at, 2)).alias("member_id"),
-        text("value", client + 2, number(client, 2)).alias("client_id"),
+        text("value", member_id + 2, number(member_id, 2)).alias("member_id"),
+        text("value", client_id + 2, number(client_id, 2)).alias("client_id"),
         timeout.cast("int").alias("rebalance_timeout_ms"),
         F.when(number(subscription, 4) >= 6, F.array_sort(topics))
         .otherwise(F.array().cast("array<string>"))
@@ -189,7 +189,10 @@ def _member(at: Column, client: Column, subscription: Column, assignment: Column
 
 
 def _assigned(at: Column) -> Column:
-    """Return the partitions of an assignment. at: the position of the assignment's number of topics in the value."""
+    """Return the partitions (topic, partition) of a member's assignment, an array.
+
+    at: the position in ``value`` of the assignment's number of topics; 1 is the first byte.
+    """
     count = F.least(number(at, 4), F.octet_length("value") / _LEAST_TOPIC).cast("int")
     begun = F.struct((at + 4).cast("int").alias("at"), F.array().cast(_PARTITIONS).alias("found"))
 
@@ -252,7 +255,10 @@ def _after_compact(at: Column) -> Column:
 
 
 def varint(at: Column) -> tuple[Column, Column]:
-    """Return the number of bytes (one or two) of the varint at ``at``, and its value."""
+    """Return the size in bytes (1 or 2) of the varint at position ``at`` of ``value``, and the number that it encodes.
+
+    Position 1 is the first byte.
+    """
     one, two = unsigned("value", at.cast("int"), 1), unsigned("value", (at + 1).cast("int"), 1)
     return F.when(one < 128, 1).otherwise(2), F.when(one < 128, one).otherwise(one.bitwiseAND(0x7F) + two * 128)
 
@@ -276,21 +282,22 @@ def let(at: Column, then: Callable[[Column], Column]) -> Column:
 
 
 def bind(value: Column, then: Callable[[Column], Column]) -> Column:
-    """Return ``then(value)``, and make Spark compute ``value`` only once. For a position, use `let`."""
+    """Return ``then(value)``, and make Spark compute ``value`` only once."""
     return F.transform(F.array(value), then)[0]
 
 
 def place(at: Column) -> Column:
-    """Return the position ``at``, but at most the second position after the last byte of the value.
+    """Return the position ``at`` in ``value``, but at most its length plus 2: a damaged record may claim more bytes.
 
-    A damaged record may claim more bytes than it has.
+    The position after the last byte is the length plus 1.
     """
     return F.least(at, F.octet_length("value") + 2).cast("int")
 
 
 def number(at: Column, size: int) -> Column:
-    """Return the signed number in ``size`` bytes of the value from position ``at`` on; null if there is no byte.
+    """Return the signed number in ``size`` bytes of the record's ``value``, from position ``at`` on.
 
-    Position 1 is the first byte.
+    Position 1 is the first byte. The result is null if the value ends before ``at``, and wrong if it ends within the
+    number.
     """
     return fold(unsigned("value", at.cast("int"), size), 8 * size)

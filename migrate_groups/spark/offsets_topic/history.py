@@ -89,7 +89,8 @@ def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
     - offset, topic_id: those of the last record: the committed offset (null: deleted), and a hash of the topic id.
     - malformed: in rows without a topic, the number of records that can't be decoded.
 
-    If an earlier record of the partition has a later time, that time counts for both, so that time never goes back.
+    A record counts at the latest log_time of this group's records for the partition up to it, so that time never goes
+    back.
     """
     order = Window.partitionBy("log_partition", *_KEYS).orderBy("log_offset")
     malformed = F.col("problem").isNotNull()
@@ -122,13 +123,14 @@ def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
 def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, cluster_id: str) -> DataFrame:
     """Return one row for each group, topic and moment, from the group's first commit in the topic on.
 
-    made: the result of `commits`. ends: columns of `LOG_ENDS`. who: the result of `members.members`.
+    made: one row for each group, partition and interval with its last commit (`commits`). ends: log end offsets
+    (`LOG_ENDS`). who: one row for each record that lists members of a group (`members.members`).
 
     Columns:
 
-    - cluster_id, group, topic, taken_at (the moment).
-    - partitions, committed, lag, produced, consumed: as in `timeline.lag_timeline`. lag is null if no log end offset is
-      known.
+    - cluster_id, group, topic, taken_at (the moment), partitions (their number), committed (how many of them have a
+      committed offset), lag (null: no log end offset is known).
+    - produced, consumed: the growth of the log end offsets and of the committed offsets since the previous moment.
     - commits, rewinds, deletions (numbers) and last_commit_at: for the time since the previous moment; at the first
       moment, since the beginning of the log.
     - clients: the group's members since the previous moment, as ``client/host``, sorted, at most `MAX_CLIENTS`; empty:
@@ -148,8 +150,8 @@ def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, 
 def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataFrame:
     """Return one row for each group, with totals over all moments.
 
-    made: the result of `commits`. timeline: the result of `history`. evidence: the columns log_partition and missing of
-    `evidence.Evidence`.
+    made: commits by group, partition and interval (`commits`). timeline: lag over time (`history`). evidence: the
+    columns log_partition and missing of `evidence.Evidence`.
 
     Columns: group, topics, partitions, commits, rewinds, deletions, first_commit_at, last_commit_at, most_lag (the
     largest lag), last_lag (the lag at the last moment), log_partition, missing (offsets without a record in that
@@ -174,7 +176,10 @@ def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataF
 
 
 def _clients(who: DataFrame, moments: Moments) -> DataFrame:
-    """Return, for each group and moment, the clients that were members at any time since the previous moment."""
+    """Return columns group, taken_at (a moment) and clients: all that were members since the previous moment.
+
+    who: one row for each record that lists a group's members, with the time at which the next one replaced it (until).
+    """
     last = F.when(F.col("until").isNull(), F.lit(len(moments) - 1)).otherwise(moments.number(F.col("until")))
     numbers = F.sequence(moments.number(F.col("log_time")), last)
     of_moments = who.withColumn("number", F.explode(numbers)).select(
@@ -185,7 +190,10 @@ def _clients(who: DataFrame, moments: Moments) -> DataFrame:
 
 
 def _snapshots(made: DataFrame, ends: DataFrame, moments: Moments) -> DataFrame:
-    """Return each group's committed offsets at each moment, in the form of snapshots taken at these moments."""
+    """Return, for each group, partition and moment (``taken_at``), the committed offset and the log end offset.
+
+    made: the last commit in each interval (`commits`). ends: the log end offset at each moment (`LOG_ENDS`).
+    """
     order = Window.partitionBy("log_partition", *_KEYS).orderBy("ended")
     rows = made.withColumn("begun", moments.number(F.col("ended")))
     after = F.lead("begun", default=len(moments)).over(order)

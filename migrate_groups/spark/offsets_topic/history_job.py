@@ -73,9 +73,10 @@ class GroupHistory(NamedTuple):
 class History:
     """The result of `run_history`.
 
-    groups: the `MAX_ROWS` groups with the most commits. found: the number of all groups in the table. first, last: the
-    first and the last moment of the history. timeline: the lag of groups and of their topics over time, at most
-    `result.MAX_TIMELINE` rows. evidence: what was read of each partition of the log.
+    groups: the `MAX_ROWS` groups with the most commits. found: the number of all groups in the history, including those
+    that ``groups`` leaves out. first, last: the first and the last moment of the history. timeline: the lag of groups
+    and of their topics over time, at most `result.MAX_TIMELINE` rows. evidence: what was read of each partition of the
+    log.
     """
 
     groups: tuple[GroupHistory, ...]
@@ -97,7 +98,9 @@ def run_history(
     out: Path,
     since: datetime | None = None,
 ) -> History:
-    """Write the table of `history.history` as Parquet to a new folder, and return a summary of bounded size.
+    """Write groups' commits and lag over time as Parquet to a new folder, and return a summary of bounded size.
+
+    The table has one row for each group, topic and moment (columns: `history.history`).
 
     Args:
         spark: a session.

@@ -12,9 +12,11 @@ _THIRDS = 3
 def committed(generations: DataFrame, commits: DataFrame) -> DataFrame:
     """Return one row for each generation of a group and each partition with a commit in this generation.
 
-    generations, commits: the results of `generations.generations` and `generations.commits`. Columns: group, log_offset
-    (of the generation's record), topic, partition, at (the time of the last commit), consumed (the last committed
-    offset minus the first one, at least 0; null: no committed offset can be decoded).
+    generations: columns group and log_offset (of the generation's record). commits: one row for each commit
+    (`generations.commits`).
+
+    Columns: group, log_offset (of the generation's record), topic, partition, at (the time of the last commit),
+    consumed (the last committed offset minus the first one, at least 0; null: no committed offset can be decoded).
     """
     marks = generations.select(
         "group", "log_offset", F.lit(None).cast("timestamp").alias("log_time"), F.col("log_offset").alias("_begun")
@@ -55,9 +57,11 @@ def spread(members: DataFrame) -> DataFrame:
 
 
 def of_members(found: DataFrame) -> DataFrame:
-    """Return the columns group, application, ``idle`` and ``spread``, as `SharedCost` defines them.
+    """Return the columns group, application, idle and spread.
 
-    found: the result of `spread`.
+    idle: the number of members without a partition in the application's last generation. spread: the number of records
+    that the busiest member consumed, divided by the mean of all members; an average over the generations, weighted by
+    records. found: one row for each application and generation (the result of the function `spread`).
     """
     mean = F.sum(F.col("consumed") / F.col("members"))
     return found.groupBy(*_APPLICATION).agg(
@@ -67,10 +71,12 @@ def of_members(found: DataFrame) -> DataFrame:
 
 
 def keeps_up(applications: DataFrame, timeline: DataFrame) -> DataFrame:
-    """Return the columns group, application, ``keeps_up`` and ``best_third``, as `SharedCost` defines them.
+    """Return the columns group, application, keeps_up and best_third.
 
-    applications: columns group, application, topics and since. timeline: the result of `history.history`; only its
-    moments after ``since`` count.
+    keeps_up: the number of records consumed divided by the number produced, after ``since``; null: nothing was
+    produced. best_third: the highest ratio of the three thirds of this time; null: one of them is not known.
+    applications: columns group, application, topics and since. timeline: produced and consumed records by group, topic
+    and moment (`history.history`).
     """
     of_topic = applications.select(*_APPLICATION, "since", F.explode("topics").alias("topic"))
     known = F.col("produced").isNotNull() & F.col("consumed").isNotNull()

@@ -111,8 +111,9 @@ def _after_short(at: Column) -> Column:
 
 
 def _number(at: Column, size: int) -> Column:
-    """Return the signed number in ``size`` bytes of the value from position ``at`` on; null if there is no byte.
+    """Return the signed number in ``size`` bytes of the record's ``value``, from position ``at`` on.
 
-    Position 1 is the first byte.
+    Position 1 is the first byte. The result is null if the value ends before ``at``, and wrong if it ends within the
+    number.
     """
     return fold(unsigned("value", at.cast("int"), size), 8 * size)

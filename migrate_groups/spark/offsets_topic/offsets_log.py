@@ -87,7 +87,7 @@ _LAST_MILLISECOND = 253_402_300_799_999
 
 
 def landed_log(spark: SparkSession, folder: str) -> DataFrame:
-    """Return the copied log of the offsets topic. folder: Parquet files with the columns of `RAW`."""
+    """Return the copied log of ``__consumer_offsets``. folder: Parquet files with the columns of `RAW`."""
     return spark.read.options(**CHECKED).schema(RAW).parquet(spark_path(folder))
 
 
@@ -97,12 +97,12 @@ def of_kinds(raw: DataFrame, types: Collection[int]) -> DataFrame:
 
 
 def decode(raw: DataFrame) -> DataFrame:
-    """Return the decoded records of a copied log (columns of `RAW`), without control records and aborted records.
+    """Return the decoded records of ``__consumer_offsets``, without control records and aborted records.
 
-    Columns of all records:
+    raw: the copied records: log_partition, log_offset, log_time, kind, key, value (`RAW`). Columns of all records:
 
     - log_partition, log_offset, log_time.
-    - type: the number with which the key begins. kind: its name (`KINDS`).
+    - type: the number with which the key begins. kind: its name, such as ``offset-commit`` (`KINDS`).
     - group; member: the member id or the regular expression in the key; null if it has neither.
     - tombstone: whether the record is a deletion.
     - problem: why the record can't be decoded; null if it can.

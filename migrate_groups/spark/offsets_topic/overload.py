@@ -34,7 +34,7 @@ class Overload(NamedTuple):
     stood_still: one row for each generation that has ended and each application in it. For a KIP-848 group: one row for
     each period in which partitions of an application had no owner. Columns:
 
-    - ended_at: when the generation ended, or the period began.
+    - ended_at: when the generation ended; for a KIP-848 group, when the period without an owner began.
     - caused_by: the applications whose members joined or left, and so ended the generation.
     - by_others: whether this application is not in ``caused_by``.
     - replaced: whether all members of the application restarted. In a classic group: none of them was in the next
@@ -42,8 +42,9 @@ class Overload(NamedTuple):
     - seconds: an upper bound of the time for which the application stood still; null: not known.
     - gone: the part of ``seconds`` in which the application certainly had no member; null for a KIP-848 group.
 
-    spread: one row for each generation of a classic group and each application in it, with the columns of
-    `load.spread`.
+    spread: one row for each generation of a classic group and each application in it. Columns: generation, since (when
+    it began), members (their number), idle (the number of members without a partition), consumed (the number of records
+    that all members consumed) and busiest (the same of the busiest member).
     """
 
     subscriptions: DataFrame
@@ -97,10 +98,12 @@ def applications(members: DataFrame) -> DataFrame:
 
 
 def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, commits: DataFrame) -> Overload:
-    """Return the tables of `Overload`.
+    """Return which applications share each group, and for how long rebalances stopped each, as tables (`Overload`).
 
-    generations, consumers, commits: the results of the functions of the same name in `generations`. owned: the result
-    of `ownership.owners`. The caller may restrict all four to the records of a period.
+    generations: one row for each generation of a classic group. consumers: one row for each subscription that a KIP-848
+    member recorded. commits: one row for each commit. (The functions of these names in `generations` return these
+    tables.) owned: one row for each assignment of a KIP-848 member (`ownership.owners`). The caller may restrict all
+    four to the records of a period.
     """
     in_order = Window.partitionBy("group").orderBy("log_offset")
     ids = F.transform("members", lambda each: each["member_id"])
@@ -190,10 +193,11 @@ def _causes(spans: DataFrame, of_member: DataFrame) -> DataFrame:
 
 
 def _ownerless(owned: DataFrame, of_member: DataFrame) -> DataFrame:
-    """Return the rows of the table ``stood_still`` for KIP-848 groups: periods in which partitions had no owner.
+    """Return one row for each period in which partitions of an application of a KIP-848 group had no owner.
 
-    The cause of a period is always a member of this application, because brokers revoke none of its partitions when a
-    member of another application joins or leaves.
+    ``caused_by`` is always the application itself, because brokers revoke none of its partitions when a member of
+    another application joins or leaves. owned: the partitions that each member owned over time (`ownership.owners`).
+    of_member: columns group, member_id, application.
     """
     return without_owner(owned, of_member).select(
         "group",
@@ -209,10 +213,11 @@ def _ownerless(owned: DataFrame, of_member: DataFrame) -> DataFrame:
     )
 
 
-def _members(spans: DataFrame, of_member: DataFrame, own: DataFrame) -> DataFrame:
+def _members(spans: DataFrame, of_member: DataFrame, of_partitions: DataFrame) -> DataFrame:
     """Return one row for each member of each generation.
 
-    spans: the generations. of_member: the application of each member. own: the result of `load.committed`.
+    spans: the generations. of_member: the application of each member. of_partitions: the time of the last commit and
+    the number of records consumed, for each generation and partition (`load.committed`).
 
     Columns: those of ``spans``, member_id, application, partitions, at (the time of the member's last commit in the
     generation; null: none) and consumed (the number of records that the member consumed in the generation).
@@ -223,7 +228,7 @@ def _members(spans: DataFrame, of_member: DataFrame, own: DataFrame) -> DataFram
     commits = (
         of_spans.select(*_PLACE, "member_id", F.explode("partitions").alias("_p"))
         .select(*_PLACE, "member_id", F.col("_p.topic").alias("topic"), F.col("_p.partition").alias("partition"))
-        .join(own, [*_PLACE, "topic", "partition"])
+        .join(of_partitions, [*_PLACE, "topic", "partition"])
         .groupBy(*_PLACE, "member_id")
         .agg(F.max("at").alias("at"), F.try_sum("consumed").alias("consumed"))
     )
@@ -232,11 +237,12 @@ def _members(spans: DataFrame, of_member: DataFrame, own: DataFrame) -> DataFram
 
 
 def _stood_still(members: DataFrame) -> DataFrame:
-    """Return the table ``stood_still`` of `Overload` for classic groups. members: the result of `_members`.
+    """Return, for each generation that has ended and each application in it, for how many seconds it stood still.
 
-    A member stands still from its last commit in a generation to the record of the next generation in which its
-    application has a member. An application stands still for as long as the member that stands still longest. In a
-    cooperative group only members that left count, because all others keep their partitions.
+    A member stands still from its last commit in a generation until the beginning of the next generation that has a
+    member of its application. An application stands still for as long as the member that stands still longest. In a
+    cooperative group only members that left count, because all others keep their partitions. members: one row for each
+    member of each generation of classic groups (`_members`). The columns are those of ``stood_still`` in `Overload`.
     """
     members = members.withColumn("_left", ~F.array_contains("_next", F.col("member_id")))
     back = Window.partitionBy("group", "application").orderBy("log_offset")

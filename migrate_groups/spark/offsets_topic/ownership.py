@@ -22,9 +22,9 @@ _OWNED = "array<string>"
 def owners(raw: DataFrame) -> DataFrame:
     """Return one row for each assignment record: it states which partitions a KIP-848 member owns.
 
-    raw: columns of `offsets_log.RAW`. Columns: group, member_id, log_offset, log_time, owned (an array of ``TOPIC
-    ID-PARTITION``, including partitions that the member has yet to revoke; empty: it owns none, or it has left; null:
-    the record can't be decoded).
+    raw: the copied records of ``__consumer_offsets`` (`offsets_log.RAW`). Columns: group, member_id, log_offset,
+    log_time, owned (an array of texts: topic id in hexadecimal, ``-``, partition; including partitions that the member
+    has yet to revoke; empty: it owns none, or it has left; null: the record can't be decoded).
     """
     rows = records(raw, _ASSIGNMENT, deleted=True)
     sound = F.col("value").isNull() | (number(F.lit(1), 2) == 0)
@@ -46,11 +46,12 @@ def owners(raw: DataFrame) -> DataFrame:
 def without_owner(owned: DataFrame, of_member: DataFrame) -> DataFrame:
     """Return one row for each period in which partitions of an application had no owner.
 
-    owned: the result of `owners`. of_member: columns group, member_id, application. Periods that overlap are merged. A
-    period that has not ended is left out.
+    An owner is the member that a partition is assigned to. owned: one row for each assignment record (`owners`).
+    of_member: columns group, member_id, application. Periods that overlap are merged. A period that has not ended is
+    left out.
 
-    Columns: group, application, begun, seconds, whole (whether each partition of the application had no owner for some
-    part of this period).
+    Columns: group, application, begun, seconds, whole (whether every partition of the application lost its owner in
+    this period, even if not all at once).
     """
     own = Window.partitionBy("group", "member_id").orderBy("log_offset")
     none = F.array().cast(_OWNED)
@@ -94,13 +95,13 @@ def _change(partition: Column, *, lost: bool) -> Column:
     return F.struct(partition.alias("partition"), F.lit(lost).alias("lost"))
 
 
-def _partitions(at: Column) -> Column:
-    """Read the list of topics and partitions at position ``at`` of the value.
+def _partitions(start: Column) -> Column:
+    """Read the list of topics and partitions that begins at position ``start`` of the record's ``value``.
 
-    Returns a struct of the partitions (``found``) and the position after the list (``at``).
+    Returns a struct of the partitions (``found``, as texts) and the position after the list (``at``).
     """
-    begun = F.struct(place(at + varint(at)[0]).alias("at"), F.array().cast(_OWNED).alias("found"))
-    count = F.least(varint(at)[1] - 1, F.octet_length("value") / _LEAST_TOPIC).cast("int")
+    begun = F.struct(place(start + varint(start)[0]).alias("at"), F.array().cast(_OWNED).alias("found"))
+    count = F.least(varint(start)[1] - 1, F.octet_length("value") / _LEAST_TOPIC).cast("int")
 
     def step(state: Column, _: Column) -> Column:
         numbers = state["at"] + _ID
@@ -121,10 +122,10 @@ def _partitions(at: Column) -> Column:
 
 
 def _named(topic: Column, at: Column, count: Column) -> Column:
-    """Return ``TOPIC ID-PARTITION`` for each partition of a topic.
+    """Return for each partition of a topic a text: the topic id in hexadecimal, ``-`` and the partition number.
 
-    topic: the position of the topic id in the value. at: the position of the first partition number. count: the number
-    of partitions, 1 or more.
+    topic: the position of the topic id in the record's ``value``. at: the position of the first partition number.
+    count: the number of partitions, 1 or more.
     """
     name = F.hex(F.substring("value", topic.cast("int"), _ID))
     return F.transform(

@@ -47,7 +47,9 @@ def selected(rows: DataFrame, selections: Iterable[Selection]) -> DataFrame:
 def of_csv(
     spark: SparkSession, fields: tuple[StructField, ...], names: tuple[str, ...], *, headless: bool
 ) -> tuple[Selection, ...]:
-    """Return selections for `selected` that give the cells of a CSV file their types, and add the column `PROBLEM`.
+    """Return the columns to select, in several steps (`selected`), to type and check the cells of a CSV file.
+
+    The last step adds the column `PROBLEM`: why a row is invalid; null if it is valid.
 
     spark: the session whose JVM makes the result. fields: the typed columns. names: the columns that the file has.
     headless: whether the file has no header.
@@ -81,9 +83,9 @@ def of_csv(
 
 
 def of_parquet(fields: Sequence[StructField]) -> tuple[Selection, ...]:
-    """Return selections for `selected` that add the column `PROBLEM` to the rows of a Parquet file.
+    """Return the columns to select, in several steps (`selected`), to check the rows of a Parquet file.
 
-    fields: the columns of the file.
+    The last step adds the column `PROBLEM`: why a row is invalid; null if it is valid. fields: the columns of the file.
     """
     checks = [
         _Check(F.col(field.name) < 0, _FORMS[field.dataType.typeName()].expected, field.name, F.col(field.name))
@@ -108,8 +110,8 @@ class _Check(NamedTuple):
 def _examining(fields: Sequence[StructField], checks: list[_Check]) -> tuple[Selection, Selection]:
     """Return two selections that add the column `PROBLEM`, which describes the first check that fails.
 
-    fields: the columns of the rows. checks: the checks of this file format. The checks of all formats are added:
-    required columns, topic names, UTF-8.
+    fields: the columns of the rows. checks: the checks that only this file format needs. Checks that CSV and Parquet
+    have in common are added to them: required columns, topic names, UTF-8.
 
     The first selection adds the number of the first check that fails, and the second one makes the text of the problem
     from this number. If each check made its text, Spark would generate a method of more than 8000 bytes, which a JVM

@@ -16,9 +16,9 @@ _FOLLOW = "after a split, pass the spec with --spec, or the output of the comman
 
 
 class Alignment(NamedTuple):
-    """Facts about BEFORE and AFTER together, which `align` finds and the comparison needs.
+    """Facts about BEFORE and AFTER, the snapshots from before and after a hand-over, that their comparison needs.
 
-    cluster_id: the cluster id that counts for rows without one; empty if no row has a cluster id. hints: sentences for
+    cluster_id: the cluster id to which rows without one belong; empty if no row has a cluster id. hints: sentences for
     the user, such as that AFTER lacks a group. has_history: whether a group has snapshots of more than two moments.
     clusters: the number of cluster ids. rows: the number of rows in BEFORE and AFTER. single: whether both BEFORE and
     AFTER have snapshots of only one moment for each group. other_groups: whether AFTER may have rows of groups that
@@ -35,7 +35,9 @@ class Alignment(NamedTuple):
 
 
 def align(asked: DataFrame, after: DataFrame) -> Alignment:
-    """Check that BEFORE and AFTER can be compared, and return what the comparison needs to know about them.
+    """Check that BEFORE and AFTER, the snapshots from before and after a hand-over, can be compared.
+
+    Returns what the comparison needs to know about them.
 
     Args:
         asked: the rows of BEFORE, each under the group in which its offset is expected afterwards (`mapping.expected`).
@@ -138,7 +140,7 @@ def _latest() -> list[Column]:
 
 
 def _require_order(before: int | None, after: int | None) -> None:
-    """Raise `InvalidInput` if the latest ``taken_at`` of AFTER is before that of BEFORE.
+    """Raise `InvalidInput` if the latest snapshot from after the hand-over is older than the latest from before it.
 
     before, after: in microseconds since 1970; None: no row has a time, and nothing is checked.
     """

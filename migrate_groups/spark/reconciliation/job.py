@@ -59,8 +59,8 @@ def run_reconcile(
         after_paths: the same, of snapshots of the target groups.
         split: which topics go to which target group, as a spec or as a file that the command ``split`` wrote; needed if
             BEFORE is a snapshot of the source group that was not split.
-        planned: offsets that a plan sets in the target groups if the source group has none: rows of
-            `reconcile.PLANNED`.
+        planned: offsets that a plan sets in the target groups if the source group has none: cluster id, target group,
+            topic, partition, offset.
         out: a new folder for the tables (`reconcile_tables`). Without it, no tables are written.
         quarantine: a new folder for invalid rows (`quarantine.set_aside`). Without it, an invalid row fails the job.
 
@@ -103,10 +103,11 @@ def reconcile_tables(
     planned: DataFrame | None = None,
     out: Path | str | None = None,
 ) -> Reconciliation:
-    """Compare DataFrames of snapshots before and after a hand-over, as `run_reconcile` compares files.
+    """Compare DataFrames of snapshots from before and after a hand-over.
 
-    before, after: columns `snapshots.SNAPSHOT`. mapping: columns `mapping.MAPPING`. planned: columns
-    `reconcile.PLANNED`.
+    before, after: the columns of a snapshot file (`snapshots.SNAPSHOT`). mapping: the target group of each partition of
+    a source group (`mapping.MAPPING`); None: each row of ``before`` is compared under its own group. planned: offsets
+    that a plan sets in target groups if the source group has none (`reconcile.PLANNED`).
 
     out: a folder that must not exist. Spark writes each table to it as two folders of part files, such as
     ``partition_verdict.parquet`` and ``partition_verdict.csv``; a file ``_SUCCESS`` in them means that they are
@@ -123,10 +124,10 @@ def _reconcile(
     planned: DataFrame | None,
     out: Path | str | None,
 ) -> Reconciliation:
-    """Compare BEFORE with AFTER, as `reconcile_tables` does.
+    """Compare the snapshots from before a hand-over with those from after it; write the tables to ``out``, if given.
 
-    rows: the rows of BEFORE, and those of AFTER. checked: the same rows, with a check that fails a job at an invalid
-    row.
+    rows: both tables of snapshots. checked: the same two, but a job over them fails at an invalid row. The first job
+    reads ``checked``, so that the others can read ``rows`` without checking again.
     """
     spark = rows[0].sparkSession
     with readable_failures():
@@ -192,7 +193,7 @@ def main(arguments: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
 
 
 def _with_cluster(rows: DataFrame, aligned: Alignment) -> DataFrame:
-    """Return the rows with a ``cluster_id`` that is never null."""
+    """Return all rows; a row without a ``cluster_id`` gets that of the other rows, or an empty one if none has any."""
     if aligned.clusters > 1:
         return rows.fillna(aligned.cluster_id, ["cluster_id"])
     # A constant, so that Spark need not read, exchange and compare it.

@@ -50,11 +50,11 @@ class SplitMapping:
 
 
 def expected(before: DataFrame, mapping: DataFrame | None) -> DataFrame:
-    """Return the rows of BEFORE, each under the group in which its offset is expected afterwards.
+    """Return the rows of ``before``, each under the group in which its offset is expected after the hand-over.
 
-    The module's docstring has the rules. The result has the columns of ``before``. ``source_group`` is set if the row
-    was handed over, and null if the group is compared with itself. ``mapping`` has the columns of `MAPPING` or of
-    `TOPIC_MAPPING`.
+    A row with a ``source_group`` keeps its group. Any other row gets the group that ``mapping`` names for its topic or
+    partition (`TOPIC_MAPPING`, `MAPPING`), and its own group as ``source_group``; it is left out if the mapping names
+    none. If mapping is None, all rows are returned unchanged. The columns stay the same.
     """
     if mapping is None:
         return before
@@ -69,15 +69,20 @@ def expected(before: DataFrame, mapping: DataFrame | None) -> DataFrame:
 
 
 def split_mapping(split: DataFrame) -> DataFrame:
-    """Return the mapping (columns of `MAPPING`) from a snapshot that the command ``split`` wrote."""
+    """Return the target group of each partition of a source group, from a snapshot that the command ``split`` wrote.
+
+    Columns: source_group, topic, partition, group.
+    """
     return split.where(F.col("source_group").isNotNull()).select(*MAPPING.names).distinct()
 
 
 def spec_mapping(before: DataFrame, split: SplitMapping) -> DataFrame:
-    """Return the mapping (columns of `TOPIC_MAPPING`) from a split spec. The driver gets only BEFORE's topics.
+    """Return the target group of each topic of a source group (columns source_group, topic, group) from a split spec.
+
+    before: the snapshot from before the hand-over, of which the driver gets only the topics.
 
     Raises:
-        InvalidInput: the source group is not in BEFORE or was split before; or ``split.cover`` raises it.
+        InvalidInput: the source group is not in ``before`` or was split before; the spec does not cover its topics.
     """
     topics = (
         before.where(F.col("group") == split.source)

@@ -6,12 +6,13 @@
   numbers only. For these it uses a hash table and sorts nothing (docs/evidence/performance.md#reconcile). The job fails
   with `NOT_SINGLE` if a partition has two rows after all.
 
-Both take the rows of BEFORE and of AFTER with a column ``side``, as `partition_verdict` makes them, and return one row
-for each key of `KEYS`. Further columns:
+Both take the rows of BEFORE and of AFTER, the snapshots from before and after the hand-over, with a column ``side``
+(``before`` or ``after``). They return one row for each group, topic, partition and cluster_id. Further columns:
 
 - source_group.
 - recreated: whether the topic ids of BEFORE and AFTER differ.
-- contradiction: null. Computing it fails the job if rows contradict each other.
+- contradiction: always null. A job that computes it fails if rows of one snapshot contradict each other, for example if
+  they give a partition two offsets at one moment.
 - before_offset, before_log_start, before_log_end, and the same of AFTER: after_offset and so on.
 - before_taken_at, before_oldest_unconsumed_at, and the same of AFTER: only if BEFORE or AFTER has
   `snapshots.OLDEST_UNCONSUMED`.
@@ -37,10 +38,11 @@ _TIMES = {name: name for name in ("taken_at", OLDEST_UNCONSUMED.name)}
 
 
 def latest_rows(before: DataFrame, after: DataFrame) -> DataFrame:
-    """Return the latest row of BEFORE and of AFTER for each partition. A null ``taken_at`` counts as the earliest.
+    """Return, for each partition, the latest row of ``before`` and of ``after`` in one row.
 
-    A job that computes ``contradiction`` fails if BEFORE or AFTER contradicts itself about a partition: it has two
-    offsets at the latest moment, or two source groups. The message names the partition.
+    A null ``taken_at`` counts as the earliest. The column ``contradiction`` of the result is null. A job that computes
+    it fails if ``before`` or ``after`` has two offsets of a partition at its latest moment, or two source groups for
+    it. The message names the partition.
     """
     # Repartitioned explicitly. Otherwise Spark would sort and merge before the exchange too, and merge hardly any rows.
     rows = with_rows(before, after).repartition(*KEYS)
@@ -56,10 +58,11 @@ def latest_rows(before: DataFrame, after: DataFrame) -> DataFrame:
 
 
 def single_rows(before: DataFrame, after: DataFrame) -> DataFrame:
-    """Return one row for each partition, with its row of BEFORE and its row of AFTER side by side.
+    """Return, for each partition, its only row of ``before`` and its only row of ``after`` in one row.
 
-    A job that computes ``contradiction`` or ``source_group`` fails with `NOT_SINGLE` if a partition has two rows in
-    BEFORE or in AFTER, or if a group has two source groups.
+    The column ``contradiction`` of the result is null. A job that computes it, or the column ``source_group``, fails
+    with the message `NOT_SINGLE` if a partition has two rows in ``before`` or in ``after``, or if a group has two
+    source groups.
     """
     of_groups = before.select("cluster_id", "group", "source_group").distinct()
     # The source groups are joined at the end, because a hash table can't hold texts. Spark leaves this join out of
@@ -97,16 +100,20 @@ def _fail() -> Column:
 
 
 def _only(side: str, names: dict[str, str]) -> list[Column]:
-    """Return the aggregates that find a partition's only row in BEFORE or in AFTER, and that count such rows."""
+    """Return aggregates over a partition's rows on one side: their number, and the largest value of each column.
+
+    side: ``before`` or ``after``. names: column -> its short name in the result.
+    """
     here = F.col("side") == side
     values = [F.max(F.when(here, F.col(name))).alias(f"{side}_{short}") for name, short in names.items()]
     return [F.count_if(here).alias(f"{side}_rows"), *values]
 
 
 def _latest(side: str, *, timed: bool) -> list[Column]:
-    """Return the aggregates that find a partition's latest row in BEFORE or in AFTER.
+    """Return aggregates that find a partition's latest row on one side, ``before`` or ``after``.
 
-    Further aggregates let `_contradiction` find out whether another row contradicts this row.
+    Further aggregates show whether another row has another offset at this moment, or another source group. timed:
+    include the column `OLDEST_UNCONSUMED`.
     """
     here, offset = F.col("side") == side, F.coalesce("offset", F.lit(-1))
     values = [*_OFFSETS, "topic_id", "source_group"]
@@ -120,9 +127,9 @@ def _latest(side: str, *, timed: bool) -> list[Column]:
 
 
 def _contradiction(side: str) -> Column:
-    """Return a column that is null if the rows of BEFORE (or of AFTER) agree about each partition.
+    """Return a column of nulls, which fails the job if a partition has two latest offsets or two source groups.
 
-    Otherwise it fails the job: BEFORE (or AFTER) has two offsets or two source groups for a partition.
+    side: the rows to check: ``before`` or ``after``.
     """
     place = F.concat("topic", F.lit("-"), "partition", F.lit(" of group "), "group")
     source, other = F.col(f"{side}_source"), F.col(f"{side}_other_source")

@@ -23,19 +23,20 @@ _LINES = StructType([*_FIELDS.fields[:3], StructField("line", LongType())])
 
 
 def right(rows: DataFrame) -> DataFrame:
-    """Return the valid rows of `snapshots.examined`, without its column `cells.PROBLEM`."""
+    """Return the valid rows of a snapshot, without the column `PROBLEM`, which says why a row is invalid."""
     return rows.where(F.col(PROBLEM).isNull()).drop(PROBLEM)
 
 
 def set_aside(before: DataFrame, after: DataFrame, folder: str) -> tuple[int, int]:
-    """Write the invalid rows of BEFORE and AFTER as CSV to a new folder, and return how many each of them had.
+    """Write the invalid rows of ``before`` and ``after`` as CSV to a new folder, and return how many each of them had.
 
-    before, after: results of `snapshots.examined`. The file has these columns:
+    before, after: rows of snapshots, with the column `cells.PROBLEM` (why a row is invalid). The file has these
+    columns:
 
-    - side: BEFORE or AFTER.
+    - side: ``BEFORE`` or ``AFTER``.
     - file: the path or URI of the snapshot file.
-    - line: the line of the first row with this cell, in a CSV file on this machine; null elsewhere and beyond
-      `MAX_LINES`.
+    - line: in a CSV file on this machine, the line number of the first row with the same invalid cell; null for other
+      files, and beyond `MAX_LINES` different cells.
     - column, value: the invalid cell. If the row has the wrong number of cells, column is null, and value is its text,
       or the beginning of it.
     - expected: what was expected.

@@ -1,9 +1,9 @@
 """Compare two snapshots, with a verdict for every partition: DataFrame to DataFrame, in Spark SQL functions only.
 
-BEFORE has the source group's committed offsets; `mapping` finds the group in which each of them is expected afterwards.
-AFTER has snapshots of these expected groups. Its rows of other groups, such as the source group, are left out. If
-BEFORE or AFTER has several rows of one group, topic and partition, the latest ``taken_at`` counts (null is the
-earliest).
+BEFORE, the snapshot from before a hand-over, has the source group's committed offsets; `mapping` finds the group in
+which each of them is expected afterwards. AFTER has later snapshots of these expected groups. Its rows of other groups,
+such as the source group, are left out. If BEFORE or AFTER has several rows of one group, topic and partition, the
+latest ``taken_at`` counts (null is the earliest).
 
 A partition's status is the first in this table that applies:
 
@@ -75,18 +75,20 @@ def partition_verdict(
 ) -> DataFrame:
     """Return one row for each cluster, expected group, topic and partition, with the status and figures.
 
-    Columns:
+    before, after: the snapshots BEFORE and AFTER the hand-over. mapping: the target group of each topic or partition;
+    None: the row's own group is expected. planned: offsets that a plan sets if BEFORE has none (`PLANNED`). Columns:
 
     - cluster_id, group (the expected one), source_group, topic, partition, status.
     - before_offset, after_offset, before_log_start, before_log_end, after_log_start, after_log_end.
     - lag_before, lag_after: log end offset minus committed offset; null without a committed offset.
     - time_lag_before, time_lag_after: seconds; only if BEFORE or AFTER has `snapshots.OLDEST_UNCONSUMED`.
     - produced: the log end offset in AFTER minus that in BEFORE; null in a recreated topic.
-    - consumed: the offset in AFTER minus that in BEFORE, or minus the planned offset; null in a recreated topic.
+    - consumed: the offset in AFTER minus that in BEFORE or, if BEFORE has none, minus the planned one; null in a
+      recreated topic.
     - reason: an explanation of the status; null if the status needs none.
 
-    single: whether each partition has at most one row in BEFORE and one in AFTER, and each group one source group. Then
-    Spark sorts no row (`pairs`), and the job fails with `pairs.NOT_SINGLE` if this does not hold.
+    single: whether each partition has at most one row in BEFORE and one in AFTER, and each group one source group. If
+    true, Spark need not sort the rows, but the job fails with `pairs.NOT_SINGLE` if a partition or group has two.
 
     other_groups: whether AFTER may have rows of groups that are not expected. False saves Spark a join.
 
@@ -94,8 +96,8 @@ def partition_verdict(
     fails, with one sentence, if BEFORE or AFTER contradicts itself: it has two offsets of one partition at the same
     moment, or a group gets one partition from two source groups.
     """
-    asked = _named(expected(before, mapping), "before")
-    found = _named(after, "after")
+    asked = _with_side(expected(before, mapping), "before")
+    found = _with_side(after, "after")
     if other_groups:
         groups = F.broadcast(asked.select("cluster_id", "group").distinct())
         found = found.join(groups, ["cluster_id", "group"], "left_semi")
@@ -103,7 +105,7 @@ def partition_verdict(
     if planned is None:
         pairs = pairs.withColumn("planned", F.lit(None).cast(LongType()))
     else:
-        pairs = pairs.join(_named(planned, "planned").drop("side"), KEYS, "full")
+        pairs = pairs.join(_with_side(planned, "planned").drop("side"), KEYS, "full")
     timed = f"before_{OLDEST_UNCONSUMED.name}" in pairs.columns
     end, offset = (tuple(F.col(f"{side}_{name}") for side in SIDES) for name in ("log_end", "offset"))
     return pairs.select(
@@ -175,16 +177,16 @@ def _status_of(number: Column) -> Column:
     return F.element_at(_statuses(), number.cast(IntegerType()))
 
 
-def _named(rows: DataFrame, side: str) -> DataFrame:
-    """Return the rows with a column ``side`` that names BEFORE or AFTER.
-
-    A null cluster_id becomes empty, because Spark does not join nulls.
-    """
+def _with_side(rows: DataFrame, side: str) -> DataFrame:
+    # A null cluster_id becomes empty, because Spark does not join nulls.
     return rows.withColumns({"cluster_id": F.coalesce("cluster_id", F.lit("")), "side": F.lit(side)})
 
 
 def _time_lag(side: str) -> Column:
-    """Return the age of the oldest unread record at the snapshot, in seconds; 0 if its timestamp is later."""
+    """Return the age of the oldest unread record when a snapshot was taken, in seconds; 0 if its timestamp is later.
+
+    side: the snapshot: ``before`` or ``after``.
+    """
     taken_at, oldest = (F.unix_micros(F.col(f"{side}_{name}")) for name in ("taken_at", OLDEST_UNCONSUMED.name))
     age = F.when(taken_at > oldest, (taken_at - oldest) / 1_000_000).when(oldest.isNotNull(), 0.0)
     return age.alias(f"time_lag_{side}")
@@ -195,7 +197,7 @@ def _recreated() -> Column:
 
 
 def _start() -> Column:
-    """Return the offset at which the target group must start: the one in BEFORE, or else the planned one."""
+    """Return the offset at which the target group must start: the one committed before, or else the planned one."""
     return F.coalesce("before_offset", "planned")
 
 

@@ -113,7 +113,7 @@ class Reconciliation:
 
     @property
     def problems(self) -> int:
-        """The number of partitions with a status of `reconcile.PROBLEMS`."""
+        """The number of partitions with the status missing, below-log-start, behind or unexpected."""
         return sum(self.totals.counts[status] for status in PROBLEMS)
 
     @property

@@ -75,10 +75,10 @@ def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def examined(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Return the rows that `read_snapshots` returns, and also the invalid rows, which `read_snapshots` refuses.
+    """Return all rows of the snapshots at some paths, valid or not, with the columns of `SNAPSHOT` and `cells.PROBLEM`.
 
-    The column `cells.PROBLEM` says why a row is invalid; it is null for a valid row. Raises the errors of
-    `read_snapshots` that concern a whole file.
+    The column `cells.PROBLEM` says why a row is invalid; it is null for a valid row. Raises `InvalidInput` if there is
+    no such file, it is of another kind, or it has unknown or missing columns.
     """
     with readable_failures():
         return reduce(with_rows, [_read(spark, path) for path in paths])
@@ -90,7 +90,9 @@ def with_rows(rows: DataFrame, more: DataFrame) -> DataFrame:
 
 
 def strict(rows: DataFrame) -> DataFrame:
-    """Return the rows of `examined` without the column `PROBLEM`. A job over the result fails at the first invalid row.
+    """Return the rows without the column `PROBLEM`, which says why a row is invalid.
+
+    A job over the result fails at the first invalid row.
 
     The check is a filter, because Spark would not compute a column that nothing selects. The filter is
     nondeterministic, because Spark may apply a later filter before a deterministic one, and remove an invalid row

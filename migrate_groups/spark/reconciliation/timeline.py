@@ -2,8 +2,9 @@
 
 The result has one line of points for each topic of each expected group (`mapping.expected`: the group in which an
 offset is expected after the hand-over). Until that group's first commit in the topic, the points come from the source
-group's offsets in BEFORE, and from then on from its own offsets. So a line continues across the hand-over. The column
-``source_group`` of a point names the source group if the offsets are those of the source group.
+group's offsets in the snapshots from before the hand-over, and from then on from its own offsets. So a line continues
+across the hand-over. The column ``source_group`` of a point names the source group if the offsets are those of the
+source group.
 """
 
 from __future__ import annotations
@@ -20,20 +21,22 @@ _PARTITION = [*_LINE, "partition"]
 
 
 def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None = None) -> DataFrame:
-    """Return one row for each cluster, expected group, topic and moment. Rows without a ``taken_at`` are left out.
+    """Return lag over time: one row for each cluster, group, topic and moment. Rows without ``taken_at`` are left out.
 
-    Columns:
+    The group is the one in which offsets of ``before`` are expected after the hand-over: the target group that
+    ``mapping`` names or, without a mapping, the group in ``before``. Columns:
 
     - cluster_id, group, topic, taken_at.
-    - source_group: the source group if the offsets are its own; null from the expected group's first commit on.
+    - source_group: the source group if the figures are computed from its offsets; null from the group's first commit
+      on.
     - partitions; committed: the number of partitions with a committed offset.
     - lag: a partition without a committed offset has no lag, and not lag 0.
-    - produced, consumed: since the previous moment with this partition; null at the first moment, and if the topic was
-      recreated in between.
+    - produced, consumed: the growth of log end offsets and of committed offsets since the previous moment with this
+      partition; null at the first moment, and if the topic was recreated in between.
 
     The figures are sums over the partitions that have a value. A sum is null if no partition has a value, or if the sum
-    is too large for a bigint. Cluster ids must be equal, or null in both BEFORE and AFTER; `comparable.align` checks
-    that.
+    is too large for a bigint. Cluster ids must be equal, or null in both ``before`` and ``after``; `comparable.align`
+    checks that.
     """
     asked = _comparable(expected(before, mapping))
     groups = asked.select("cluster_id", "group").distinct()
@@ -54,10 +57,12 @@ def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None 
 
 
 def over_time(moments: DataFrame) -> DataFrame:
-    """Return the points of `lag_timeline`.
+    """Return lag over time: one row for each cluster, group, topic and moment, with sums over the partitions.
 
-    moments: one row for each cluster, group, topic, partition and moment, with the columns cluster_id (not null),
-    group, topic, partition, taken_at, offset, log_end_offset, topic_id and source_group.
+    Columns: cluster_id, group, topic, taken_at, source_group, partitions (their number), committed (how many of them
+    have a committed offset), lag, produced and consumed (both since the previous moment). moments: one row for each
+    cluster, group, topic, partition and moment, with the columns cluster_id (not null), group, topic, partition,
+    taken_at, offset, log_end_offset, topic_id and source_group.
     """
     end, offset = F.col("log_end_offset"), F.col("offset")
     return (
@@ -76,7 +81,7 @@ def over_time(moments: DataFrame) -> DataFrame:
 
 
 def most_telling(timeline: DataFrame, most: int) -> DataFrame:
-    """Return at most ``most`` points of lag over time: for each topic of a group, and for the group as a whole.
+    """Return lag over time in at most ``most`` rows: points of each topic of a group, and of the group as a whole.
 
     timeline: the result of `lag_timeline`. A point of a whole group is the sum over its topics, and its topic is null.
     If there are more points, those of whole groups are kept first, then those of the groups and topics with the highest
