@@ -135,12 +135,12 @@ def watch_afterwards(
     """Watch the groups that must no longer consume, after a write, and return the execution.
 
     These are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
-    hand-back. The option ``guard`` of the execution is the number of seconds. If a group consumes, ``moved`` of the
-    returned execution says so. The receipt is saved with this execution. elsewhere: reads the source groups of a
-    hand-over, if they are on another cluster.
+    hand-back. The option ``guard`` of the execution is the number of seconds. If a group consumes, a message that names
+    it is added to ``moved`` of the returned execution. The receipt is saved with this execution. elsewhere: reads the
+    source groups of a hand-over, if they are on another cluster.
 
-    Nothing is watched if a partition is not confirmed, or if one of these groups was already seen to consume, because
-    the user has to act first.
+    Nothing is watched if an offset was not read back as planned, or if one of these groups was already seen to consume
+    or could not be read, because the user has to act first. The execution is then returned as it is.
     """
     groups, seconds = sorted(watched(execution)), execution.options.guard
     if not (execution.is_whole and seconds and groups):

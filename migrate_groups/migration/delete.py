@@ -86,8 +86,9 @@ def what_would_go(reader: GroupReader, groups: Sequence[str], clock: Clock) -> M
 def delete_groups(writer: GroupWriter, groups: Sequence[str], clock: Clock, events: DeletionEvents) -> Deletion:
     """Check all groups, ask the user, delete each group, and return which were deleted and which were not.
 
-    If the deletion of one group fails, the others are deleted all the same, and the error is in the result. Raises the
-    errors of `what_would_go`, and `Refused` if the user does not agree; nothing is deleted then.
+    If the deletion of one group fails, the others are deleted all the same, and the error is in the result. Raises
+    `Refused` if the user does not agree, or if a group has members or is not a consumer group; `GroupNotFound`,
+    `NotAuthorized` and `ClusterUnavailable`. Nothing is deleted then.
     """
     events.would_delete(what_would_go(writer, groups, clock))
     if not events.agrees_to_delete(groups):

@@ -47,7 +47,7 @@ class OffsetsToDelete:
 
 
 def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown: Plan | None = None) -> Plan:
-    """Return the plan that deletes the group's committed offsets of these topics. Reads only.
+    """Return the plan that deletes the committed offsets of the group and the topics in ``wanted``. Reads only.
 
     The plan has no changes if an earlier run with this receipt has deleted the offsets, and the group has committed
     none since. If an earlier deletion has not finished, its partitions are in the plan too. shown: the plan that the
@@ -99,12 +99,13 @@ def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFil
 def delete_offsets(
     clients: Clients, wanted: OffsetsToDelete, file: ReceiptFile, clock: Clock, events: Events
 ) -> Execution | None:
-    """Delete the group's committed offsets of these topics, and return the execution.
+    """Delete the committed offsets of the group and the topics in ``wanted``, and return the execution.
 
     Returns None if an earlier run with this receipt has deleted them, and the group has committed none since. The
-    offsets are read twice, ``settle`` seconds apart, because a consumer without membership shows only by its commits.
-    Raises the errors of `plan_deletion`, and `Refused` if a check forbids the deletion or the user does not agree;
-    nothing is deleted then.
+    offsets are read twice, ``wanted.settle`` seconds apart, because a consumer without membership shows only by its
+    commits. Raises `Refused` if a check, the group's type or an unfinished rollback forbids the deletion, or if the
+    user does not agree; `UsageError` if the receipt is of something else; `InvalidInput` if a topic matches no
+    committed offset; `GroupNotFound`; and the errors of `GroupReader`. Nothing is deleted then.
     """
     shown = plan_deletion(clients.writer, wanted, file)
     if is_done(shown, file, events):
@@ -137,8 +138,8 @@ def _refuse_other_receipt(file: ReceiptFile, group: str) -> None:
 def _described(reader: GroupReader, group: str, receipt: Receipt) -> GroupDescription:
     """Return the description of the group. Raises `Refused` if it is not a consumer group.
 
-    Raises `GroupNotFound` only if the receipt records no deletion yet: brokers delete an Empty group when its last
-    committed offset is deleted, so the group may no longer exist after a deletion.
+    receipt: the record of earlier runs. If it has a deletion, a group that does not exist is ``Dead``, because brokers
+    delete an Empty group with its last committed offset. If it has none, `GroupNotFound` is raised.
     """
     described = reader.describe_group(group) if receipt.lanes else existing_group(reader, group)
     if described.exists and not described.is_consumer_group:

@@ -119,7 +119,7 @@ class Silent:
     """Callbacks for a caller without a user: agree to every plan, and ignore everything else."""
 
     def stop_planned(self, stop: PlannedStop) -> None:
-        """Ignore the planned stop."""
+        """Ignore which members of the source group must stop."""
 
     def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
         """Ignore the plan."""
@@ -140,7 +140,7 @@ class Silent:
         """Ignore the notice that the write was read back."""
 
     def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
-        """Return a context manager that shows nothing."""
+        """Return a context manager within which the caller works; no progress is shown."""
         return in_silence(doing, done)
 
     def said(self, line: str) -> None:

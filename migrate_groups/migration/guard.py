@@ -37,7 +37,8 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
     """Return, by group, the partitions that the group must no longer consume after an execution.
 
     The groups are the source groups after a hand-over or delete-offsets, and the target groups of the hand-over after a
-    rollback or a hand-back. For a hand-over from another cluster, the partitions are named as on that cluster.
+    rollback or a hand-back. After a hand-over between two clusters, the partitions are those of the source group's
+    cluster.
     """
     found: dict[str, dict[TopicPartition, StoppedAt]] = defaultdict(dict)
     if execution.verb in (Verb.HAND_OVER, Verb.HAND_BACK):
@@ -73,8 +74,8 @@ def guard(
     A group that has other topics too and rebalances when the time is over is watched for up to 5 more minutes, because
     its assignment shows only after the rebalance. If the rebalance has not ended by then, ``moved`` names the group.
 
-    At the end of the watch after a hand-over, the offsets of the target groups are read once more, and compared with
-    those written.
+    After the watch of a hand-over, the offsets of target groups without members are read again. One that is missing or
+    lower than written gets the outcome ``refused``; any other difference is added to ``remarks``.
 
     elsewhere: reads the source groups of a hand-over, if they are on another cluster.
     """
@@ -94,10 +95,10 @@ def guard(
 
 
 def _check_once(reader: GroupReader, execution: Execution) -> tuple[Execution, list[str]]:
-    """Check once the groups that must no longer consume; return the execution, and the groups with unknown assignment.
+    """Check once whether groups consume that must no longer do so; return the execution, and the groups still unclear.
 
-    ``moved`` of the execution says which groups still consume, and ``not_watched`` which could not be read. A group's
-    assignment is not known while the group rebalances and also has other topics.
+    In the execution, messages name the groups that consume (``moved``) and those that could not be read
+    (``not_watched``). A group is unclear while it rebalances, if it also consumes topics that it may consume.
     """
     unclear = []
     for group, stopped in watched(execution).items():

@@ -62,11 +62,12 @@ class LogReader(Protocol):
         ...
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return the first record that a ``read_committed`` consumer gets in each span of offsets; ``None``: no record.
+        """Return the offset and timestamp of the first record that a ``read_committed`` consumer gets in each span.
 
-        Transaction markers, aborted records and records that were compacted away do not count. A partition that does
-        not answer within some seconds, for instance because a transaction is open, is left out, because it is not known
-        whether it has a record.
+        spans: by partition, a range of offsets. ``None`` means that there is no such record in it. Transaction markers,
+        aborted records and records that were compacted away do not count. A partition that does not answer within some
+        seconds, for instance because a transaction is open, is left out, because it is not known whether it has a
+        record.
         """
         ...
 
@@ -84,7 +85,10 @@ class OffsetsTopicReader(Protocol):
 
 
 class RecordReader(Protocol):
-    """Reads records as fingerprints. It joins no group and commits nothing."""
+    """Reads records, and returns a hash of each (its fingerprint) and not its content.
+
+    It joins no group and commits nothing.
+    """
 
     def read(self, spans: Mapping[TopicPartition, range], *, committed_only: bool) -> Mapping[TopicPartition, Records]:
         """Return the records in a span of offsets of each partition.

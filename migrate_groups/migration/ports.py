@@ -44,8 +44,9 @@ class OffsetsReader(Protocol):
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
 
-        The error is the one that `committed` would raise for the group. All groups are read at once: with one request
-        for each coordinator (KIP-709, Kafka 3.0), or with concurrent requests.
+        The error is `ClusterUnavailable`, `NotAuthorized` or, if a transactional commit is still pending at the
+        time-out, `PendingCommits`. All groups are read at once: with one request for each coordinator (KIP-709, Kafka
+        3.0), or with concurrent requests.
         """
         ...
 
@@ -125,9 +126,9 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
     ) -> Mapping[str, Mapping[TopicPartition, CommittedOffset | None] | MigrateGroupsError]:
         """Return all committed offsets of each group, or the error of reading them.
 
-        An offset is ``None`` if a transactional commit is pending for the partition. As with `all_committed`, two kinds
-        of partitions are left out: those of topics that the principal may not describe, and those whose first commit is
-        pending. All groups are read at once, with one request for each coordinator (KIP-709, Kafka 3.0).
+        If a transactional commit is pending for a partition, the value is ``None``, or the partition is left out if it
+        has no earlier committed offset. Partitions of topics that the principal may not describe are left out, too. All
+        groups are read at once, with one request for each coordinator (KIP-709, Kafka 3.0).
         """
         ...
 

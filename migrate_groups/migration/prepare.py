@@ -33,7 +33,7 @@ def make_plan(
 ) -> Plan:
     """Return the plan that writes the offsets of a snapshot to the groups in its rows, with the verdict of every check.
 
-    Writes nothing. receipt: the record of the run so far. advice: what the reasons of checks tell the user to do.
+    Writes nothing. receipt: the record of the run so far. advice: what the messages of checks tell the user to do.
     Raises `InvalidInput` if the snapshot has rows from several times; and the errors of `GroupReader`.
     """
     wanted = wanted_rows(snapshot.at_one_moment().rows())
@@ -44,8 +44,9 @@ def make_again(reader: GroupReader, snapshot: SnapshotTable, approved: Plan, adv
     """Make an approved plan again, from its snapshot and the cluster's current state, and return it.
 
     Changes that an earlier run of the plan has already written are ``unchanged``. Raises `Refused` if the approved plan
-    is for another cluster, or if partitions have changed since it was made; the message names them. Raises
-    `InvalidInput` if the snapshot has rows from several times; and the errors of `GroupReader`.
+    is for another cluster, if a committed offset has changed since it was made, or if an offset to write is no longer
+    in the log; the message names the partitions. Raises `InvalidInput` if the snapshot has rows from several times; and
+    the errors of `GroupReader`.
     """
     wanted = wanted_rows(snapshot.at_one_moment().rows())
     facts = survey(for_one_phase(reader), wanted)
@@ -72,11 +73,12 @@ def plan_at_the_write(
 ) -> Plan:
     """Return the plan that was ``shown`` to the user, made again right before the write.
 
-    The source groups are observed twice, at least ``settle`` seconds apart: in the snapshot, and now. If less time has
-    passed since the snapshot, this waits for the rest. advice: what the reasons of checks tell the user to do.
+    The source groups are observed twice, at least ``shown.options.settle`` seconds apart: in the snapshot, and now. If
+    less time has passed since the snapshot, this waits for the rest. advice: what the messages of checks tell the user
+    to do next.
 
-    Raises `Refused` if a check now forbids the write, or if partitions have changed since the plan was shown; and the
-    errors of `GroupReader`.
+    Raises `Refused` if a check now forbids the write, if a committed offset has changed since the plan was shown, or if
+    an offset to write is no longer in the log; and the errors of `GroupReader`.
     """
     clock.sleep(still_to_settle(snapshot, shown.options.settle, clock.now()))
     wanted = wanted_rows(snapshot.at_one_moment().rows())
@@ -132,7 +134,8 @@ def refuse_forbidden(refusals: Sequence[Check]) -> None:
 def still_to_settle(snapshot: SnapshotTable, settle: float, now: datetime) -> float:
     """Return how many seconds are left of ``settle``, for which the source group must not commit before the write.
 
-    The time begins with the snapshot. The result is 0 if the time is over, or if no row has a source group.
+    The time begins with the snapshot. The result is 0 if the time is over, or if ``source_group`` is None in all rows,
+    because no group hands over their offsets.
     """
     ages = [
         (now - row.taken_at).total_seconds()

@@ -31,8 +31,8 @@ class WriteResult:
 
     path: the file of the receipt. failure: why the receipt or another file of the run could not be written; empty if
     all were written. again: the command that repeats the write; the error that `check` raises names it.
-    delivered_again: a message that names the partitions to which a mirror has delivered records again since the places
-    were found, or says why they are not known; empty if there are none.
+    delivered_again: for target groups on another cluster, a message that names the partitions to which a mirror has
+    delivered records again since their offsets were found, or says why this is not known; otherwise empty.
     """
 
     execution: Execution
@@ -43,7 +43,7 @@ class WriteResult:
     delivered_again: str = ""
 
     def check(self) -> None:
-        """Raise `PartlyApplied`, with what to do next, if something went wrong after the first request.
+        """Raise `PartlyApplied`, with what to do next, if something went wrong after the first write request.
 
         Something went wrong if a file could not be written, if a partition is not confirmed, if a group that must no
         longer consume still did or could not be watched, or if a mirror has delivered records again.

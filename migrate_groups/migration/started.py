@@ -19,9 +19,10 @@ from migrate_groups.snapshots.row import Row
 class Started:
     """What was observed of the groups of a completed hand-over after at least one target group has started.
 
-    groups: the target groups that have started. moved: messages about members and commits of the source groups on
-    partitions that they had handed over; records that they read there are processed twice. not_watched: messages about
-    source groups that could not be read. lost: partitions for which a target group no longer has a committed offset.
+    groups: the target groups that have started. moved: texts for the user, each about a source group that has members
+    on partitions that it handed over, or has committed there; records that it reads there are processed twice.
+    not_watched: texts about source groups that could not be read. lost: partitions for which a target group no longer
+    has a committed offset.
     """
 
     groups: tuple[str, ...]
@@ -36,7 +37,8 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
     A group has started if it has members, or if it has committed a higher offset than the hand-over wrote. The result
     is also None if a partition of the last hand-over is not in the state "handed over". Target groups that got offsets
     without a source group, as for a replay, are ignored. elsewhere: reads the source groups, if they are on another
-    cluster. If the hand-over was between other clusters, the result is None. Raises the errors of `GroupReader`.
+    cluster. If ``reader`` and ``elsewhere`` are not connected to the clusters of the hand-over, the result is None.
+    Raises the errors of `GroupReader`.
     """
     execution = receipt.hand_over
     if execution is None or not _is_of_these_clusters(execution, reader, elsewhere):
@@ -66,7 +68,7 @@ def _is_of_these_clusters(execution: Execution, reader: GroupReader, elsewhere: 
 
 
 def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
-    """Return whether these rows request the hand-over that the run has recorded already.
+    """Return whether the receipt, the record of a run, already has a hand-over of the committed offsets in these rows.
 
     This is so if the receipt has, for every row with a committed offset, the same committed offset of the source group.
     Rows without a committed offset are ignored. The result is False if no row has one, or if the run has no hand-over.

@@ -1,4 +1,4 @@
-"""The only code that writes offsets: send the changes, read them back with both clients, record each outcome."""
+"""The only code that writes offsets: send, read back with kafka-python and confluent-kafka, record each outcome."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def write(
 
 
 def _sent(writer: GroupWriter, todo: Sequence[Entry], attempt: int, execution: Execution, record: Record) -> Execution:
-    """Send the changes of these entries, all of one turn (`_turn`), and return the execution with the brokers' answers.
+    """Send these changes, none of which has to wait for another, and return the execution with the brokers' answers.
 
     record: called once at the end, also if the user interrupts. It is not called after each request, because saving a
     receipt of many partitions takes longer than a request. If the process is killed before the end, the receipt has
@@ -113,7 +113,8 @@ def _still_to_undo(reader: OffsetsReader, entries: Sequence[Entry]) -> tuple[lis
 
     It may write an entry if the group's committed offset is the one before the change, the one after it, or another one
     that this run wrote. Without this check, a rollback could delete an offset that a consumer without membership has
-    just committed. An entry whose offset can't be read keeps its outcome, so that the same rollback can be run again.
+    just committed. An entry whose offset can't be read is among the others. Its outcome stays as it was, so that the
+    same rollback can be run again.
     """
     still: list[Entry] = []
     others: list[Entry] = []
@@ -209,7 +210,7 @@ class _SecondReading:
         threading.Thread(target=self._ask, args=(second, groups), daemon=True).start()
 
     def answers(self) -> Seen | None:
-        """Wait for the read back, and return each group's offsets or its error; None if there is no second client."""
+        """Wait until confluent-kafka has read the offsets; return them or the error, by group; None: it is not used."""
         return self._answers.get()
 
     def _ask(self, second: OffsetsReader, groups: Mapping[str, list[TopicPartition]]) -> None:

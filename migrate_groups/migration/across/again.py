@@ -11,10 +11,10 @@ from migrate_groups.text import counted, some
 def delivered_again(mirror: Mirror, translation: Translation) -> str:
     """Return a remark that names the copies to which the mirror has delivered records again; empty if there are none.
 
-    The mirror has delivered a record again if the record just before a place has been copied once more since the place
-    was found. This happens after a restart of the mirror, and after a failure of a broker to which it wrote. A copy
-    that has since grown by more than `Mirror.most_records` offsets is left out. If the copies can't be read, the remark
-    says so.
+    translation: the offset at which the group must continue in each copy. A copy is named if the last record before
+    this offset has been copied once more since the offset was found. This happens after a restart of the mirror, and
+    after a failure of a broker to which it wrote. A copy that has since grown by more than ``mirror.most_records``
+    offsets is left out. If the copies can't be read, the remark says so.
     """
     target = mirror.target
     seen = {

@@ -25,10 +25,10 @@ from migrate_groups.text import named
 
 
 class Compared(NamedTuple):
-    """A partition of a group on both clusters, and the place at which the group must continue on the target.
+    """A partition of a group on both clusters, and the offset at which the group must continue on the target.
 
     at: the partition and its copy; ``at.there`` is the group's committed offset on the target, or None if it has none.
-    found: the place in the copy.
+    found: the offset at which it must continue in the copy (the place), and how exactly this is known.
     """
 
     group: str
@@ -37,17 +37,20 @@ class Compared(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """The place on the target."""
+        """The offset at which the group must continue in the copy, and how exactly it is known."""
         return self.found.place
 
     @property
     def is_told(self) -> bool:
-        """Whether the place is known exactly."""
+        """Whether the offset at which the group must continue on the target is known exactly."""
         return self.place.status is Status.EXACT
 
     @property
     def is_off(self) -> bool:
-        """Whether the place is known exactly, and the group would not start at it on the target."""
+        """Whether the group has no committed offset on the target, or one at which it would skip or repeat records.
+
+        False if the offset at which it must continue is not known exactly.
+        """
         return self.is_told and (self.at.there is None or bool(self.place.counts.again or self.place.counts.skipped))
 
 
@@ -66,19 +69,22 @@ class Comparison:
 
     @property
     def off(self) -> int:
-        """The number of partitions with an exact place at which the group would not start on the target."""
+        """The number of partitions in which a group would certainly not continue at the right offset on the target.
+
+        There it has no committed offset, or one at which it would skip or repeat records.
+        """
         return sum(each.is_off for each in self.partitions)
 
     @property
     def untold(self) -> int:
-        """The number of partitions without an exact place."""
+        """The number of partitions for which the right offset on the target is not known exactly."""
         return sum(not each.is_told for each in self.partitions)
 
     def rows(self, most_reread: int) -> SnapshotTable:
-        """Return the places on the target as a snapshot. Its rows have no source group.
+        """Return a snapshot with the offsets at which groups must continue on the target, in rows without source group.
 
-        most_reread: a place that is not exact is included if a group that starts there reads at most this many records
-        again.
+        most_reread: an offset that is not known exactly is included if a group that starts at it reads at most this
+        many records again.
         """
         return SnapshotTable.of_rows(
             Row(
@@ -104,7 +110,7 @@ class Comparison:
 
 
 def compare(mirror: Mirror, groups: Sequence[str], clock: Clock) -> Comparison:
-    """Find the place at which each group must continue on the target, for each partition with a committed offset.
+    """Find the offset at which each group must continue on the target, for each partition with a committed offset.
 
     Raises `GroupNotFound` if a group does not exist on the source; `Refused` if it has no committed offset there;
     `InvalidInput` if both clusters are the same, or if it is not clear which topic on the target is the copy;

@@ -1,4 +1,4 @@
-"""Read the records of both clusters from which places in a mirror's copies are found."""
+"""Read the records of both clusters that show at which offset a group must continue in a mirror's copy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Window(NamedTuple):
 
     is_anchored: whether ``part`` begins at offset 0, or with a record that has another timestamp than the record before
     it. If so, and if the timestamps are in order, no earlier record is identical with a record in ``part``. If not,
-    more records before the committed offset may be needed to find the place.
+    more records before the committed offset may be needed to find the corresponding offset in the copy.
     """
 
     part: LogPart
@@ -71,14 +71,14 @@ class Logs:
     def copies(
         self, parts: Iterable[tuple[TopicPartition, LogPart]], offsets: Iterable[tuple[TopicPartition, int]], most: int
     ) -> Mapping[TopicPartition, CopyPart]:
-        """Return the records of copies on the target, each to its last stable offset.
+        """Return the records of each copy on the target, up to its last stable offset.
 
-        parts: the records that were read of each source partition, with the partition's copy. A copy is read from its
-        first record that is as new as the oldest of these records, or newer, because all records before it are too old
-        to be copies of them. If ``offsets`` has a lower offset for the copy, it is read from that offset instead.
+        parts: pairs of a copy and the records that were read of its source partition. A copy is read from its first
+        record that is as new as the oldest of these records, or newer, because all records before it are too old to be
+        copies of them. offsets: pairs of a copy and an offset, from which the copy is read if it is lower.
 
-        most: a copy is left out if more than ``most`` offsets would
-        be read. A copy without a leader is left out too, and is then in ``unanswered``.
+        most: a copy is left out if more than ``most`` offsets would be read. The copies that are left out because they
+        have no leader are then in ``unanswered`` of this object.
         """
         parts = [*parts]
         starts = {copy: [self.copy_ends[copy]] for copy, _ in parts}
@@ -116,8 +116,9 @@ class Logs:
 def _window(records: Records, live: Records | None, span: range, committed: int) -> Window:
     """Return the records of a source partition as a `Window`.
 
-    If ``span`` does not begin at offset 0, the window begins with the record that `_first_of_a_timestamp` finds, if it
-    finds one. live: the records without those of aborted transactions; None: no record was aborted.
+    span: the offsets that were read. If it does not begin at 0, the window begins with the first record whose timestamp
+    differs from that of the record before it, if there is one below the offset ``committed``. live: the records without
+    those of aborted transactions; None: no record was aborted.
     """
     first = _first_of_a_timestamp(records, committed) if span.start else 0
     offsets = records.offsets[first or 0 :]

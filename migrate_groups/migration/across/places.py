@@ -1,4 +1,4 @@
-"""Find the places of committed offsets in the copies that a mirror has written to another cluster.
+"""Find the offsets in a mirror's copies, on another cluster, that correspond to committed offsets.
 
 Nothing is written.
 """
@@ -27,9 +27,9 @@ _GROWTH = 16
 class MirroredPartition(NamedTuple):
     """A partition with a committed offset on the source, and its copy on the target.
 
-    committed: the offset whose place is wanted; None if a transactional commit is pending. copy: None if the target has
-    no copy. there: the group's committed offset in the copy, which is compared with the place (`Counts`); None if it
-    has none, or if it is not to be compared.
+    committed: the offset to find in the copy; None if a transactional commit is pending. copy: None if the target has
+    no copy. there: the group's committed offset in the copy, which is compared with the offset that is found; None if
+    it has none, or if it is not to be compared.
     """
 
     source: TopicPartition
@@ -39,10 +39,10 @@ class MirroredPartition(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The place in a copy, and how far the mirror had come when it was found.
+    """The place (the offset at which a group must continue in a copy), and how far the mirror had come at that time.
 
-    mirrored_to: the last stable offset of the copy at that time; None: the copy was not read. All records below it were
-    taken into account. Records that the mirror has delivered since are at or after it.
+    mirrored_to: the last stable offset of the copy when the place was looked for; None: the copy was not read. All
+    records below it were taken into account. Records that the mirror has delivered since are at or after it.
     """
 
     place: Place
@@ -68,7 +68,7 @@ def copies(
 def find_places(
     source: Side, target: Side, wanted: Collection[MirroredPartition], most_records: int
 ) -> Mapping[MirroredPartition, Found]:
-    """Return the place of each committed offset in the copy of its partition.
+    """Return, for each partition, the offset at which a group must continue in the copy (the place), and its status.
 
     A place has `Status.UNDETERMINED` if more than ``most_records`` offsets of the partition would have to be read on
     one of the clusters. Raises `NotAuthorized` and `ClusterUnavailable`.
@@ -82,7 +82,7 @@ def find_places(
 
 
 class _Wanted(NamedTuple):
-    """A `MirroredPartition` that has a committed offset and a copy, so that a place can be looked for."""
+    """A `MirroredPartition` with a committed offset and a copy, in whose records this offset is to be found."""
 
     of: MirroredPartition
     source: TopicPartition
@@ -91,9 +91,9 @@ class _Wanted(NamedTuple):
 
 
 class _Finder:
-    """Finds places in rounds.
+    """Finds, in rounds, the offset at which a group must continue in the copy of each partition.
 
-    If the place in a partition is not certain, the next round reads more records of the source partition.
+    If this offset is not certain after a round, the next round reads more records of the source partition.
     """
 
     def __init__(self, source: Side, target: Side, wanted: Collection[MirroredPartition], most_records: int) -> None:
@@ -102,7 +102,6 @@ class _Finder:
         self._logs = Logs(source, target, {each.source for each in wanted}, {each.copy for each in wanted if each.copy})
 
     def found(self) -> Mapping[MirroredPartition, Found]:
-        """Return the place of each partition."""
         found: dict[MirroredPartition, Found] = {}
         left: list[_Wanted] = []
         for each in self._asked:
@@ -123,7 +122,7 @@ class _Finder:
         return found
 
     def _wanted(self, each: MirroredPartition) -> _Wanted | Place:
-        """Return the place of a partition if it is known without reading records; otherwise what to look for."""
+        """Return the offset in the copy, or why there is none, if no records must be read; otherwise a `_Wanted`."""
         reason = ""
         if each.committed is None:
             reason = "a transactional commit is pending"
@@ -145,17 +144,20 @@ class _Finder:
         return Place(status=Status.UNDETERMINED, reason=reason)
 
     def _end_of_copy(self, copy: TopicPartition, there: int | None) -> Place:
-        """Return the place of a partition whose records on the source are all deleted: the end of the copy.
+        """Return the end of the copy as the offset to continue at; all records of the source partition are deleted.
 
-        The group's committed offset is the log end offset on the source, which was read after the end of the copy. So
-        the group has read every record that the copy had then.
+        The group has read every record of the copy, because it committed the source's log end offset, which was read
+        after the end of the copy. there: the group's committed offset in the copy.
         """
         end = self._logs.copy_ends[copy]
         counts = Counts() if there is None else Counts(again=max(0, end - there), skipped=0)
         return Place(status=Status.EXACT, offset=end, counts=counts)
 
     def _parts(self, left: Sequence[_Wanted], window: int) -> Iterator[Sequence[_Wanted]]:
-        """Yield the partitions in portions whose records are read at once, so that memory stays bounded."""
+        """Yield the partitions in portions, each of which is read at once, so that memory stays bounded.
+
+        window: each is read from this many offsets before its committed offset.
+        """
         part: list[_Wanted] = []
         offsets = 0
         for each in left:
@@ -168,7 +170,10 @@ class _Finder:
             yield part
 
     def _round(self, left: Sequence[_Wanted], window: int) -> dict[_Wanted, tuple[Place, bool]]:
-        """Return the place of each partition, and whether it is final: more source records would not change it."""
+        """Return, for each partition, its offset in the copy; and whether more source records would not change it.
+
+        window: a source partition is read from this many offsets before its lowest committed offset.
+        """
         lowest: dict[TopicPartition, int] = {}
         for each in left:
             lowest[each.source] = min(each.committed, lowest.get(each.source, each.committed))

@@ -1,4 +1,4 @@
-"""Translate offsets of a source group into places in a mirror's copies on another cluster. Reads only."""
+"""Translate offsets of a source group to offsets in a mirror's copies on another cluster. Reads only."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from migrate_groups.planning.translation import Translated, Translation
 
 
 def translate(mirror: Mirror, group: str, starts: Mapping[TopicPartition, tuple[int, int | None]]) -> Translation:
-    """Return the place of each offset in the copy of its partition, and how exactly it is known.
+    """Return, for each offset, the offset at which a group must continue in the copy, and how exactly it is known.
 
     group: the source group. starts: by partition of the source cluster, the offset to translate, and the source group's
     committed offset (None if it has none).
 
-    Raises the errors of `copies` and `find_places`.
+    Raises `InvalidInput` if a topic has several possible copies, or if two topics have the same copy; `NotAuthorized`
+    and `ClusterUnavailable`.
     """
     copy_of = copies(starts.keys(), mirror.target.groups.describe_topics(None), mirror.names)
     wanted = {

@@ -1,6 +1,7 @@
 """Compare the predicted cost of a split with its real cost, which the log of ``__consumer_offsets`` shows afterwards.
 
-The cost of an application is the time in which a partition of its topics has no owner: no member consumes it.
+A split gives each application of a shared group a group of its own. It costs an application the time in which a
+partition of its topics has no owner: no member consumes it.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ seconds."""
 class AfterSplit:
     """An application before and after the split. A value that is not known is None.
 
-    before: the cost of the application in the source group. groups: the target groups that got its topics. restarts:
-    how often all its members restarted together since the split. predicted, measured: the seconds since the split in
-    which its partitions had no owner. remarks: what is not known, and why.
+    before: what sharing the source group cost the application. groups: the target groups that got its topics. restarts:
+    how often all its members restarted together since the split. measured: the seconds since the split in which its
+    partitions had no owner, from the log. predicted: the same, computed from ``before`` and ``restarts``. remarks: what
+    is not known, and why.
     """
 
     before: SharedCost
@@ -39,10 +41,10 @@ class AfterSplit:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the measured seconds differ from the prediction by at most 20 % or 2 s, whichever is more.
+        """Whether the measured seconds without an owner are the predicted ones, within 20 % or 2 s, whichever is more.
 
-        In a KIP-848 group chance decides whether a start waits for a heartbeat, so any number of seconds from
-        ``predicted.seconds`` to ``predicted.at_most`` fits. None: there is no prediction, or no measurement.
+        In a KIP-848 group chance decides whether a member that starts waits for a heartbeat, so any number of seconds
+        from ``predicted.seconds`` to ``predicted.at_most`` fits. None: there is no prediction, or no measurement.
         """
         if self.predicted is None or self.measured is None:
             return None
@@ -54,10 +56,10 @@ class AfterSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """A split that was carried out.
+    """A split that was carried out: the topics of a source group went to target groups, with its committed offsets.
 
-    targets: the target group of each topic. written_at: the time of the hand-over. read_at: the time at which the log
-    of ``__consumer_offsets`` was copied.
+    targets: the target group of each topic. written_at: the time at which the target groups' offsets were written.
+    read_at: the time at which the log of ``__consumer_offsets`` was copied.
     """
 
     targets: Mapping[str, str]

@@ -55,17 +55,18 @@ class GroupCost:
 
     @property
     def stood_still(self) -> float | None:
-        """The longest time, in seconds, for which an application of the group stood still for others; an upper bound.
+        """The most seconds for which one application stood still because members of other applications joined or left.
 
-        None: not known for any application.
+        It is an upper bound. None: not known for any application.
         """
         return max((each.stood_still for each in self.applications if each.stood_still is not None), default=None)
 
 
 def judge_costs(rows: Iterable[SharedCost], now: datetime, delay: timedelta | None) -> tuple[GroupCost, ...]:
-    """Return the cost of each group and the advice about it. The group that stood still longest comes first.
+    """Return, for each group, what sharing it costs its applications, and the advice about it.
 
-    rows: the costs of single applications. now: the end of the measured time. delay:
+    The group comes first in which an application stood still longest because members of other applications joined or
+    left. rows: what sharing a group costs a single application. now: the end of the measured time. delay:
     ``group.initial.rebalance.delay.ms`` of the brokers; None: not known.
     """
     by_group = groupby(sorted(rows, key=lambda row: row.group), lambda row: row.group)
@@ -78,7 +79,7 @@ def alone(
 ) -> Predicted | None:
     """Predict for how many seconds an application's partitions would have no owner in a group of its own.
 
-    row: the cost of the application in the shared group. delay: ``group.initial.rebalance.delay.ms``; None: not known.
+    row: what sharing the group cost the application. delay: ``group.initial.rebalance.delay.ms``; None: not known.
     restarts: how often all members of the application restart together; None: as often as in the shared group. times:
     the length of the predicted period, divided by the length of the measured one.
 
@@ -86,7 +87,7 @@ def alone(
     - Rebalances that single members of the application begin cost as much as in the shared group.
     - A restart of all members leaves the group Empty. A classic group then waits for ``delay`` after the first member
       has joined, and once more if another member joins during this time. The time until the members come back is added:
-      at least ``restart_gone``, at most ``restart_outage``.
+      at least ``row.restart_gone`` (it had no member), at most ``row.restart_outage`` (its partitions had no owner).
     - A KIP-848 group does not wait for ``delay``. But the first member gets all partitions, and the second member may
       get its partitions only with the first member's next heartbeat.
 

@@ -22,7 +22,10 @@ class Cure:
 
 
 def cures(group: GroupStatus) -> tuple[Cure, ...]:
-    """Return the settings that fit the group's protocol, assignor and members, the most effective first."""
+    """Return the client settings that make a group's rebalances shorter or fewer, the most effective first.
+
+    They fit the group's protocol, assignor and members.
+    """
     found = []
     if group.group_type == "classic":
         found.append(

@@ -41,8 +41,8 @@ class GroupAdvice:
     """A group and the finding about it.
 
     advice: the finding as text for users. applications: the applications that share the group; None if they are not
-    known. broad: the members with the broad subscription that joins several applications into one; empty if no
-    subscription does.
+    known. broad: the members with a broad subscription, such as a regular expression that matches every topic, without
+    which the group would be several applications; empty if there is no such subscription.
     """
 
     status: GroupStatus
@@ -58,9 +58,9 @@ class GroupAdvice:
 
     @property
     def unsubscribed(self) -> frozenset[str]:
-        """The topics of the group that no member subscribes to; empty if the applications are not known.
+        """The topics for which the group has a committed offset, and to which no member subscribes.
 
-        The group has a committed offset for each of them.
+        Empty if the subscriptions are not known, for instance because the group has no members.
         """
         if self.applications is None:
             return frozenset()
@@ -76,7 +76,10 @@ def advise(reader: GroupReader, clock: Clock, groups: Sequence[str] = ()) -> tup
 
 
 def judge(status: GroupStatus) -> GroupAdvice:
-    """Return the finding about a group, from its type, its state, its members and their subscriptions."""
+    """Return whether several applications share a group, whether members have no partition, or why it is not known.
+
+    The group's type, its state, its members and their subscriptions are judged.
+    """
     if is_streams(status.description):
         return _nothing(status, "the topics of a Kafka Streams application belong together")
     if other := other_kind(status.description, ()):

@@ -1,4 +1,4 @@
-"""Suggest, for each shared group, client settings that cost less than a split, and the split itself."""
+"""Suggest what to do about a group that applications share: client settings, or a group for each application."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from migrate_groups.migration.ports import GroupReader
 class Suggestion:
     """What may be done about a group.
 
-    cures: client settings that cost less than a split; empty if the group is not shared. proposal: a split; None if
-    there is none, and ``why_not`` then says why.
+    cures: client settings that cost less than a split; empty if the group is one application, and would be without any
+    one subscription. proposal: a split, which gives each application a group of its own; None if there is none, and
+    ``why_not`` then says why.
     """
 
     cures: tuple[Cure, ...]

@@ -67,8 +67,8 @@ def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, eve
     Returns None if the run has written these offsets already and a target group has started.
 
     Raises:
-        Refused: the receipt forbids the write; a partition has changed since the approved plan was made; or a target
-            group has started and lost a committed offset.
+        Refused: the receipt forbids the write; a committed offset has changed since ``wanted.approved`` was made, or an
+            offset to write is no longer in the log; or a target group has started and lost a committed offset.
         UsageError: the receipt is of another migration.
         PartlyApplied: a target group has started, and the source group still consumes the topics.
 
@@ -89,9 +89,11 @@ def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, eve
 def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:
     """Write the offsets in the rows of a request, and return the execution with the outcomes.
 
-    Returns None if the run has handed over these rows already and a target group has started. Raises `Refused` if a
-    check forbids the write, the user does not agree, or partitions have changed since the plan was shown; and the
-    errors of `plan_apply`. Nothing is written then.
+    Returns None if the run has handed over these rows already and a target group has started.
+
+    Raises `Refused` if the receipt or a check forbids the write, the user does not agree, or a committed offset has
+    changed since the plan was made; `UsageError` if the receipt is of another migration; `PartlyApplied` if a target
+    group has started, and the source group still consumes; and the errors of `GroupReader`. Nothing is written then.
     """
     shown = plan_apply(clients.writer, wanted, file, events)
     if shown is None:
@@ -111,7 +113,7 @@ def _reading(wanted: ApplyRequest) -> str:
 
 
 def _advice(wanted: ApplyRequest) -> Advice:
-    """Return the advice for the reasons of checks: for offsets from a file, or for offsets just read from a group."""
+    """Return what the messages of checks tell the user to do, for rows from a file or rows just read from a group."""
     if wanted.source is None:
         return FROM_FILE
     options = [f"--to-group {shlex.quote(group)}" for group in wanted.rows.groups() if group]

@@ -22,8 +22,9 @@ from migrate_groups.planning.wanted import Wanted
 class Planned:
     """A plan, with the partitions on the target cluster that target groups are to get.
 
-    written: these partitions, each with the offset to start at. bounds: the log ranges of these partitions. facts:
-    facts that do not change during the cut-over; None if the next plan has to read them again.
+    written: these partitions, each with the offset to start at. bounds: the log ranges of these partitions. facts: the
+    permissions, topic names and offsets retention, which do not change until the write; None if the next plan has to
+    read them again.
     """
 
     plan: Plan
@@ -51,19 +52,22 @@ class Clusters(Protocol):
         ...
 
     def for_one_phase(self) -> Clusters:
-        """Return the same clusters, with readers that request each topic and permission only once."""
+        """Return the same clusters, with readers that cache topics and permissions, for instance to make one plan."""
         ...
 
     def plan(self, wanted: AllWanted, earlier: Planned | None = None) -> Planned:
-        """Return the plan that writes to the target groups the offsets that they are to get. Reads only.
+        """Return the plan to write offsets to the target groups, with the verdict of every check. Reads only.
 
-        wanted: the partitions and the source group's offsets. earlier: the plan that was made before the stop; facts in
-        it that do not change are not read again. Raises the errors of `GroupReader`.
+        wanted: the partitions, and the source group's offsets. earlier: the plan that was made before the source group
+        stopped; its ``facts`` are not read again. Raises the errors of `GroupReader`.
         """
         ...
 
     def delivered_again(self, execution: Execution) -> str:
-        """Return a remark if a mirror has delivered records again since the places were found; otherwise empty."""
+        """Return a remark that names the copies to which a mirror has delivered records again; empty if none.
+
+        Records that it had delivered again before the plan was made do not count: the plan's offsets are after them.
+        """
         ...
 
 
@@ -75,29 +79,32 @@ class OneCluster:
 
     @property
     def source(self) -> GroupReader:
-        """See `Clusters.source`."""
+        """The reader of the source group, which is the reader of the target groups too."""
         return self.reader
 
     @property
     def target(self) -> GroupReader:
-        """See `Clusters.target`."""
+        """The reader of the target groups, which is the reader of the source group too."""
         return self.reader
 
     @property
     def elsewhere(self) -> None:
-        """See `Clusters.elsewhere`."""
+        """None, because the source group is on the cluster of the target groups."""
 
     def for_one_phase(self) -> OneCluster:
-        """See `Clusters.for_one_phase`."""
+        """Return the same cluster, with a reader that caches topics and permissions, for instance to make one plan."""
         return OneCluster(for_one_phase(self.reader))
 
     def plan(self, wanted: AllWanted, earlier: Planned | None = None) -> Planned:
-        """See `Clusters.plan`."""
+        """Return the plan to write the source group's offsets to the target groups, with the verdict of every check.
+
+        earlier: the plan that was made before the source group stopped; its ``facts`` are not read again.
+        """
         known, partitions = wanted.knowledge, wanted.partitions
         facts = earlier.facts if earlier and earlier.facts else read_cluster_facts(self.reader, partitions)
         plan = plan_of(self.reader, partitions, known.options, known.receipt, facts, wanted.reading)
         return Planned(plan=plan, written=partitions, bounds=wanted.reading.bounds, facts=facts)
 
     def delivered_again(self, execution: Execution) -> str:
-        """See `Clusters.delivered_again`."""
+        """Return an empty text: within one cluster no mirror delivers records."""
         return ""

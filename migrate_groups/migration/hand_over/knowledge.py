@@ -85,8 +85,9 @@ class Knowledge:
     ) -> tuple[Origin, CommittedOffset | None, int | None]:
         """Return what a target group gets for a partition in which the source group has no committed offset now.
 
-        The result is the origin, a committed offset of the source group that has expired, and an offset to start at. At
-        least one of the two offsets is None. Both are None if nothing is known about the partition.
+        group: the target group. The result is the origin of the offset; a committed offset that the source group had,
+        and that has expired; and another offset to start at. At least one of the two offsets is None. Both are None if
+        nothing is known about the partition.
         """
         if (translation := self._translation) is not None and (known := translation.of(partition)) is not None:
             if known.committed is None:
@@ -111,7 +112,7 @@ class Knowledge:
 
     @property
     def _translation(self) -> Translation | None:
-        """The translation of the interrupted run, if the target groups are on another cluster."""
+        """The offsets in a mirror's copies that an interrupted run found; None if there is none, or on one cluster."""
         return self.receipt.hand_over.translation if self.receipt.hand_over else None
 
     @cached_property
@@ -130,9 +131,9 @@ class Knowledge:
 class AllWanted:
     """The partitions and offsets that the target groups are to get, and the facts from which these follow.
 
-    knowledge: the split, the options, the receipt, and facts from before the stop. reading: the source group's
-    description, committed offsets and log ranges. partitions: each partition with its offset, sorted by group, topic
-    and partition.
+    knowledge: the options, the receipt, which target group gets which topics, and what was read before the source group
+    stopped. reading: the source group's description, committed offsets and log ranges. partitions: each partition with
+    its offset, sorted by group, topic and partition.
     """
 
     knowledge: Knowledge
@@ -143,8 +144,8 @@ class AllWanted:
 def ends_of_live(reading: Reading) -> Mapping[TopicPartition, int]:
     """Return the log end offset of each partition if the group is running; an empty mapping if it is Empty or Dead.
 
-    These offsets are only for the plan that is shown before the source group has stopped. The final plan uses the log
-    end offsets that `EndsWhileConsumed` proves.
+    These offsets are only for the plan that is shown before the source group has stopped. The final plan uses a log end
+    offset only if a member still consumed the topic after it was read (`EndsWhileConsumed`).
     """
     if reading.observed.description.state in ("Empty", "Dead"):
         return {}

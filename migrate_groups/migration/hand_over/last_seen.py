@@ -1,6 +1,6 @@
 """Keep facts that can no longer be read once the source group has stopped.
 
-They are committed offsets that expire, and the log end offsets up to which the group's members still consumed.
+They are committed offsets, which may expire, and log end offsets from the time when members still consumed the topics.
 """
 
 from __future__ import annotations
@@ -105,9 +105,10 @@ class EndsWhileConsumed:
 
     @staticmethod
     def of(reader: GroupReader, baseline: Reading, options: WriteOptions) -> EndsWhileConsumed:
-        """Return the log end offsets in ``baseline`` of the partitions without a committed offset, as ``unproven``.
+        """Return the log end offsets of the partitions without a committed offset, as ``unproven``.
 
-        The result has no partitions if the option ``uncommitted`` is not "latest".
+        Unproven: it is not known yet whether a member consumed the topic after they were read. The result has no
+        partitions if the option ``uncommitted`` is not "latest". baseline: the source group before the wait.
         """
         ends = {
             partition: baseline.bounds[partition].end
@@ -121,8 +122,9 @@ class EndsWhileConsumed:
     def seen(self, look: ObservedGroup) -> None:
         """Add an observation of the source group during the wait for its stop.
 
-        If the group is Stable with a member on a topic, the log end offsets of this topic that were read before become
-        `proven`: a member still consumed the topic after they were read. Then these log end offsets are read again.
+        If the group is Stable with a member on a topic, a member still consumed the topic after its log end offsets
+        were last read. So target groups may start at these (``proven``). Then the log end offsets are read again, for
+        the next observation.
         """
         members = look.description.members if look.description.state == "Stable" else ()
         held = frozenset[str]().union(*(member.topics for member in members))
@@ -133,7 +135,10 @@ class EndsWhileConsumed:
             self._note({partition: bounds.end for partition, bounds in self.reader.log_ranges(still).items()})
 
     def _note(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Add these log end offsets to ``unproven``, except those that the last stable offset has not reached yet."""
+        """Add log end offsets to ``unproven``: a member must be seen to consume the topic after they were read.
+
+        Those above the last stable offset are left out, because ``read_committed`` members lack records below them.
+        """
         stable = self.reader.last_stable_offsets(ends) if ends else {}
         reached = {partition: end for partition, end in ends.items() if stable.get(partition, -1) >= end}
         self.unproven = {**self.unproven, **reached}

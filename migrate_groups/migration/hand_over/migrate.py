@@ -1,4 +1,4 @@
-"""Carry out the whole cut-over: wait for the source group to stop, write, watch, and save the files of the run."""
+"""Carry out a cut-over: wait for the source group to stop, write its offsets to target groups, watch it afterwards."""
 
 from __future__ import annotations
 
@@ -75,9 +75,11 @@ def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, ev
     The plan is provisional, because `migrate` makes it again once the source group has stopped. Returns None if the run
     has handed over already and a target group has started.
 
-    Raises the errors of `prepare` and `is_over`. Raises `Refused` if the receipt forbids a hand-over, or if groups,
-    partitions or cluster differ from those of the plan in ``wanted.approved``. Raises `UsageError` if the options
-    differ from those of that plan, or if the run directory is of another migration.
+    Raises `Refused` if the receipt forbids a hand-over, if groups, partitions or cluster differ from those of the plan
+    in ``wanted.approved``, or if a committed offset that is needed no longer exists; `UsageError` if the options differ
+    from those of that plan, or if the run directory is of another migration; `PartlyApplied` if a target group has
+    started, and the source group still consumes; `InvalidInput` if the split does not cover the group's topics;
+    `GroupNotFound`; and the errors of `GroupReader`.
     """
     with open_receipt(wanted.run.receipt, read_only=True) as file:
         refuse_by_record(file.receipt, Verb.HAND_OVER)
@@ -100,8 +102,10 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     - Write the offsets, read them back, and save the files of the run.
     - Watch the source group. If it is on another cluster, look whether the mirror has delivered records again.
 
-    Raises the errors of `plan_migration` and `CutOver`, and `Refused` if the user does not agree; nothing is written
-    then.
+    If an error is raised, nothing is written: `Refused` if the user does not agree, the receipt or a check forbids the
+    write, or the source group does not stop in time; `UsageError` or `InvalidInput` if options, split and run directory
+    do not fit; `PartlyApplied` if the source group still consumes although a target group has started; `GroupNotFound`;
+    and the errors of `GroupReader`.
     """
     writer, run, clusters = clients.writer, wanted.run, _clusters(clients.writer, wanted)
     clients = clients._replace(elsewhere=clusters.elsewhere)
@@ -179,7 +183,7 @@ def _prepared(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clo
 
 
 def _lacks_places(plan: Plan) -> bool:
-    """Return whether the check of places refuses a plan. Such a plan lacks the partitions without a known place."""
+    """Return whether a plan is refused, and lacks partitions, because their offset in a mirror's copy is not known."""
     return any(check.name == PLACES and check.verdict is Verdict.REFUSE for check in plan.checks)
 
 
@@ -198,7 +202,7 @@ def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
 
 
 def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Receipt) -> None:
-    """Raise an error that names each difference in intent between a reviewed plan and the current plan.
+    """Raise an error that names each difference between a reviewed plan and the current plan, except in offsets.
 
     The error is `UsageError` if the options differ, and otherwise `Refused`. approved: the file name of the reviewed
     plan, and that plan; None means that there is nothing to compare.
@@ -274,11 +278,12 @@ def keep(
 def _watched_after_hold(
     reader: GroupReader, held: HeldGroup, source: str, execution: Execution, clock: Clock, events: Events
 ) -> Execution:
-    """Watch the source group again after the hold has ended, for as long as after the write, and return the execution.
+    """Watch the source group once more, after this tool has left it, and return the execution.
 
-    During the hold consumers were kept out and commits refused, so the watch after the write found nothing. Those
-    consumers try again, and process records that were handed over (docs/evidence/reliability.md#settle-and-hold).
-    ``moved`` of the execution says what the group has done since the hold, or why the hold was lost.
+    The watch takes ``execution.options.guard`` seconds. While this tool was a member, consumers were kept out and
+    commits refused, so the watch after the write found nothing. Those consumers try again, and process records that
+    were handed over (docs/evidence/reliability.md#settle-and-hold). ``moved`` of the returned execution says what the
+    group has done since, or why this tool may not have been a member all the time.
     """
     execution = execution.with_moved([held.lost] if held.lost else [])
     seconds = execution.options.guard

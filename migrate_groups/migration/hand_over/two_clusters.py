@@ -31,31 +31,31 @@ from migrate_groups.planning.wanted import Origin, Wanted
 
 @dataclass(frozen=True, slots=True)
 class TwoClusters:
-    """The target groups are on another cluster, so each offset is translated into its place in the mirror's copy."""
+    """The target groups are on another cluster, so each offset is translated to an offset in the mirror's copy."""
 
     target: GroupReader
     mirror: Mirror
 
     @property
     def source(self) -> GroupReader:
-        """See `Clusters.source`."""
+        """The reader of the source group."""
         return self.mirror.source.groups
 
     @property
     def elsewhere(self) -> GroupReader:
-        """See `Clusters.elsewhere`."""
+        """The reader of the source group, because it is on another cluster than the target groups."""
         return self.source
 
     def for_one_phase(self) -> TwoClusters:
-        """See `Clusters.for_one_phase`."""
+        """Return the same clusters, with readers that cache topics and permissions, for instance to make one plan."""
         source = self.mirror.source._replace(groups=for_one_phase(self.source))
         return TwoClusters(for_one_phase(self.target), self.mirror._replace(source=source))
 
     def plan(self, wanted: AllWanted, earlier: Planned | None = None) -> Planned:
-        """See `Clusters.plan`.
+        """Return the plan to write the offsets in the mirror's copies to the target groups, with every check's verdict.
 
-        Nothing of the earlier plan is used: a mirror that was killed meanwhile may have delivered records again, and
-        then the place of an offset is after these records.
+        earlier: not used, because a mirror that was killed meanwhile may have delivered records again. Then a group
+        must continue after these records, at a higher offset in the copy.
         """
         reading, options, receipt = wanted.reading, wanted.knowledge.options, wanted.knowledge.receipt
         group = reading.observed.description.group
@@ -86,7 +86,10 @@ class TwoClusters:
         return Planned(plan=plan, written=written, bounds=there.bounds)
 
     def delivered_again(self, execution: Execution) -> str:
-        """See `Clusters.delivered_again`."""
+        """Return a remark that names the copies to which the mirror has delivered records again; empty if none.
+
+        Records that it had delivered again before the execution was planned do not count.
+        """
         return delivered_again(self.mirror, execution.translation) if execution.translation else ""
 
     def _written(
@@ -96,11 +99,11 @@ class TwoClusters:
         translation: Translation,
         options: WriteOptions,
     ) -> list[Wanted]:
-        """Return the partitions that the target groups get, with the places of the source group's offsets.
+        """Return the copies of the wanted partitions, with the offset at which a target group continues in each.
 
-        starts: these offsets, by partition of the source cluster. A place that may not be written is left out. If the
-        mirror has not yet delivered the records up to an offset, the log end offset of the copy is returned as the
-        place. It is shown in the plan, and never written.
+        starts: the offsets to hand over, by partition of the source cluster. If the mirror has not yet delivered the
+        records up to such an offset, the copy has its log end offset, which is shown in the plan and never written.
+        Other copies in which no offset may be written are left out. Copies of partitions not in ``starts`` get None.
         """
         late = {each.target for each in translation.with_status(Status.NOT_MIRRORED) if each.target}
         ends = self.target.log_ranges(late)
@@ -133,9 +136,9 @@ class TwoClusters:
         return placed + self._without_start([each for each in wanted if each.topic_partition not in starts])
 
     def _without_start(self, wanted: Sequence[Wanted]) -> list[Wanted]:
-        """Return the copies of partitions for which no offset is written.
+        """Return the copy of each of these partitions, without an offset to write; those without a copy are left out.
 
-        A check needs them to find committed offsets that the target groups already have for these copies.
+        A check needs the copies to find committed offsets that the target groups already have for them.
         """
         copy_of = copies(
             {each.topic_partition for each in wanted}, self.target.describe_topics(None), self.mirror.names
@@ -161,7 +164,7 @@ def _starts(decisions: Sequence[Decision]) -> Mapping[TopicPartition, CommittedO
 def _read_again(reader: GroupReader, facts: Survey, partitions: Collection[TopicPartition]) -> Survey:
     """Read the source group's description and its committed offsets of these partitions again; return the new facts.
 
-    Its offsets on topics that stay are not read again, because transactional commits on them may be pending.
+    Its offsets of topics that it keeps are not read again, because transactional commits on them may be pending.
     """
     now = read_committed(reader, dict.fromkeys(facts.groups, partitions))
     committed = {group: {**facts.committed[group], **now[group]} for group in facts.groups}

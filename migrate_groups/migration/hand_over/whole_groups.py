@@ -14,8 +14,8 @@ def find_groups(reader: GroupReader, patterns: Sequence[str], reviewed: Collecti
     """Return the names of the groups, each once, in the order of the patterns.
 
     reader: reads the cluster from which the groups move. patterns: names of groups, and globs. A name is returned even
-    if the group does not exist; its hand-over is then refused. reviewed: names of groups that globs match too, even if
-    the groups do not exist now.
+    if the group does not exist; its hand-over is then refused. reviewed: the groups of the reviewed plans. Globs match
+    them even if they do not exist now.
 
     Raises `InvalidInput` if a glob matches no group that the client's principal may describe; and the errors of
     `GroupReader`.

@@ -56,9 +56,9 @@ def list_groups(
     known. Only matching topics are in the result. states: only groups in one of these states, in any letter case.
 
     A pending transactional commit is not waited for. A group that is deleted meanwhile is left out. Raises `UsageError`
-    for an unknown state; `GroupNotFound` if a named group does not exist; `InvalidInput` if a named topic does not
-    exist and no group has it; `NotAuthorized` if the principal may not describe a named group or topic;
-    `ClusterUnavailable`.
+    for an unknown state; `GroupNotFound` if a named group does not exist; `InvalidInput` if a pattern is the name of a
+    topic that does not exist and that no group consumes or has a committed offset for; `NotAuthorized` if the principal
+    may not describe a named group or topic; `ClusterUnavailable`.
     """
     wanted = _states(states)
     named_topics = {pattern.name for pattern in topics if pattern.name is not None}
@@ -145,7 +145,10 @@ def _listed(reader: GroupReader, names: Collection[str]) -> Sequence[GroupListin
 
 
 def _answers(answers: Mapping[str, T | MigrateGroupsError]) -> tuple[dict[str, T], dict[str, MigrateGroupsError]]:
-    """Return the answers and the errors, each by group. Raises `ClusterUnavailable` if the cluster did not answer."""
+    """Return the answers and the errors, each by group. If an error is `ClusterUnavailable`, it is raised instead.
+
+    `NotAuthorized` is returned, although it is a subclass.
+    """
     found: dict[str, T] = {}
     failed: dict[str, MigrateGroupsError] = {}
     for group, answer in answers.items():

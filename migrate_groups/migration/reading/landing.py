@@ -31,9 +31,10 @@ class Landing:
 
     @property
     def ranges(self) -> list[tuple[int, int, int, int]]:
-        """For each partition: its number, the first copied offset, the one after the last, and how many are held back.
+        """For each partition: its number, the first copied offset, the one after the last, and a number of offsets.
 
-        Spark reads these tuples as `spark.offsets_topic.evidence.Range`.
+        The last value is how many offsets an open transaction kept from being copied (``held_back``). Spark reads these
+        tuples as `spark.offsets_topic.evidence.Range`.
         """
         return [
             (number, self.log.starts[number], self.log.ends[number], held) for number, held in self.held_back.items()

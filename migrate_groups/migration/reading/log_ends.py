@@ -48,8 +48,8 @@ def log_ends(
     the number of all times.
 
     The log end offset at an earlier time is the offset of the first record at or after that time (``ListOffsets``). In
-    a compacted log, this may be a little higher than the log end offset was. The log end offset is not known if that
-    record is the first in the log and the log does not start at 0, because earlier records may have been deleted.
+    a compacted log, this may be a little higher than the log end offset was. If that record is the first in the log and
+    the log does not start at 0, ``log_end_offset`` is None, because earlier records may have been deleted.
 
     The log end offset at the last time is not searched by timestamp. The clocks of producers differ from the local
     clock, so the offset found could be lower than the committed offset of a group that has caught up.

@@ -35,8 +35,9 @@ class _CachingReader:
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
         """Return the descriptions of these topics, and request only those that are not cached.
 
-        A topic that was not in an earlier answer is requested again by name. Only then do brokers say whether the
-        client's principal may not describe it. See `GroupReader.describe_topics`.
+        topics: None means all that the client's principal may describe. A topic that does not exist is left out. A
+        topic that was not in an earlier answer is requested again by name, because only then do brokers answer that the
+        principal may not describe it (`NotAuthorized`).
         """
         if topics is None:
             if not self._has_all:
@@ -50,7 +51,7 @@ class _CachingReader:
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
         """Return the permissions on these groups and topics, and request only those that are not cached.
 
-        The cached description of a topic already contains them. See `GroupReader.permissions`.
+        The cached description of a topic already contains them. ``None`` means that the brokers do not return them.
         """
         told = {
             resource: self._topics[resource.name].permitted

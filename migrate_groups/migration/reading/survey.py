@@ -26,12 +26,12 @@ from migrate_groups.planning.wanted import Wanted
 def permissions_unless_hidden(
     reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]]
 ) -> Mapping[Resource, frozenset[Operation] | None]:
-    """Return the operations that the client's principal may perform on these groups and topics.
+    """Return the operations that the client's principal may perform on each group and topic in ``wanted``.
 
-    ``None`` means that the brokers do not return the operations. Raises `NotAuthorized` if the principal lacks Describe
-    on one of the groups and topics; the message names all ``wanted`` operations that it lacks. Without this check,
-    brokers would leave that group or topic out of their answers without an error
-    (docs/kafka-behaviour.md#what-a-principal-may-not-see).
+    wanted: the operations that it needs. ``None`` in the result means that the brokers do not return the operations.
+    Raises `NotAuthorized` if the principal lacks Describe on one of the groups and topics; the message names all
+    ``wanted`` operations that it lacks. Without this check, brokers would leave that group or topic out of their
+    answers without an error (docs/kafka-behaviour.md#what-a-principal-may-not-see).
     """
     permissions = reader.permissions([*wanted])
     if hidden(permissions):
@@ -73,7 +73,8 @@ def survey(
     cluster_facts: permissions, topic names and offsets retention, if they were read before; they are read again if they
     lack a group or topic. reading: what was just read of the source group, which is not read again. Every partition of
     every topic is requested by name, so that brokers return an error for a topic on which the principal lacks Describe,
-    and do not leave it out. Raises the errors of `read_cluster_facts`.
+    and do not leave it out. Raises `NotAuthorized` if the principal lacks Describe on one of the groups and topics; and
+    the errors of `GroupReader`.
     """
     if cluster_facts is None or not needed(wanted).keys() <= cluster_facts.permissions.keys():
         cluster_facts = read_cluster_facts(reader, wanted)

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class ObservedGroup:
     """A group at one moment: its coordinator's description, and its committed offsets on some topics.
 
-    topics: the descriptions of these topics. committed: the committed offset of every partition of these topics; None
-    means no committed offset. A partition of a topic that stays with the group is left out if its committed offset is
-    not known.
+    topics: the descriptions of these topics. committed: the committed offset of each partition of these topics; None
+    means no committed offset. If a hand-over leaves a topic with the group, ``committed`` has only those partitions of
+    the topic whose committed offset is known.
     """
 
     description: GroupDescription
@@ -179,8 +179,8 @@ def observe(
     """Return the described group with its committed offsets on the topics that ``choice`` returns.
 
     choice: called with the group's own topics, for which it has a commit, an assignment or a subscription. stay:
-    patterns of topics that stay with the group (see `TopicsToRead`). Raises the errors of `GroupReader`, and
-    `PendingCommits` if a transactional commit on a topic that does not stay is still pending at the time-out.
+    patterns of topics that a hand-over leaves with the group. Raises the errors of `GroupReader`, and `PendingCommits`
+    if a transactional commit on a topic that does not stay is still pending at the time-out.
     """
     everywhere = reader.all_committed(description.group)
     chosen = frozenset(choice(own_topics_of(everywhere, description)))
@@ -255,8 +255,8 @@ def _committing(description: GroupDescription) -> GroupDescription:
 def check_visible(reader: GroupReader, patterns: Iterable[TopicPattern]) -> None:
     """Raise `NotAuthorized` if the client's principal may not describe a topic that a pattern names.
 
-    The message names each such topic. Patterns that are globs or regular expressions name no topic. Brokers leave the
-    offsets of such a topic out of a group's offsets without an error, so each topic is requested by name
-    (docs/kafka-behaviour.md#what-a-principal-may-not-see). Raises the errors of `GroupReader`.
+    The message names each of these topics. Globs and regular expressions are ignored. From a group's offsets, brokers
+    would leave out the offsets of a topic that the principal may not describe, without an error. So each topic is
+    requested by name (docs/kafka-behaviour.md#what-a-principal-may-not-see). Raises the errors of `GroupReader`.
     """
     reader.describe_topics({pattern.name for pattern in patterns if pattern.name is not None})

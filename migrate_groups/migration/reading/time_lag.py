@@ -32,7 +32,8 @@ _FOREVER = 2**63 - 1
 class TimeLag:
     """A snapshot with the timestamp of the oldest unread record of each partition.
 
-    remark: why the log could not be read, so that timestamps may be those of transaction markers; otherwise empty.
+    remark: a text that says that timestamps may be those of transaction markers, because the principal may not read the
+    log; otherwise empty.
     """
 
     snapshot: SnapshotTable
@@ -97,7 +98,7 @@ def _oldest(
     """Return the timestamp of the first record in each span of offsets, and a remark for the user.
 
     A span without records is left out. The remark says why timestamps may be those of transaction markers; it is empty
-    if they are not. now: the timestamp at which the search begins. All timestamps are milliseconds since 1970.
+    if they are not. now: the timestamp to look up first. All timestamps are milliseconds since 1970.
     """
     searches = _searches(reader, spans, now)
     found = {partition: search.low for partition, search in searches.items()}
@@ -118,9 +119,10 @@ def _oldest(
 
 
 def _searches(reader: GroupReader, spans: Mapping[TopicPartition, range], now: int) -> Mapping[TopicPartition, _Search]:
-    """Search for the timestamp of the record at the first offset of each span, for all partitions at once.
+    """Find the timestamp of the record at the first offset of each span, with a binary search for each partition.
 
-    Return the searches that found a timestamp. A partition without records is left out.
+    Return the search of each partition, whose ``low`` is the timestamp. A partition without records or without a leader
+    is left out. now: the timestamp to look up first.
     """
     searches = {}
     for partition, start in reader.offsets_at(dict.fromkeys(spans, 0)).items():

@@ -25,7 +25,7 @@ _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 
 
 def last_hand_over(receipt: Receipt) -> Execution:
-    """Return the last execution in a receipt that is a hand-over. Raises `Refused` if the receipt contains none."""
+    """Return the last hand-over in a receipt (the record of a run). Raises `Refused` if the receipt has none."""
     executions = [execution for execution in receipt.executions if execution.verb is Verb.HAND_OVER]
     if not executions:
         raise Refused("the receipt has no hand-over: this run wrote nothing")
@@ -70,7 +70,7 @@ def same_cluster(reader: GroupReader, execution: Execution) -> Check:
 
 
 def both_clusters(source: GroupReader, target: GroupReader, execution: Execution) -> Check:
-    """Check that the readers are connected to the clusters of a hand-over; otherwise the check refuses.
+    """Return a check that passes if the readers are connected to the clusters of a hand-over, and otherwise refuses.
 
     source: reads the source group's cluster. target: reads the target groups' cluster, which may be the same.
     execution: the hand-over.
@@ -110,7 +110,8 @@ def permissions_wanted(
 def permitted(reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions) -> Check:
     """Check that the client's principal has all wanted permissions; otherwise the check refuses.
 
-    permissions: the operations that the principal may perform. Those that the brokers don't return (None) pass.
+    permissions: the operations that the principal may perform. None, for a group or topic whose operations the brokers
+    don't return, counts as all.
     """
     lacking = missing(wanted, permissions)
     if not lacking:

@@ -102,8 +102,8 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
 def _taken_over(reader: GroupReader, handed_over: Collection[Change]) -> Check:
     """Check that the target groups have started, and continue from the offsets that were handed over.
 
-    The check refuses if a target group has no committed offset, or a lower one than was handed over. It warns about
-    target groups without a member in which every committed offset is the one that this tool wrote.
+    The check refuses if a target group has no committed offset, or a lower one than was handed over. It warns about a
+    target group that has no member and still has every offset that this tool wrote, because it may not have started.
 
     reader: reads the target groups.
     """

@@ -1,4 +1,7 @@
-"""Carry out a rollback, hand-back or delete-offsets from the receipt of a run: plan, ask the user, re-plan, write."""
+"""Carry out a rollback, hand-back or delete-offsets from the receipt of a run: plan, ask the user, re-plan, write.
+
+A rollback restores the offsets from before the run. A hand-back moves the source group to the target groups' offsets.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +35,9 @@ _ALREADY = {
 def is_done(file: ReceiptFile, verb: Verb, events: Events, *, watch_again: bool = False) -> bool:
     """Return whether this verb (rollback, hand-back or delete-offsets) was completed before. If so, tell the user.
 
-    watch_again: return False if the groups that must no longer consume could not be watched before, because the caller
-    watches them now. Raises `PartlyApplied` if the verb was completed, and its last execution saw members or commits of
-    such a group, or could not watch it.
+    Raises `PartlyApplied` if it was completed, but members or commits of a group that must no longer consume were seen
+    after the write. watch_again: if such a group could not be watched after the write, return False, because the caller
+    watches it now; without ``watch_again`` this raises `PartlyApplied` too.
     """
     if not file.receipt.is_done(verb):
         return False
@@ -66,8 +69,10 @@ def plan_way_back(
     """Return the plan of a rollback, hand-back or delete-offsets from the cluster's current state. Reads only.
 
     The plan of a hand-back is provisional, because it is made again once the target groups and the source group have
-    stopped. elsewhere: for delete-offsets, reads the target groups if they are on another cluster. Raises `Refused` if
-    the receipt forbids the verb, `NotAuthorized`, and the errors of `GroupReader` and `delete_source_offsets`.
+    stopped. elsewhere: for delete-offsets, reads the target groups if they are on another cluster.
+
+    Raises `Refused` if the receipt forbids the verb or there is nothing to write; for delete-offsets, `UsageError` if
+    ``elsewhere`` is missing or not needed; and the errors of `GroupReader`.
     """
     plan = _plan(reader, verb, file, clock, elsewhere)
     return plan.provisional(("targets", "not moved")) if verb is Verb.HAND_BACK else plan
@@ -81,11 +86,13 @@ def go_back(
     If the receipt shows that the verb was completed before, nothing is written, and the result is None. But if the
     groups that must no longer consume could not be watched then, they are watched now, and the execution is returned. A
     hand-back waits up to ``wait`` seconds until the target groups and the source group have stopped. A rollback or
-    delete-offsets checks twice, ``settle`` seconds apart, that nothing was committed, because a consumer without
-    membership shows only by its commits.
+    delete-offsets checks twice that nothing was committed, because a consumer without membership shows only by its
+    commits. Between the checks are ``settle`` seconds, an option of the hand-over.
 
     Raises `Refused` if the receipt or a check forbids the verb, if the wait runs out, or if the user does not agree;
-    and the errors of `is_done` and `plan_way_back`. Nothing is written then.
+    `PartlyApplied` if the verb was completed before, but a group that must no longer consume was seen to consume;
+    `UsageError` if ``clients.elsewhere`` is missing or not needed; and the errors of `GroupReader`. Nothing is written
+    then.
     """
     if is_done(file, verb, events, watch_again=True):
         return None

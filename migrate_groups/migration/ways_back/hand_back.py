@@ -1,4 +1,4 @@
-"""The way back after the target groups have run: move the source group forward to their committed offsets."""
+"""Hand topics back after the target groups have run: move the source group forward to their committed offsets."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
     The plan moves the source group's offsets forward only, to the target groups' current committed offsets. It warns of
     topics that a target group also consumes and that the run did not hand over, because these are not handed back.
 
-    Raises `Refused` if the receipt forbids a hand-back or has a topic without a single source group; if two target
-    groups share a partition; if a target group no longer has its committed offset for a partition; or if there is
-    nothing to hand back. Raises `GroupNotFound`, `NotAuthorized`, and the errors of `GroupReader`.
+    Raises `Refused` if the receipt forbids a hand-back; if not exactly one source group handed over a topic; if two
+    target groups share a partition; if a target group no longer has its committed offset for a partition; or if there
+    is nothing to hand back. Raises `GroupNotFound`, `NotAuthorized`, and the errors of `GroupReader`.
     """
     refuse_by_record(receipt, Verb.HAND_BACK)
     lanes = {order: lane for order, lane in receipt.lanes.items() if lane.state is not State.NEW}
@@ -93,7 +93,7 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
 
 
 def _other_topics(taken: Iterable[Row], handed_over: Collection[tuple[str, str]]) -> Check:
-    """Warn of committed offsets that a hand-back leaves, because the run did not hand over their topics.
+    """Warn of the target groups' offsets on topics that the run did not hand over; a hand-back does not move them.
 
     taken: the target groups' committed offsets. handed_over: each target group with each topic that it got.
     """

@@ -1,4 +1,4 @@
-"""The way back before the target groups have run: restore the committed offsets from before the hand-over."""
+"""Undo a hand-over whose target groups have not run: restore the committed offsets from before the hand-over."""
 
 from __future__ import annotations
 
@@ -102,8 +102,9 @@ def _earlier_deletions(receipt: Receipt, undone: set[Order]) -> list[Check]:
 def _restored(reader: GroupReader, origins: Iterable[tuple[Lane, str]]) -> list[Change]:
     """Return the changes that set again the committed offsets that source groups have lost since the hand-over.
 
-    Each offset is set as it was at the hand-over. If the source group had no committed offset then, for instance for a
-    new partition, it gets the offset that was written to the target group.
+    origins: pairs of a target group's partition and a source group that handed over its topic. Each offset is set as it
+    was at the hand-over. If the source group had no committed offset then, for instance for a new partition, it gets
+    the offset that was written to the target group.
     """
     known = {
         (source, lane.entry.change.topic, lane.entry.change.partition): lane.entry.change for lane, source in origins
@@ -203,11 +204,13 @@ def _nobody_in(reader: GroupReader, groups: set[str]) -> Check:
 def _not_committed_since(
     execution: Execution, lanes: Collection[Lane], now: Mapping[Order, CommittedOffset | None]
 ) -> Check:
-    """Check that no group has committed since the execution: each offset must be one that the run wrote.
+    """Check that no group has committed since the run's write: each offset in ``now`` must be one that the run wrote.
 
-    If the run deleted the offset, the group must have none. The offset from before the run passes too, if the write was
-    not confirmed or is already undone. The check also refuses if a confirmed offset is missing: it has expired or was
-    deleted, and it is not known how far the group had read.
+    If the run deleted the offset, the group must have none. The offset from before the run passes too, if the new one
+    was not read back after the write, or if the write is already undone. The check also refuses if an offset that was
+    read back is missing: it has expired or was deleted, and it is not known how far the group had read.
+
+    lanes: the partitions of the write, with what the receipt says about them.
     """
     since: list[str] = []
     gone: list[str] = []
