@@ -137,9 +137,9 @@ class ReadingCluster:
     ) -> watch.WatchProgress:
         """Wait until a group has reached the log end offset of each partition, and return the last progress.
 
-        until: a snapshot, whose log end offsets are the goal. Its rows of the group are used, or, if it has none, its
-        rows without a group. If None, a snapshot is taken now. Partitions without a committed offset in the snapshot
-        are not watched. timeout: seconds. progress: called about once a second.
+        until: a snapshot, whose log end offsets are the goal. Its rows of the group are used or, if there are none, its
+        rows that name no group, which `rewind` makes. If None, a snapshot is taken now. Partitions without an offset in
+        these rows are not watched. timeout: seconds. progress: called about once a second.
 
         Raises `Refused` after ``timeout`` seconds, or if a topic is deleted; `GroupNotFound`; `InvalidInput` if the
         snapshot has no such row, if one of these rows has no log end offset, or if none of them has a committed offset.

@@ -21,7 +21,7 @@ from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from migrate_groups.kafka.connection import Ask, OfGroups
 from migrate_groups.kafka.private import Client, ConsumerGroupDescribeRequest
-from migrate_groups.kafka.wire import MISSING, PartitionError, by_topic
+from migrate_groups.kafka.wire import MISSING, KafkaErrorClass, by_topic
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> As
 
 def commit_offsets(
     offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]],
-) -> Ask[Mapping[TopicPartition, PartitionError]]:
+) -> Ask[Mapping[TopicPartition, KafkaErrorClass]]:
     """Return a coroutine function that commits these offsets for groups without members (OffsetCommit).
 
     It is called with a client, the groups and an `OfGroups`, to which it adds for each group kafka-python's error class
@@ -116,7 +116,7 @@ def commit_offsets(
     committed.
     """
 
-    async def of_group(client: Client, node: Any, group: str) -> Mapping[TopicPartition, PartitionError]:
+    async def of_group(client: Client, node: Any, group: str) -> Mapping[TopicPartition, KafkaErrorClass]:
         topic_class = OffsetCommitRequest.OffsetCommitRequestTopic
         written = ((each, _written(each.partition, committed)) for each, committed in offsets[group].items())
         request = OffsetCommitRequest(
@@ -152,7 +152,7 @@ def commit_offsets(
     return _by_coordinator(of_coordinator)
 
 
-def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicPartition, PartitionError]]:
+def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicPartition, KafkaErrorClass]]:
     """Return a coroutine function that deletes groups' committed offsets of these partitions (KIP-496).
 
     It is called with a client, the groups and an `OfGroups`, to which it adds for each group kafka-python's error class
@@ -167,11 +167,11 @@ def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicP
     return ask
 
 
-async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[Mapping[str, PartitionError]]) -> None:
+async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[Mapping[str, KafkaErrorClass]]) -> None:
     """Delete groups, one after the other.
 
-    For each group, ``into.found`` gets a dict from the group's name to kafka-python's error class; ``NoError`` means
-    that the group is deleted. The error of a whole request is raised.
+    ``into.found[group]`` becomes ``{group: error}`` with an error class of kafka-python; ``NoError`` means that the
+    group is deleted. The error of a whole request is raised.
     """
     for group in groups:
         coordinator = await client.coordinator(group)

@@ -13,7 +13,7 @@ from migrate_groups.kafka.connection import KafkaConnection, in_kafkas_words
 from migrate_groups.kafka.groups import describe
 from migrate_groups.kafka.private import Client
 from migrate_groups.kafka.visible import describe_permissions
-from migrate_groups.kafka.wire import PartitionError
+from migrate_groups.kafka.wire import KafkaErrorClass
 
 # Session timeouts in seconds, to be tried in turn if the brokers refuse the first one. Kafka allows 6 s to 30 min by
 # default; a cluster may allow only longer or only shorter ones.
@@ -39,8 +39,9 @@ class LoneMember:
     def join(self, connection: KafkaConnection, session_timeout: float) -> None:
         """Join the group as its only member. session_timeout: in seconds; if it is refused, others are tried.
 
-        Raises `Refused` if the group has other members, if the brokers refuse every session timeout, or if the
-        coordinator no longer knows this member after it was listed; `NotAuthorized`; `ClusterUnavailable`.
+        Raises `Refused` if the group has other members, if the brokers refuse every session timeout, or if
+        `is_listed` has returned True and now the coordinator no longer knows this member; `NotAuthorized`;
+        `ClusterUnavailable`.
         """
         timeouts = (session_timeout, *_OTHER_SESSION_TIMEOUTS)
         for self.session_timeout in timeouts:
@@ -84,7 +85,7 @@ class LoneMember:
                 doing=f"leaving group {self.group!r}",
             )
 
-    async def heartbeat(self, client: Client) -> PartitionError:
+    async def heartbeat(self, client: Client) -> KafkaErrorClass:
         """Send a heartbeat, and return the response's error class; ``NoError`` if the coordinator accepted it.
 
         A retriable error, and an error about a permission, is raised.
@@ -92,7 +93,7 @@ class LoneMember:
         request = HeartbeatRequest(group_id=self.group, generation_id=self._generation, member_id=self.member_id)
         return _final((await self._send(client, request)).error_code)
 
-    async def _join_and_sync(self, client: Client) -> PartitionError:
+    async def _join_and_sync(self, client: Client) -> KafkaErrorClass:
         joined = await self._join(client)
         if joined.error_code == kafka_errors.MemberIdRequiredError.errno:  # KIP-394
             self.member_id = joined.member_id
@@ -121,7 +122,7 @@ class LoneMember:
         )
         return await self._send(client, request)
 
-    async def _sync(self, client: Client) -> PartitionError:
+    async def _sync(self, client: Client) -> KafkaErrorClass:
         request = SyncGroupRequest(
             group_id=self.group,
             generation_id=self._generation,
@@ -137,12 +138,12 @@ class LoneMember:
         return await client.send(request, coordinator)
 
 
-def _final(error_code: int) -> PartitionError:
+def _final(error_code: int) -> KafkaErrorClass:
     """Return kafka-python's error class for an error code of a response; ``NoError`` for 0.
 
     Raises the error instead if it is retriable, or about a permission, because `KafkaConnection.run` handles these two.
     """
-    error: PartitionError = kafka_errors.for_code(error_code)
+    error: KafkaErrorClass = kafka_errors.for_code(error_code)
     if issubclass(error, kafka_errors.RetriableError | kafka_errors.AuthorizationError):
         raise error
     return error

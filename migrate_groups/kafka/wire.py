@@ -25,7 +25,7 @@ from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 T = TypeVar("T")
 V = TypeVar("V")
 Request = Callable[[Client], Awaitable[T]]
-PartitionError = type[kafka_errors.KafkaError]
+KafkaErrorClass = type[kafka_errors.KafkaError]
 
 # Errors of a coordinator that is not available. It may have written the commit or the deletion to its log nevertheless,
 # because it answers so, too, if too few replicas have the write, or if it has lost its leadership meanwhile
@@ -182,7 +182,7 @@ def committed_offset(partition: TopicPartition, answer: Any) -> CommittedOffset 
     )
 
 
-def write_answer(error: PartitionError) -> WriteAnswer:
+def write_answer(error: KafkaErrorClass) -> WriteAnswer:
     """Return whether a broker has applied a write, from the error class in its response.
 
     ``NoError`` gives ``WRITTEN``; a time-out, an unknown error or a coordinator that is not available gives

@@ -78,7 +78,7 @@ class KafkaPythonWriter(KafkaPythonReader):
                 self._descriptions.holder = None
 
     def _write(
-        self, asked: Mapping[str, Collection[K]], ask: Ask[Mapping[K, wire.PartitionError]]
+        self, asked: Mapping[str, Collection[K]], ask: Ask[Mapping[K, wire.KafkaErrorClass]]
     ) -> Mapping[str, Mapping[K, WriteAnswer]]:
         """Send writes for several groups, and return, by group, the answer for each item.
 
@@ -90,7 +90,7 @@ class KafkaPythonWriter(KafkaPythonReader):
         """
         if "" in asked:
             raise ValueError("a group name is empty: pass a name, because kafka-python would write to the group ''")
-        into: OfGroups[Mapping[K, wire.PartitionError]] = OfGroups()
+        into: OfGroups[Mapping[K, wire.KafkaErrorClass]] = OfGroups()
         left = list(asked)
 
         def not_available() -> list[str]:
@@ -116,14 +116,14 @@ class KafkaPythonWriter(KafkaPythonReader):
         }
 
 
-def _answers(asked: Collection[K], found: Mapping[K, wire.PartitionError]) -> Mapping[K, WriteAnswer]:
+def _answers(asked: Collection[K], found: Mapping[K, wire.KafkaErrorClass]) -> Mapping[K, WriteAnswer]:
     """Return the answer for each item of a write, from the error classes in the response."""
     of_error = {error: wire.write_answer(error) for error in set(found.values())}
     silence = WriteAnswer(answer=Answer.UNKNOWN, error="the response of the broker does not contain it")
     return {each: of_error[found[each]] if each in found else silence for each in asked}
 
 
-def _has_no_coordinator(into: OfGroups[Mapping[K, wire.PartitionError]], group: str) -> bool:
+def _has_no_coordinator(into: OfGroups[Mapping[K, wire.KafkaErrorClass]], group: str) -> bool:
     """Return whether all of a group's writes failed because its coordinator was not available."""
     if group in into.failed:
         return isinstance(into.failed[group], wire.NOT_AVAILABLE)

@@ -115,7 +115,8 @@ class Execution:
     moved: messages about groups that still consume these partitions and must not, such as the source group after a
     hand-over. A message names the group's members, or its commits since its offsets were read. not_watched: messages
     about groups that brokers did not describe, so that it is not known whether they still consume. remarks: other
-    messages for the user, for instance that only one client confirmed the offsets.
+    messages for the user, for instance that only one of the two clients (kafka-python, confluent-kafka) has read the
+    offsets back.
     """
 
     number: int = 1

@@ -31,7 +31,7 @@ class GroupRows(Part, frozen=True, kw_only=True):
 
 
 class SnapshotDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/snapshot"):
-    """The file that ``snapshot`` wrote. output: its path. groups: the rows of each group in it."""
+    """The file that ``snapshot`` wrote. output: its path. groups: for each group, how many rows the file has."""
 
     output: Path
     groups: tuple[GroupRows, ...]

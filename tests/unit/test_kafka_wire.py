@@ -82,7 +82,7 @@ def test_offset_commit_request_equals_kafka_pythons(version):
         SECOND: CommittedOffset(offset=2**62, leader_epoch=3, metadata="größer"),
         OTHER: CommittedOffset(offset=0, leader_epoch=0, metadata="m"),
     }
-    answers: OfGroups[Mapping[TopicPartition, wire.PartitionError]] = OfGroups()
+    answers: OfGroups[Mapping[TopicPartition, wire.KafkaErrorClass]] = OfGroups()
 
     async def commit() -> None:
         await commit_offsets({"g": offsets})(cast("private.Client", Client()), ["g"], answers)

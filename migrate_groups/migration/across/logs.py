@@ -14,9 +14,9 @@ from migrate_groups.model.records import Records
 class Window(NamedTuple):
     """The records of a source partition from some offset before a committed offset to the log end.
 
-    is_anchored: whether ``part`` begins at offset 0, or with a record that has another timestamp than the record before
-    it. If so, and if the timestamps are in order, no earlier record is identical with a record in ``part``. If not,
-    more records before the committed offset may be needed to find the corresponding offset in the copy.
+    part: these records. is_anchored: whether they begin at offset 0, or with a record that has another timestamp than
+    the record before it. If so, and if the timestamps are in order, no earlier record is identical with one of these.
+    If not, more records before the committed offset may be needed to find the corresponding offset in the copy.
     """
 
     part: LogPart

@@ -1,4 +1,4 @@
-"""Client settings that may help a shared group and cost less than a split."""
+"""Client settings that may help a group that several applications share, and that cost less than a split."""
 
 from __future__ import annotations
 

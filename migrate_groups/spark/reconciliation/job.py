@@ -193,7 +193,7 @@ def main(arguments: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
 
 
 def _with_cluster(rows: DataFrame, aligned: Alignment) -> DataFrame:
-    """Return all rows; a row without a ``cluster_id`` gets that of the other rows, or an empty one if none has any."""
+    """Return the rows of a snapshot; those without a cluster id get ``aligned.cluster_id``."""
     if aligned.clusters > 1:
         return rows.fillna(aligned.cluster_id, ["cluster_id"])
     # A constant, so that Spark need not read, exchange and compare it.
