@@ -22,7 +22,7 @@ class MigrateGroupsError(Exception):
 
 
 class UsageError(MigrateGroupsError):
-    """Options are wrong: they contradict each other, one is missing, or they do not fit an input file or the receipt.
+    """Options are wrong: they contradict each other, one is missing, or they do not fit a file or an earlier run.
 
     Nothing was written to the cluster.
     """
