@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from migrate_groups.api import clients
 from migrate_groups.api.snapshot import load_split
-from migrate_groups.errors import InvalidInput, UsageError
+from migrate_groups.errors import ClusterUnavailable, InvalidInput, UsageError
 from migrate_groups.files import split_toml
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.snapshots.times import parse_duration
@@ -76,6 +78,31 @@ def test_without_a_bootstrap_server_the_three_ways_to_give_one_are_named(tmp_pat
         "error: no bootstrap server: pass --bootstrap-server host:port, or set MIGRATE_GROUPS_BOOTSTRAP_SERVER, or "
         "bootstrap.servers in --command-config"
     )
+
+
+@pytest.mark.parametrize("to", ["", "to-"])
+def test_a_variable_and_properties_that_name_different_clusters_are_refused(tmp_path, monkeypatch, to):
+    """If variable and properties name different bootstrap servers, only the option may say which cluster is meant."""
+    connects_to = "target" if to else ""
+
+    def opened(config: ClientConfig) -> mock.MagicMock:
+        if config.side == connects_to:
+            raise ClusterUnavailable(f"connected to {config.bootstrap_servers}")
+        return mock.MagicMock()
+
+    monkeypatch.setattr(clients, "open_reader", opened)
+    monkeypatch.setattr(clients, "open_side", opened)
+    (tmp_path / "client.properties").write_text("bootstrap.servers=b:1,c:2\n")
+    cli, variable = CliHere(tmp_path), f"MIGRATE_GROUPS_{to.replace('-', '_').upper()}BOOTSTRAP_SERVER"
+    cli.environment |= {"MIGRATE_GROUPS_BOOTSTRAP_SERVER": "a:1", variable: "a:1"}
+    command = [*(("compare", "g") if to else ("list",)), f"--{to}command-config", "client.properties"]
+    assert cli.fails(*command, code=2) == (
+        f"error: {variable} is a:1, but bootstrap.servers of the client properties is b:1,c:2: "
+        f"pass --{to}bootstrap-server to say which cluster"
+    )
+    assert cli.fails(*command, f"--{to}bootstrap-server", "a:1", code=5) == "error: connected to a:1"
+    cli.environment[variable] = "c:2, b:1"
+    assert cli.fails(*command, code=5) == "error: connected to c:2, b:1"
 
 
 def spec(tmp_path, text):
