@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,15 @@ def test_a_spec_from_a_pipe_is_read_once(tmp_path):
     read = split_toml.load(Path(f"/dev/fd/{reading}"))
     os.close(reading)
     assert (read.spec.source, read.content) == ("g", GOOD.encode())
+
+
+@pytest.mark.parametrize("path", ["", ".", "/"])
+def test_a_folder_in_place_of_a_spec_is_refused(tmp_path, path):
+    """A folder in place of the spec is a usage error, also the empty path that an unset shell variable gives."""
+    status, out, err = CliHere(tmp_path).outcome("migrate", path, "--dry-run", "--format", "json")
+    message = f"{path or '.'} is a folder: name a file in it"
+    assert (status, err) == (2, f"error: {message}\n")
+    assert json.loads(out)["error"]["message"] == message
 
 
 @pytest.mark.parametrize(

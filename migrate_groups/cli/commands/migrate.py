@@ -127,8 +127,8 @@ def migrate(
     from migrate_groups.migration.hand_over.migrate import MigrateRequest
 
     copies.check(target)
-    run, names = RunDir(run_dir) if run_dir else RunDir.beside(spec), _names(rename)
-    file = split_toml.load_any(spec)
+    names, file = _names(rename), split_toml.load_any(spec)
+    run = RunDir(run_dir) if run_dir else RunDir.beside(spec)
     is_whole = isinstance(file, split_toml.GroupsFile)
     plans.check_dry_run_options(
         None if is_whole else plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode
