@@ -288,6 +288,16 @@ def test_an_edited_plan_and_other_json_are_exit_2(shell):
     assert "other.json is not a valid plan" in shell("apply", "other.json", "--yes", code=2)
 
 
+def test_a_plan_without_the_extension_json_is_refused(shell):
+    """`apply` takes a plan as a .json file, or on stdin: for another file, the error says so."""
+    shell(*SAVE)
+    (shell.folder / "plan.json").rename(shell.folder / "plan.txt")
+    assert shell("apply", "plan.txt", "--yes", code=2) == (
+        "error: plan.txt is a plan, not a snapshot: pass it to apply as a .json file or on stdin (-), or to migrate "
+        "--approved\n"
+    )
+
+
 def test_detailed_exitcode_distinguishes_changes_refusals_and_no_changes(shell):
     """Exit codes: 10 for changes that no check refuses, 3 for a refusal, 0 for no changes, 2 without --dry-run."""
     shell(*DRY)
