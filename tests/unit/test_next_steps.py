@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from migrate_groups.errors import ClusterUnavailable
@@ -70,6 +72,24 @@ def test_split_says_the_next_command_unless_it_prints_the_table(cli):
         "next: migrate-groups apply 'a b.csv' --dry-run"
     )
     assert "next" not in cli("split", "old.csv", "--to", "new=t", "-o", "-").stderr
+
+
+def test_the_printed_commands_work_for_any_name(cli):
+    """A group or file with a space or with a dash at its start is quoted, so that the printed command can be pasted."""
+    cli.cluster.commit("-o", PARTITION, 5)
+    step = "next: migrate-groups "
+    snapshot = last(cli, "verify", "--settle", "0s", "--", "-o").removeprefix(step)
+    assert snapshot == "snapshot -o before.parquet -- -o"
+    cli(*shlex.split(snapshot))
+    said = last(cli, "delete-group", "--dry-run", "--", "-o")
+    cli(*shlex.split(said.removeprefix("to keep them: migrate-groups ")))
+    assert (cli.folder / "kept.csv").exists()
+    said = last(cli, "rewind", "--group", "-o", "--to-current", "-o", "my replay.csv")
+    apply = said.partition(step)[2]
+    assert apply == "apply 'my replay.csv' --to-group NAME"
+    said = last(cli, *shlex.split(apply)[:-1], "--dd", "--yes", "--settle", "0s", "--guard", "1ms")
+    cli.cluster.commit("--dd", PARTITION, 10)
+    cli(*shlex.split(said.removeprefix("next: start the applications, then migrate-groups ")))
 
 
 def test_a_dry_run_of_apply_while_the_old_group_runs(cli):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -19,6 +18,7 @@ from migrate_groups.cli.receipts import in_file_name
 from migrate_groups.cli.write_options import GivenOptions
 from migrate_groups.cli.written import NOTHING_TO_UNDO
 from migrate_groups.errors import UsageError
+from migrate_groups.text import shell_command
 
 if TYPE_CHECKING:
     from migrate_groups.clock import Clock
@@ -126,25 +126,26 @@ def _after_dry_run(plan: Plan, plan_out: Path | None, file: Path | None) -> str:
     sources = sorted({change.source_group for change in plan.changes if change.source_group is not None})
     if plan.verdict == "pending" and sources:
         return (
-            f"stop the old applications, then migrate-groups verify {shlex.join(sources)} --wait 5m, and "
+            f"stop the old applications, then migrate-groups {shell_command('verify', sources, '--wait 5m')}, and "
             f"{'apply a new snapshot' if file else plans.SAME_COMMAND}"
         )
-    return f"migrate-groups apply {shlex.quote(str(plan_out))}" if plan_out else plans.SAME_COMMAND
+    return f"migrate-groups {shell_command('apply', [str(plan_out)])}" if plan_out else plans.SAME_COMMAND
 
 
 def _say_what_is_next(execution: Execution, file: Path | None, receipt: Path) -> None:
     groups = sorted({entry.change.group for entry in execution.entries})
     if not any(entry.change.source_group for entry in execution.entries):
-        talk(*(f"next: start the applications, then migrate-groups watch {shlex.quote(group)}" for group in groups))
+        watches = [shell_command("watch", [group]) for group in groups]
+        talk(*(f"next: start the applications, then migrate-groups {watch}" for watch in watches))
         return
-    snapshot = f"migrate-groups snapshot {shlex.join(groups)} -o after.parquet"
+    snapshot = f"migrate-groups {shell_command('snapshot', groups, '-o after.parquet')}"
     if file is not None and file.suffix.lower() in (".csv", ".parquet"):
-        snapshot += f"; migrate-groups reconcile {shlex.quote(str(file))} after.parquet"
+        snapshot += f"; migrate-groups {shell_command('reconcile', [str(file), 'after.parquet'])}"
     talk(
         f"next: {snapshot}",
         NOTHING_TO_UNDO
         if execution.wrote_nothing
-        else f"back: migrate-groups rollback {shlex.quote(str(receipt))} (before the new groups commit), "
+        else f"back: migrate-groups {shell_command('rollback', [str(receipt)])} (before the new groups commit), "
         "hand-back (after)",
     )
 
