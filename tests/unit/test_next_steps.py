@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 
 import pytest
@@ -217,6 +218,16 @@ def test_offsets_from_stdin_need_a_receipt_and_a_yes_which_one_error_names(cli):
     text = (cli.folder / "split.csv").read_text()
     error = cli.fails("apply", "-", "--to-group", "x", code=2, stdin=text)
     assert "say with --receipt where the receipt goes, and pass --yes, because stdin" in error
+
+
+def test_offsets_from_a_pipe_need_a_receipt(cli):
+    """A pipe of the shell, such as ``<(…)``, has no folder for a receipt: the error asks for --receipt."""
+    reading, writing = os.pipe()
+    with open(writing, "wb") as file:  # noqa: PTH123 (a file descriptor)
+        file.write((cli.folder / "split.csv").read_bytes())
+    error = cli.fails("apply", f"/dev/fd/{reading}", "--yes", "--settle", "0s", code=2)
+    os.close(reading)
+    assert error == f"error: the offsets come from /dev/fd/{reading}: say with --receipt where the receipt goes"
 
 
 @pytest.mark.parametrize("command", ["rollback", "hand-back", "delete-offsets"])

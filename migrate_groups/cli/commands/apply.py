@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from migrate_groups.planning.execution import Execution
     from migrate_groups.planning.plan import Plan
 
+_STREAMS = {Path("/dev"), Path("/proc")}
+"""Folders in which no receipt is kept. A shell passes the pipe ``<(…)`` as the file ``/dev/fd/63``."""
+
 
 def apply(
     file: Annotated[
@@ -108,8 +111,11 @@ def apply(
         plans.conclude_dry_run(plan, _after_dry_run(plan, plan_out, file), detailed=detailed_exitcode)
         return
     if path is None:
-        also = "" if yes else ", and pass --yes, because stdin is not a terminal that can answer"
-        raise UsageError(f"the offsets come from stdin: say with --receipt where the receipt goes{also}")
+        is_stdin = str(file) == "-"
+        also = ", and pass --yes, because stdin is not a terminal that can answer" if is_stdin and not yes else ""
+        raise UsageError(
+            f"the offsets come from {'stdin' if is_stdin else file}: say with --receipt where the receipt goes{also}"
+        )
     person.check_can_be_asked()
     with open_receipt(path) as record:
         refuse_by_record(record.receipt, Verb.HAND_OVER)
@@ -154,7 +160,7 @@ class _Source(NamedTuple):
     """The source of the offsets that `apply` writes: a file or a group.
 
     read: returns the offsets and the options of the write. receipt: the default path of the receipt; None if FILE is
-    stdin. again: what the user must run to resume an unfinished write, for messages.
+    stdin or a pipe of the shell. again: what the user must run to resume an unfinished write, for messages.
     """
 
     read: Callable[[GroupReader, Clock], ApplyRequest]
@@ -181,5 +187,6 @@ def _source(
         raise UsageError("no offsets to write: name a FILE, or the old group with --group")
     wanted = plans.read_application(file, given, to_group, fan_out=fan_out)
     targets = in_file_name(to_group)
-    beside = None if str(file) == "-" else file.with_name(f"{file.name}{targets and '.'}{targets}.receipt.json")
+    is_stream = str(file) == "-" or _STREAMS & {*file.parents}
+    beside = None if is_stream else file.with_name(f"{file.name}{targets and '.'}{targets}.receipt.json")
     return _Source(lambda *_: wanted, beside, f"the same command with a new snapshot in {file}")
