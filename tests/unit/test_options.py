@@ -142,6 +142,11 @@ def test_a_spec_from_a_pipe_is_read_once(tmp_path):
     assert (read.spec.source, read.content) == ("g", GOOD.encode())
 
 
+def test_a_spec_with_a_byte_order_mark_is_read(tmp_path):
+    """A byte order mark at the start of a spec, which editors on Windows add, is ignored."""
+    assert spec(tmp_path, f"\ufeff{GOOD}").spec == spec(tmp_path, GOOD).spec
+
+
 @pytest.mark.parametrize("path", ["", ".", "/"])
 def test_a_folder_in_place_of_a_spec_is_refused(tmp_path, path):
     """A folder in place of the spec is a usage error, also the empty path that an unset shell variable gives."""
