@@ -147,6 +147,13 @@ def test_a_spec_with_a_byte_order_mark_is_read(tmp_path):
     assert spec(tmp_path, f"\ufeff{GOOD}").spec == spec(tmp_path, GOOD).spec
 
 
+def test_two_new_names_for_one_group_are_refused(tmp_path):
+    """--rename gives a group one name: a second one is refused, and does not replace the first."""
+    spec(tmp_path, GOOD)
+    error = CliHere(tmp_path).fails("migrate", "split.toml", "--rename", "a=b", "--rename", "a=c", "--dry-run", code=2)
+    assert error == "error: --rename is given more than once for group a: give one name"
+
+
 @pytest.mark.parametrize("path", ["", ".", "/"])
 def test_a_folder_in_place_of_a_spec_is_refused(tmp_path, path):
     """A folder in place of the spec is a usage error, also the empty path that an unset shell variable gives."""
