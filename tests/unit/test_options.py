@@ -147,6 +147,20 @@ def test_a_spec_with_a_byte_order_mark_is_read(tmp_path):
     assert spec(tmp_path, f"\ufeff{GOOD}").spec == spec(tmp_path, GOOD).spec
 
 
+@pytest.mark.parametrize("mode", ["--dry-run", "--yes"])
+def test_a_run_directory_that_cannot_be_made_is_refused(tmp_path, mode):
+    """A file in place of the run directory, or no folder for it, is refused before the cluster is contacted."""
+    spec(tmp_path, GOOD)
+    cli = CliHere(tmp_path)
+    assert cli.fails("migrate", "split.toml", "--run-dir", "split.toml", mode, code=2) == (
+        "error: split.toml is a file, not a folder: name another folder with --run-dir"
+    )
+    assert cli.fails("migrate", "split.toml", "--run-dir", "nodir/run", mode, code=2) == (
+        "error: nodir/run can't be made: folder nodir does not exist; make it first, or name another folder with "
+        "--run-dir"
+    )
+
+
 def test_two_new_names_for_one_group_are_refused(tmp_path):
     """--rename gives a group one name: a second one is refused, and does not replace the first."""
     spec(tmp_path, GOOD)

@@ -131,6 +131,7 @@ def migrate(
     copies.check(target)
     names, file = _names(rename), split_toml.load_any(spec)
     run = RunDir(run_dir) if run_dir else RunDir.beside(spec)
+    run.check_place()
     is_whole = isinstance(file, split_toml.GroupsFile)
     plans.check_dry_run_options(
         None if is_whole else plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode
