@@ -329,6 +329,15 @@ def test_plan_out_is_checked_before_the_cluster_is_contacted(shell):
     shell(*SAVE, "--force")
 
 
+@pytest.mark.parametrize("receipt", [("--receipt", "./plan.json"), ()])
+def test_a_plan_and_a_receipt_in_one_file_are_refused(shell, receipt):
+    """--plan-out may not name the file of the receipt, because one would replace the other."""
+    name = "plan.json" if receipt else "split.csv.receipt.json"
+    error = shell("apply", "split.csv", "--yes", *NOW, "--plan-out", name, *receipt, code=2)
+    assert error == f"error: --plan-out {name} is also the file of the receipt: name another file\n"
+    assert not (shell.folder / name).exists()
+
+
 def test_a_write_with_plan_out_saves_its_plan(shell):
     """--plan-out without --dry-run saves the plan that was shown before the write."""
     shell("apply", "split.csv", *NOW, "--yes", "--plan-out", "plan.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -98,6 +99,8 @@ def apply(
     given = write_options.given() | ({"restore": True} if restore else {})
     source = _source(file, group, to_group or [], given, fan_out=fan_out)
     path = receipt or source.receipt
+    if plan_out and path and os.path.realpath(plan_out) == os.path.realpath(path):
+        raise UsageError(f"--plan-out {plan_out} is also the file of the receipt: name another file")
     clock, person = SystemClock(), Person(yes=yes, output_format=output_format, plan_out=plan_out, force=force)
     if dry_run:
         with open_receipt(path, read_only=True) if path else nullcontext(ReceiptFile(None)) as record:
