@@ -220,6 +220,15 @@ def test_offsets_from_stdin_need_a_receipt_and_a_yes_which_one_error_names(cli):
     assert "say with --receipt where the receipt goes, and pass --yes, because stdin" in error
 
 
+def test_groups_with_the_same_partitions_are_not_written_to_one_group(cli):
+    """A partition gets one offset: the rows of two groups with this partition are refused, and the groups are named."""
+    cli.cluster.commit("other", PARTITION, 3)
+    cli("snapshot", "old", "other", "-o", "both.csv")
+    assert cli.fails("apply", "both.csv", "--to-group", "new", "--dry-run", code=2) == (
+        "error: several groups have the same partitions: old, other; select one group with filter --group first"
+    )
+
+
 def test_offsets_from_a_pipe_need_a_receipt(cli):
     """A pipe of the shell, such as ``<(…)``, has no folder for a receipt: the error asks for --receipt."""
     reading, writing = os.pipe()
