@@ -220,6 +220,15 @@ def test_offsets_from_stdin_need_a_receipt_and_a_yes_which_one_error_names(cli):
     assert "say with --receipt where the receipt goes, and pass --yes, because stdin" in error
 
 
+def test_the_advice_for_a_group_that_is_source_and_target_works(cli):
+    """A split file is not written back to its source group: the error advises the snapshot with --restore."""
+    cli("snapshot", "old", "-o", "old.csv")
+    assert "name another target; to write a group's own offsets back, apply its snapshot with --restore" in (
+        cli.fails("apply", "split.csv", "--to-group", "old", "--dry-run", code=3)
+    )
+    cli("apply", "old.csv", "--restore", "--dry-run")
+
+
 def test_groups_with_the_same_partitions_are_not_written_to_one_group(cli):
     """A partition gets one offset: the rows of two groups with this partition are refused, and the groups are named."""
     cli.cluster.commit("other", PARTITION, 3)
