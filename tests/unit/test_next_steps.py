@@ -112,6 +112,13 @@ def test_apply_says_the_proof_and_the_way_back(cli):
     assert said.endswith("next: start the applications, then migrate-groups watch replay\n")
 
 
+def test_apply_to_a_group_that_the_file_does_not_name_says_no_reconcile(cli):
+    """With --to-group, `apply` does not name `reconcile`, because the file has no target groups to compare."""
+    cli("snapshot", "old", "-o", "old.csv")
+    said = cli("apply", "old.csv", "--to-group", "x", *APPLY[2:]).stderr
+    assert "next: migrate-groups snapshot x -o after.parquet\n" in said
+
+
 def test_exit_10_is_said(cli):
     """If a dry run found something to write, the last line explains exit code 10, which is not an error."""
     assert last(cli, "migrate", "split.toml", "--dry-run", "--detailed-exitcode", code=10) == (

@@ -128,7 +128,8 @@ def apply(
                 person.show_receipt(record.receipt)
             else:
                 person.show_result(result_of(execution, record, source.again))
-                _say_what_is_next(execution, file, path)
+                # `reconcile` compares the groups that the file names, and not those of --to-group.
+                _say_what_is_next(execution, None if to_group else file, path)
 
 
 def _after_dry_run(plan: Plan, plan_out: Path | None, file: Path | None) -> str:
@@ -142,6 +143,7 @@ def _after_dry_run(plan: Plan, plan_out: Path | None, file: Path | None) -> str:
 
 
 def _say_what_is_next(execution: Execution, file: Path | None, receipt: Path) -> None:
+    """Print the next command, and the one that undoes the write. file: a file for `reconcile`; None: there is none."""
     groups = sorted({entry.change.group for entry in execution.entries})
     if not any(entry.change.source_group for entry in execution.entries):
         watches = [shell_command("watch", [group]) for group in groups]
