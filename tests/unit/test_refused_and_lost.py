@@ -52,7 +52,7 @@ class Refusing(Connected):
     def offsets(self, group: str) -> dict[int, int]:
         """Return the group's committed offsets on topic ``t``, by partition number."""
         found = self.cluster.all_committed(group).items()
-        return {each.partition: committed.offset for each, committed in found if each.topic == "t"}
+        return {each.partition: committed.offset for each, committed in found if committed and each.topic == "t"}
 
 
 @pytest.fixture
