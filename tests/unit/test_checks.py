@@ -87,22 +87,34 @@ def test_a_file_without_offsets_is_refused(cluster):
 def test_a_target_name_that_the_second_client_reads_differently_is_refused(cluster, name):
     """Leading white space or a NUL in a group name is refused, because the second client would read another group.
 
-    Without the second client it passes. Source: docs/kafka-behaviour.md#confluent-kafka
+    Without the second client it is not refused. Source: docs/kafka-behaviour.md#confluent-kafka
     """
     rows = [handed_over(0, group=name), handed_over(1, group=name)]
     found = checks(cluster, rows)["targets"]
     assert found.verdict is Verdict.REFUSE
     assert f"{name!a} with white space at the start or with a NUL" in found.reason
-    assert checks(cluster, rows, second_client="none")["targets"].verdict is Verdict.PASS
+    assert checks(cluster, rows, second_client="none")["targets"].verdict is not Verdict.REFUSE
 
 
-@pytest.mark.parametrize("name", ["new ", "n ew", "\u00a0new", "new\n"])
+@pytest.mark.parametrize("name", ["n ew", "\u00a0new"])
 def test_a_target_name_with_other_white_space_passes(cluster, name):
-    """White space that is not at the beginning, or is not ASCII, passes: both clients mean the same group.
+    """White space inside a name, or at its beginning and not ASCII, passes: both clients mean the same group.
 
     Source: docs/kafka-behaviour.md#confluent-kafka
     """
     assert checks(cluster, [handed_over(0, group=name), handed_over(1, group=name)])["targets"].verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("name", ["new ", "new\n", "new\u00a0"])
+def test_a_target_name_that_ends_in_white_space_is_a_warning(cluster, name):
+    """Such a name is legal, but probably a mistake. The warning has it in quotes, because it looks like another name.
+
+    A name with white space at both ends is refused.
+    """
+    found = checks(cluster, [handed_over(0, group=name), handed_over(1, group=name)])["targets"]
+    assert found.verdict is Verdict.WARN
+    assert found.reason == f"group name {name!a} with white space at the end: check the spelling"
+    assert checks(cluster, [handed_over(0, group=f" {name}")])["targets"].verdict is Verdict.REFUSE
 
 
 @pytest.mark.parametrize("group", ["old", "new"])
