@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.reading.survey import read_cluster_facts, survey
 from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE, GroupDescription, Member
-from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.checks.hold import can_be_held
 from migrate_groups.planning.checks.run import run_checks
@@ -260,6 +261,26 @@ def test_a_partition_for_several_groups_is_counted_once(cluster):
     assert gone["vanished"].reason.startswith("1 committed offset expired or deleted since the snapshot: t-1 at 4;")
     without = checks(cluster, [handed_over(1, None, group=group) for group in groups], uncommitted="leave")
     assert without["complete"].reason.startswith("no offset is written for 2 partitions: t-0, t-1;")
+
+
+def test_a_leader_epoch_that_is_not_the_source_groups_counts_as_moved(cluster):
+    """A leader epoch in a file must be that of the source group, because a Java consumer stops at a higher one.
+
+    A file without leader epochs passes. Source: docs/kafka-behaviour.md#logs
+    """
+    epochs = {0: 3, 1: None}
+    for number, epoch in epochs.items():
+        cluster.alter_offsets("old", {TopicPartition("t", number): CommittedOffset(offset=4, leader_epoch=epoch)})
+    rows = [structs.replace(handed_over(number), leader_epoch=None) for number in (0, 1)]
+    assert refusing(checks(cluster, rows)) == []
+    assert refusing(checks(cluster, [structs.replace(rows[0], leader_epoch=3), rows[1]])) == []
+    for epoch in (2, 7):
+        found = checks(cluster, [structs.replace(row, leader_epoch=epoch) for row in rows])
+        assert refusing(found) == ["not moved"]
+        assert found["not moved"].reason.startswith(
+            f"2 committed offsets moved since the snapshot: t-0 at 4, leader epoch {epoch} → 3, "
+            f"t-1 at 4, leader epoch {epoch} → none;"
+        )
 
 
 def test_uncommitted_earliest_refuses_a_committed_partition_that_the_file_lacks(cluster):

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence, Set
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.model.groups import GroupDescription, Member
+from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Verdict
@@ -159,10 +160,12 @@ def describe_member(member: Member) -> str:
 
 
 def not_moved(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check:
-    """Check that the source groups' committed offsets are still those of the snapshot.
+    """Check that the source groups' committed offsets are still those of the snapshot, with the same leader epochs.
 
-    If they are not, the verdict is ``pending`` while a source group still runs, and otherwise ``refuse``. Offsets that
-    have expired since, or were deleted, are not reported here, but by the check `vanished`.
+    If they are not, the verdict is ``pending`` while a source group still runs, and otherwise ``refuse``. A leader
+    epoch that is None in the snapshot is not compared, because none is written then. A written one above the current
+    one would stop a Java consumer (docs/kafka-behaviour.md#logs). Offsets that have expired since, or were deleted, are
+    not reported here, but by the check `vanished`.
     """
     if all(each.source_group is None for each in wanted):
         return Check.passed("not moved", NOTHING_TO_CHECK)
@@ -171,10 +174,8 @@ def not_moved(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check
         if each.source_group is None:
             continue
         now = survey.committed[each.source_group].get(each.topic_partition)
-        if now is not None and now.offset != each.offset:
-            moved[each.source_group, each.topic_partition] = (
-                f"{each.topic_partition} {_from_to(each.offset, now.offset)}"
-            )
+        if now is not None and (change := _change(each, now)):
+            moved[each.source_group, each.topic_partition] = f"{each.topic_partition} {change}"
     if not moved:
         return Check.passed("not moved", "the source groups have the committed offsets of the snapshot")
     examples = some(moved.values(), most=3)
@@ -251,5 +252,13 @@ def same_topics(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Che
     return Check.passed("topics", f"{counted(len({each.topic for each in wanted}), 'topic')}, as in the snapshot")
 
 
-def _from_to(before: int | None, now: int) -> str:
-    return f"no offset → {now}" if before is None else f"{before} → {now} ({now - before:+,})"
+def _change(wanted: Wanted, now: CommittedOffset) -> str:
+    """Return what differs between a source group's wanted and current committed offset; empty if nothing does."""
+    if wanted.offset is None:
+        return f"no offset → {now.offset}"
+    if wanted.offset != now.offset:
+        return f"{wanted.offset} → {now.offset} ({now.offset - wanted.offset:+,})"
+    epoch = wanted.committed.leader_epoch if wanted.committed else None
+    if epoch is None or epoch == now.leader_epoch:
+        return ""
+    return f"at {now.offset}, leader epoch {epoch} → {'none' if now.leader_epoch is None else now.leader_epoch}"
