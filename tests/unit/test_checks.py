@@ -283,6 +283,23 @@ def test_a_leader_epoch_that_is_not_the_source_groups_counts_as_moved(cluster):
         )
 
 
+def test_a_partition_for_several_groups_is_a_warning(cluster):
+    """With fan-out, the check names the partitions that several groups get, because each processes their records.
+
+    It also names the offsets without a source group.
+    """
+    rows = [*BOTH, handed_over(0, group="more")]
+    shared = "1 partition goes to several groups, each of which processes its records: t-0 (more, new)"
+    assert checks(cluster, rows)["hand-over"].reason == shared
+    rows.append(handed_over(1, group="more"))
+    found = checks(cluster, rows)
+    assert (found["hand-over"].verdict, refusing(found)) == (Verdict.WARN, [])
+    assert checks(cluster, [*rows, row(group="a"), row(group="b")])["hand-over"].reason == (
+        "2 offsets without a source group, so no old group is checked; 2 partitions go to several groups, each of "
+        "which processes their records: t-0 (more, new), t-1 (more, new)"
+    )
+
+
 def test_uncommitted_earliest_refuses_a_committed_partition_that_the_file_lacks(cluster):
     """``earliest`` is refused if the snapshot file lacks a partition in which the source group has committed."""
     found = checks(cluster, [handed_over(0)], uncommitted="earliest")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence, Set
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.model.groups import GroupDescription, Member
-from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Verdict
@@ -44,20 +44,30 @@ def cluster(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check:
 
 
 def hand_over(wanted: Sequence[Wanted], advice: Advice) -> Check:
-    """Check that every offset has a source group: warn if some have none, and refuse if there are no offsets.
+    """Check that every partition is handed over by a source group to one target group; refuse if there are no offsets.
 
-    Without a source group, no check can tell whether a group still consumes the partition.
+    The check warns if offsets have no source group, because then no check can tell whether a group still consumes the
+    partition. It also warns if several target groups get a partition of a source group, because each of them processes
+    its records. This is legal (``fan_out``).
     """
-    sources = {each.source_group for each in wanted if each.source_group is not None}
-    without = sum(each.source_group is None for each in wanted)
     if not wanted:
         return Check.refused("hand-over", f"the file has no offsets to write: {advice.read_again}")
-    if without:
-        return Check.warned(
-            "hand-over",
-            f"{counted(without, 'offset')} without a source group, so no old group is checked",
+    takers: dict[tuple[str, TopicPartition], set[str]] = defaultdict(set)
+    for each in wanted:
+        if each.source_group is not None:
+            takers[each.source_group, each.topic_partition].add(each.group)
+    warnings = []
+    if without := sum(each.source_group is None for each in wanted):
+        warnings.append(f"{counted(without, 'offset')} without a source group, so no old group is checked")
+    if shared := [f"{partition} ({some(groups)})" for (_, partition), groups in takers.items() if len(groups) > 1]:
+        go, their = ("goes", "its") if len(shared) == 1 else ("go", "their")
+        warnings.append(
+            f"{counted(len(shared), 'partition')} {go} to several groups, each of which processes {their} records: "
+            f"{some(shared, most=3)}"
         )
-    return Check.passed("hand-over", f"handed over by {some(sources)}")
+    if warnings:
+        return Check.warned("hand-over", "; ".join(warnings))
+    return Check.passed("hand-over", f"handed over by {some({source for source, _ in takers})}")
 
 
 def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, advice: Advice) -> Check:
