@@ -141,12 +141,13 @@ class ReadingCluster:
         rows that name no group, which `rewind` makes. If None, a snapshot is taken now. Partitions without an offset in
         these rows are not watched. timeout: seconds. progress: called about once a second.
 
-        Raises `Refused` after ``timeout`` seconds, or if a topic is deleted; `GroupNotFound`; `InvalidInput` if the
-        snapshot has no such row, if one of these rows has no log end offset, or if none of them has a committed offset.
+        Raises `Refused` after ``timeout`` seconds, if the snapshot is from another cluster, or if a topic is deleted or
+        was created again since; `GroupNotFound`; `InvalidInput` if the snapshot has no such row, if one of these rows
+        has no log end offset, or if none of them has a committed offset.
         """
         goal = self.snapshot(group) if until is None else until
-        spans = watch.goals(goal.table, group).spans
-        return watch.watch(self._reading_client(), group, spans, self._clock, progress, timeout=timeout)
+        wanted = watch.goals(goal.table, group)
+        return watch.watch(self._reading_client(), group, wanted, self._clock, progress, timeout=timeout)
 
     def compare(self, *groups: str, to: ReadingCluster | Copies) -> compare.Comparison:
         """Return, for each partition of groups, the place at which they must continue in its copy on another cluster.

@@ -165,8 +165,8 @@ class Snapshot:
         rewind), all rows are split, and their source group is None.
 
         Raises `InvalidInput` if a topic of the source group matches no pattern, or matches patterns of several target
-        groups without ``fan_out``, or one that stays; if a pattern matches no topic; if the snapshot has no row of the
-        source group, or its rows have been split before or were taken at several times.
+        groups without ``fan_out``, or one that stays; if a pattern matches no topic; if only some rows have a group; if
+        the snapshot has no row of the source group, or its rows have been split before or were taken at several times.
         """
         return Snapshot(split(self.table, load_split(wanted).spec)[0])
 
