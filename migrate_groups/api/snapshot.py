@@ -192,8 +192,9 @@ class Snapshot:
         (``end``), return no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if a partition
         can't start exactly as requested.
 
-        Raises `InvalidInput` if several groups have the same partition; `Refused` if the snapshot is from another
-        cluster, if a topic was deleted or recreated since, or if a partition has no leader.
+        Raises `UsageError` if the time of a `ToTime` is in the future, before 1970, or looks like seconds, or if
+        ``target`` or ``past_end`` is wrong; `InvalidInput` if several groups have the same partition; `Refused` if the
+        snapshot is from another cluster, if a topic was deleted or recreated since, or if a partition has no leader.
         """
         return cluster.rewind(self, target, past_end=past_end, strict=strict)
 
