@@ -39,6 +39,14 @@ def checked_seconds(name: str, value: object) -> float:
     return float(value)
 
 
+def checked_timeout(name: str, value: object) -> float:
+    """Return the seconds that one request may take. Raises `UsageError` for anything else, or for less than 1 ms."""
+    seconds = checked_seconds(name, value)
+    if seconds < 0.001:
+        raise UsageError(f"{name} is {seconds:g} s, in which no broker can answer: pass a longer one, such as 10 s")
+    return seconds
+
+
 def checked_texts(name: str, value: object) -> tuple[str, ...]:
     """Return a list of texts as a tuple.
 

@@ -12,7 +12,7 @@ from weakref import finalize
 
 from migrate_groups.api.clients import open_reader, open_side, open_writer
 from migrate_groups.api.snapshot import Snapshot
-from migrate_groups.arguments import check_choice
+from migrate_groups.arguments import check_choice, checked_seconds
 from migrate_groups.clock import Clock
 from migrate_groups.errors import UsageError
 from migrate_groups.kafka.client_config import ClientConfig
@@ -153,6 +153,8 @@ class ReadingCluster:
         Raises `Refused` after ``timeout`` seconds, or if a topic is deleted; `GroupNotFound`; `InvalidInput` if the
         snapshot has no such row, if one of these rows has no log end offset, or if none of them has a committed offset.
         """
+        if timeout != math.inf:
+            checked_seconds("timeout", timeout)
         goal = self.snapshot(group) if until is None else until
         spans = watch.goals(goal.table, group).spans
         return watch.watch(self._reading_client(), group, spans, self._clock, progress, timeout=timeout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -91,3 +92,52 @@ def test_an_unknown_past_end_is_refused(cluster):
     for target in (mg.ToTime(NOW), mg.ToEarliest()):
         with pytest.raises(mg.UsageError, match="past_end is 'bogus'; expected one of end, skip, fail"):
             cluster.snapshot("old").rewind(cluster, target, past_end=wrong)
+
+
+@pytest.mark.parametrize("seconds", [math.nan, -1, math.inf, 25 * 86400, "10s", True, None])
+def test_seconds_are_a_number_of_at_most_24_days(cluster, tmp_path, seconds):
+    """Each number of seconds is refused if it is not a number, negative, or longer than 24 days."""
+    calls = {
+        "timeout": lambda: mg.connect("h:1", timeout=seconds),
+        "wait": lambda: cluster.migrate(split(), run_dir=tmp_path / "run", options=OPTIONS, wait=seconds),
+        "settle": lambda: mg.WriteOptions(settle=seconds),
+        "guard": lambda: mg.WriteOptions(guard=seconds),
+    }
+    for name, call in calls.items():
+        with pytest.raises(mg.UsageError, match=rf"^{name} is .*; expected a number of seconds from 0 to 24 days"):
+            call()
+    cluster.migrate(split(), run_dir=tmp_path / "run", options=OPTIONS)
+    with pytest.raises(mg.UsageError, match=r"^wait is "):
+        cluster.hand_back(tmp_path / "run", wait=seconds)
+
+
+def test_a_watch_may_have_no_time_limit(cluster, made):
+    """``timeout`` of `watch` may be infinite, which is the default; other wrong numbers are refused."""
+    for partition in (0, 1):
+        made.commit("old", TopicPartition("t", partition), 10)
+    assert cluster.watch("old", timeout=math.inf).reached
+    for seconds in (math.nan, -1):
+        with pytest.raises(mg.UsageError, match=r"^timeout is "):
+            cluster.watch("old", timeout=seconds)
+
+
+@pytest.mark.parametrize("seconds", [0, 0.0001])
+def test_a_time_out_in_which_no_broker_can_answer_is_refused(seconds):
+    """A time-out of less than a millisecond is refused before a connection."""
+    with pytest.raises(mg.UsageError, match=r"timeout is .* s, in which no broker can answer"):
+        mg.connect("h:1", timeout=seconds)
+
+
+@pytest.mark.parametrize("name", ["any_kind", "restore"])
+@pytest.mark.parametrize("wrong", ["false", 1, None])
+def test_an_option_that_is_true_or_false_takes_nothing_else(name, wrong):
+    """A text such as ``"false"``, which Python takes for true, is refused."""
+    with pytest.raises(mg.UsageError, match=f"{name} is {wrong!r}; expected True or False"):
+        mg.WriteOptions(**{name: wrong})
+
+
+@pytest.mark.parametrize("wrong", [-1, 1.5, "5", True])
+def test_the_records_to_read_again_are_a_whole_number(wrong):
+    """``accept_reread`` is a whole number, 0 or more."""
+    with pytest.raises(mg.UsageError, match=r"accept_reread is .*; expected a whole number, 0 or more"):
+        mg.WriteOptions(accept_reread=wrong)
