@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -77,13 +76,11 @@ class Split:
         )
 
     def to_toml(self) -> str:
-        """Return the text of the spec file for this split, which `migrate-groups migrate` reads."""
-        lines = [f"source = {json.dumps(self.source)}", *(["fan_out = true"] if self.fan_out else [])]
-        for group, topics in self.targets.items():
-            lines += ["", "[[target]]", f"group = {json.dumps(group)}", f"topics = {json.dumps(list(topics))}"]
-        if self.stay:
-            lines += ["", "[stay]", f"topics = {json.dumps(list(self.stay))}"]
-        return "\n".join(lines) + "\n"
+        """Return the text of the spec file for this split, which `migrate-groups migrate` reads.
+
+        Raises the errors of `spec`.
+        """
+        return split_toml.to_toml(self.spec, (), {})
 
 
 def load_split(wanted: Split | Path, options: WriteOptions | None = None) -> SplitFile:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from migrate_groups.errors import InvalidInput, UsageError
-from migrate_groups.text import did_you_mean, named, some
+from migrate_groups.text import did_you_mean, is_unicode, named, some
 
 if TYPE_CHECKING:
     from migrate_groups.snapshots.snapshot import SnapshotTable
@@ -27,7 +27,8 @@ class TopicPattern:
 
     Patterns are case-sensitive, like Kafka's names. Regular expressions are RE2's, which match in time linear to the
     length of a name, so that no pattern from a pull request can hang a CI job. Raises `InvalidInput` for an empty
-    pattern, a topic with partitions (``orders:0``), or a regular expression that RE2 does not accept.
+    pattern, a text that is not UTF-8, a topic with partitions (``orders:0``), or a regular expression that RE2 does not
+    accept.
     """
 
     pattern: str
@@ -36,6 +37,8 @@ class TopicPattern:
     def __post_init__(self) -> None:
         if not self.pattern:
             raise InvalidInput("a topic pattern is empty: name a topic or a glob")
+        if not is_unicode(self.pattern):
+            raise InvalidInput(f"topic pattern {self.pattern!r} is not UTF-8 text: name a topic or a glob in UTF-8")
         if not self.is_regex and (match := _WITH_PARTITIONS.fullmatch(self.pattern)):
             numbers = " --partition ".join(match[2].split(","))
             raise InvalidInput(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import migrate_groups as mg
+from migrate_groups.files import split_toml
 from migrate_groups.migration.ports import Clients
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.snapshots.times import milliseconds_of
@@ -126,6 +128,34 @@ def test_a_time_out_in_which_no_broker_can_answer_is_refused(seconds):
     """A time-out of less than a millisecond is refused before a connection."""
     with pytest.raises(mg.UsageError, match=r"timeout is .* s, in which no broker can answer"):
         mg.connect("h:1", timeout=seconds)
+
+
+def test_a_split_becomes_a_spec_file_with_the_same_names(tmp_path):
+    """Names with any characters are the same in the spec file, also those beyond 16 bits."""
+    names: dict[str, Any] = {
+        "source": "old 😀",
+        "targets": {'new "𐍈"\n\x7f': ["t", "a.*"]},
+        "stay": ["é*"],
+        "fan_out": True,
+    }
+    (tmp_path / "spec.toml").write_text(mg.Split(**names).to_toml())
+    assert split_toml.load(tmp_path / "spec.toml").spec == mg.Split(**names).spec
+
+
+def test_the_spec_file_of_a_run_can_be_read(cluster, made, tmp_path):
+    """The ``spec.toml`` of a run is TOML, whatever characters the groups' names have."""
+    for partition in (0, 1):
+        made.commit("old 😀", TopicPartition("t", partition), 5)
+    wanted = split(source="old 😀", targets={"new 😀": ["t"]})
+    cluster.migrate(wanted, run_dir=tmp_path / "run", options=OPTIONS)
+    assert split_toml.load(tmp_path / "run" / "spec.toml").spec == wanted.spec
+    assert tomllib.loads((tmp_path / "run" / "spec.toml").read_text())["source"] == "old 😀"
+
+
+def test_a_pattern_that_is_not_utf_8_is_refused():
+    """A topic pattern that can't be encoded is refused, as the name of a group is."""
+    with pytest.raises(mg.InvalidInput, match=r"topic pattern '\\ud800' is not UTF-8"):
+        split(targets={"new": ["\ud800"]}).to_toml()
 
 
 @pytest.mark.parametrize("name", ["any_kind", "restore"])
