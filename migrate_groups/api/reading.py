@@ -11,8 +11,8 @@ from typing import Self
 from weakref import finalize
 
 from migrate_groups.api.clients import open_reader, open_side, open_writer
-from migrate_groups.api.snapshot import Snapshot
-from migrate_groups.arguments import check_choice, checked_seconds
+from migrate_groups.api.snapshot import Snapshot, topic_patterns
+from migrate_groups.arguments import check_choice, checked_seconds, checked_texts
 from migrate_groups.clock import Clock
 from migrate_groups.errors import UsageError
 from migrate_groups.kafka.client_config import ClientConfig
@@ -26,7 +26,6 @@ from migrate_groups.migration.reading.status import GroupStatus, with_time_lags
 from migrate_groups.migration.reading.time_lag import with_time_lag
 from migrate_groups.mirrors.names import Rename, TopicNames
 from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo, ToTime
-from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.times import checked_moment
 
 
@@ -79,11 +78,12 @@ class ReadingCluster:
         match. states: only groups in one of these states, such as ``Stable``, in any letter case. An empty argument
         selects all groups.
 
-        Raises `UsageError` for an unknown state; `InvalidInput` if ``topics`` names a topic that does not exist and for
-        which no group has a committed offset, an assignment or a subscription.
+        Raises `UsageError` for an unknown state, or if an argument is not a list of texts; `InvalidInput` if ``topics``
+        names a topic that does not exist and for which no group has a committed offset, an assignment or a
+        subscription.
         """
-        patterns = tuple(map(TopicPattern, topics))
-        return list_groups(self._reading_client(), self._clock, topics=patterns, states=states)
+        patterns, wanted = topic_patterns("topics", topics), checked_texts("states", states)
+        return list_groups(self._reading_client(), self._clock, topics=patterns, states=wanted)
 
     def describe(self, *groups: str, time_lag: bool = False) -> Mapping[str, GroupStatus]:
         """Return, by group name, each group's members, committed offsets, log start offsets and log end offsets.

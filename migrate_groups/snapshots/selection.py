@@ -166,9 +166,17 @@ def advice_for(useless: Iterable[TopicPattern], topics: Collection[str]) -> str:
 def _matching_partitions(present: set[int], spans: Iterable[range]) -> set[int]:
     useless = [span for span in spans if not any(number in span for number in present)]
     if useless:
-        texts = [str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in useless]
-        raise InvalidInput(f"no partition matches {some(texts)}: {_choice('partition', present)}")
+        raise InvalidInput(
+            f"no partition matches {some([_in_words(span) for span in useless])}: {_choice('partition', present)}"
+        )
     return {number for number in present if any(number in span for span in spans)}
+
+
+def _in_words(span: range) -> str:
+    """Return a range as ``parse_partitions`` takes it, such as ``7`` or ``3-5``; an empty range as Python shows it."""
+    if not span:
+        return str(span)
+    return str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}"
 
 
 def parse_partitions(text: str) -> range:

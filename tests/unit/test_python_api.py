@@ -158,12 +158,60 @@ def test_a_pattern_that_is_not_utf_8_is_refused():
         split(targets={"new": ["\ud800"]}).to_toml()
 
 
+@pytest.mark.parametrize("wrong", ["t*", b"t*", None, 5, [5], ["t", None]])
+def test_a_text_in_place_of_a_list_is_refused(cluster, tmp_path, wrong):
+    """A single text is not taken letter by letter. The error names the argument and shows a list."""
+    taken = cluster.snapshot("old")
+    calls = {
+        "topics": lambda: cluster.list(topics=wrong),
+        "states": lambda: cluster.list(states=wrong),
+        "topics of filter": lambda: taken.filter(topics=wrong),
+        "groups": lambda: taken.filter(groups=wrong),
+        "targets of 'new'": lambda: taken.split(split(targets={"new": wrong})),
+        "stay": lambda: cluster.plan_migrate(split(stay=wrong), run_dir=tmp_path / "run"),
+        "to_groups": lambda: cluster.plan(taken, to_groups=wrong),
+    }
+    for name, call in calls.items():
+        expected = rf"^{name.removesuffix(' of filter')} is .*; expected a list of texts"
+        with pytest.raises(mg.UsageError, match=expected):
+            call()
+
+
+def test_the_error_for_a_text_shows_the_list():
+    """The error for a text in place of a list shows the list to pass."""
+    with pytest.raises(mg.UsageError) as raised:
+        _ = split(targets={"new": "inv*"}).spec
+    assert str(raised.value) == "targets of 'new' is 'inv*'; expected a list of texts, such as ['inv*']"
+
+
+def test_an_empty_range_of_partitions_matches_nothing(cluster):
+    """A range without a number matches no partition, and is refused as any other range without a match."""
+    taken = cluster.snapshot("old")
+    for empty in (range(0), range(5, 3)):
+        with pytest.raises(mg.InvalidInput, match=r"no partition matches range\(.*\): choose from partitions 0, 1"):
+            taken.filter(partitions=[range(1), empty])
+    assert [row.partition for row in taken.filter(partitions=[range(1, 2)])] == [1]
+
+
+@pytest.mark.parametrize("wrong", [range(2), range(0), [1], "1", "", None, 1])
+def test_partitions_are_a_list_of_ranges(cluster, wrong):
+    """A range without a list, and a number in place of a range, are refused."""
+    with pytest.raises(mg.UsageError, match=r"^partitions is .*; expected a list of ranges, such as \[range\(3, 6\)\]"):
+        cluster.snapshot("old").filter(partitions=wrong)
+
+
 @pytest.mark.parametrize("name", ["any_kind", "restore"])
 @pytest.mark.parametrize("wrong", ["false", 1, None])
 def test_an_option_that_is_true_or_false_takes_nothing_else(name, wrong):
     """A text such as ``"false"``, which Python takes for true, is refused."""
     with pytest.raises(mg.UsageError, match=f"{name} is {wrong!r}; expected True or False"):
         mg.WriteOptions(**{name: wrong})
+
+
+def test_fan_out_is_true_or_false():
+    """``fan_out`` of a split takes no text, because with ``"false"`` records would be processed twice."""
+    with pytest.raises(mg.UsageError, match="fan_out is 'false'; expected True or False"):
+        _ = split(fan_out="false").spec
 
 
 @pytest.mark.parametrize("wrong", [-1, 1.5, "5", True])
