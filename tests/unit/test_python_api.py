@@ -6,6 +6,7 @@ import math
 import tomllib
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -219,3 +220,13 @@ def test_the_records_to_read_again_are_a_whole_number(wrong):
     """``accept_reread`` is a whole number, 0 or more."""
     with pytest.raises(mg.UsageError, match=r"accept_reread is .*; expected a whole number, 0 or more"):
         mg.WriteOptions(accept_reread=wrong)
+
+
+def test_reconcile_of_a_missing_run_says_that_it_does_not_exist(tmp_path, monkeypatch):
+    """The error names the path that does not exist, and says which command makes it if its spec is there."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(mg.InvalidInput, match=r"nope\.run does not exist: check the path"):
+        mg.reconcile(Path("nope.run"))
+    Path("split.toml").touch()
+    with pytest.raises(mg.InvalidInput, match=r"split\.toml\.run does not exist: migrate split\.toml makes it"):
+        mg.reconcile(Path("split.toml.run"))
