@@ -308,6 +308,21 @@ def test_uncommitted_earliest_refuses_a_committed_partition_that_the_file_lacks(
     assert refusing(checks(cluster, [handed_over(0)], uncommitted="leave")) == []
 
 
+def test_a_topic_is_handed_over_if_any_of_its_rows_has_a_source_group(cluster):
+    """A partition that the file lacks is refused even if the first row of its topic has no source group."""
+    cluster.create_topic("u", 3)
+    for partition in (0, 1, 2):
+        cluster.produce("u", partition, 10)
+        cluster.commit("old", TopicPartition("u", partition), 4)
+    rows = [
+        row(group="new", source_group=source, topic="u", topic_id=None, partition=partition, offset=4)
+        for partition, source in enumerate((None, "old"))
+    ]
+    found = checks(cluster, rows)
+    assert refusing(found) == ["complete"]
+    assert found["complete"].reason.startswith("the file lacks 1 partition with a committed offset: u-2;")
+
+
 def test_rows_without_a_source_group_are_reported(cluster):
     """For rows without a source group, the check says what happens to partitions without an offset."""
     rows = [row(group="new", partition=0), row(group="new", partition=1, offset=None)]
