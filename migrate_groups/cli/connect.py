@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
+from migrate_groups.arguments import checked_timeout
 from migrate_groups.cli import environment
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.verbose import shown_logs
@@ -102,9 +103,7 @@ class Connection(NamedTuple):
             keys = (f"{key} ({more})" if more else key for key, more in advice.items())
             where = self.command_config or "the client's properties"
             talk(f"warning: {where}: not used here, with security.protocol {told.security.protocol}: {', '.join(keys)}")
-        timeout = parse_duration(self.timeout, "--timeout")
-        if not timeout:
-            raise UsageError(f"--timeout is {self.timeout!r}, in which no broker can answer; expected such as 10s")
+        timeout = checked_timeout("--timeout", parse_duration(self.timeout, "--timeout"))
         servers = self._bootstrap_servers(told.bootstrap_servers)
         return ClientConfig(bootstrap_servers=servers, timeout=timeout, security=told.security, side=self._side())
 

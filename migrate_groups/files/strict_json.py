@@ -15,7 +15,7 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
-from migrate_groups.errors import InvalidInput
+from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.files.kinds import mistaken
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.text import one_line, some
@@ -102,7 +102,7 @@ def options(found: Any, name: str) -> WriteOptions:
     """
     try:
         return WriteOptions(**msgspec.structs.asdict(found))
-    except InvalidInput as error:
+    except UsageError as error:
         raise InvalidInput(f"{name}: options: {error}") from error
 
 

@@ -43,8 +43,8 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     In a receipt of deletions without a hand-over, the plan sets the offsets of the last deletion again, with the same
     checks. A warning names earlier deletions that are not undone yet.
 
-    Raises `Refused` if the receipt forbids a rollback or the run wrote nothing; `NotAuthorized`; and the errors of
-    `GroupReader`.
+    Raises `Refused` if the receipt forbids a rollback or the last hand-over wrote nothing; `NotAuthorized`; and
+    the errors of `GroupReader`.
     """
     refuse_by_record(receipt, Verb.ROLLBACK)
     undoes, lanes = receipt.to_roll_back()
@@ -54,8 +54,8 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     wrote = any(lane.entry.change.action is not Action.UNCHANGED for lane in undone.values())
     if not wrote and not receipt.is_done(Verb.ROLLBACK):
         raise Refused(
-            "nothing to roll back: this run wrote nothing; another run wrote the offsets that it found in place: "
-            "roll back with the receipt of that run"
+            "nothing to roll back: the last hand-over wrote nothing; if another run wrote the offsets, roll back with "
+            "its receipt"
         )
     inverses = [lane.entry.change.inverse for lane in undone.values()]
     # Includes partitions that are undone already or were refused: their source group needs its offset, too.
