@@ -97,6 +97,12 @@ class SnapshotTable:
         """Return the groups in the snapshot, sorted. If rows have no group, the last element is None."""
         return sorted(self._distinct("group"), key=lambda group: (group is None, group or ""))
 
+    def refuse_some_without_group(self) -> None:
+        """Raise `InvalidInput` if some rows have a group and some have none."""
+        groups = self.groups()
+        if len(groups) > 1 and None in groups:
+            raise InvalidInput("some rows have a group and some have none: select one group with filter --group first")
+
     def topics(self) -> list[str]:
         """Return the topics in the snapshot, sorted."""
         return sorted(self._distinct("topic"))
@@ -154,6 +160,20 @@ class SnapshotTable:
             ["group", "topic", "partition"],
             "rows of several moments for {}: keep the rows of one snapshot (one taken_at)",
         )
+        return self
+
+    def with_each_partition_once(self) -> SnapshotTable:
+        """Return the snapshot unchanged, after a check that it has each partition only once, in whatever group.
+
+        Raises `InvalidInput` if a partition has several rows, of several groups or times.
+        """
+        self.at_one_moment()
+        partitions = self.table.group_by(["topic", "partition"], use_threads=False).aggregate([])
+        if partitions.num_rows < len(self):
+            raise InvalidInput(
+                f"several groups have the same partitions: {some([group or '(none)' for group in self.groups()])}; "
+                "select one group with filter --group first"
+            )
         return self
 
     def _distinct(self, column: str) -> list[Any]:

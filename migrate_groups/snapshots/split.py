@@ -130,14 +130,17 @@ def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
         raise InvalidInput(
             f"no target group takes {topics}: give each to a target group, or let it stay (--stay, or [stay] of a spec)"
         )
-    if shared := [
-        f"{topic} ({', '.join(sorted(group or 'stay' for group in groups))})"
-        for topic, groups in takers.items()
-        if len(groups) > 1 and (None in groups or not spec.fan_out)
-    ]:
+    shared = {topic: groups for topic, groups in takers.items() if len(groups) > 1}
+    if torn := [_taken_by(topic, groups) for topic, groups in shared.items() if None in groups]:
         raise InvalidInput(
-            f"several groups take {named('topic', shared, most=10)}, so records would be processed twice: "
-            "keep one group, or write a spec with fan_out = true"
+            f"{named('topic', torn, most=10)} would both stay and go to a group, so records would be processed twice: "
+            "remove each from the group's topics, or from --stay ([stay] of a spec)"
+        )
+    if shared and not spec.fan_out:
+        topics = named("topic", [_taken_by(topic, groups) for topic, groups in shared.items()], most=10)
+        raise InvalidInput(
+            f"several groups take {topics}, so records would be processed twice: keep one group, or write a spec with "
+            "fan_out = true"
         )
     taken: dict[str | None, set[str]] = defaultdict(set)
     for group, _, matched in expansions:
@@ -149,6 +152,10 @@ def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
     )
 
 
+def _taken_by(topic: str, groups: Iterable[str | None]) -> str:
+    return f"{topic} ({', '.join(sorted(group or 'stay' for group in groups))})"
+
+
 def split(snapshot: SnapshotTable, spec: SplitSpec) -> tuple[SnapshotTable, Coverage]:
     """Return the source group's rows under their target groups, and which target group each topic goes to.
 
@@ -156,9 +163,9 @@ def split(snapshot: SnapshotTable, spec: SplitSpec) -> tuple[SnapshotTable, Cove
     rows of other groups, are left out. If no row has a group yet (after a rewind), all rows are split, and get no
     source group.
 
-    Raises `InvalidInput` if the source group is not in the snapshot or is a target group, if its rows have been split
-    before, or if a partition has several rows. Also raises it if a topic neither goes to a target group nor stays,
-    if several groups take it without ``fan_out``, or if a pattern matches no topic.
+    Raises `InvalidInput` if only some rows have a group, if the source group is not in the snapshot or is a target
+    group, if its rows have been split before, or if a partition has several rows. Also raises it if a topic neither
+    goes to a target group nor stays, if several groups take it without ``fan_out``, or if a pattern matches no topic.
     """
     spec.check_other_groups()
     has_no_groups = snapshot.groups() == [None]
@@ -167,6 +174,7 @@ def split(snapshot: SnapshotTable, spec: SplitSpec) -> tuple[SnapshotTable, Cove
         present = [group for group in snapshot.groups() if group is not None]
         advice = did_you_mean([spec.source], present) or f"it has {some(present) or 'no group'}; correct the source"
         raise InvalidInput(f"source group {spec.source!r} is not in the file: {advice}")
+    snapshot.refuse_some_without_group()
     if source.table["source_group"].null_count < len(source):
         raise InvalidInput(
             f"the rows of {spec.source!r} have a source_group, so the file was split before: split the snapshot instead"

@@ -54,8 +54,13 @@ def test_patterns_match_whole_names_and_case():
     [
         (lambda: spec(("a", ["one"])), "no target group takes topic two"),
         (lambda: spec(("a", ["*"]), ("b", ["two"])), r"several groups take topic two \(a, b\)"),
-        (lambda: spec(("a", ["*"]), stay=("one",)), r"several groups take topic one \(a, stay\)"),
-        (lambda: spec(("a", ["*"]), ("b", ["one"]), stay=("two",), fan_out=True), r"take topic two \(a, stay\)"),
+        (
+            lambda: spec(("a", ["*"]), stay=("one",)),
+            r"topic one \(a, stay\) would both stay and go to a group, so records would be processed twice: remove "
+            r"each from the group's topics, or from --stay",
+        ),
+        (lambda: spec(("a", ["*"]), ("b", ["one"]), stay=("two",), fan_out=True), r"^topic two \(a, stay\) would both"),
+        (lambda: spec(("a", ["*"]), ("b", ["one"]), stay=("one",)), r"^topic one \(a, b, stay\) would both"),
         (
             lambda: spec(("a", ["*", "three"])),
             r"of the group matches three \(a\): correct or remove the pattern",
@@ -134,4 +139,11 @@ def test_rows_without_a_group_are_split_without_a_source_group():
         split(nobody, spec(("x", ["a"]), ("y", ["b"])))
     mixed = SnapshotTable.of_rows([row(group=None), row(group="h")])
     with pytest.raises(InvalidInput, match="source group 'g' is not in the file: it has h"):
+        split(mixed, spec(("x", ["t"])))
+
+
+def test_a_file_in_which_only_some_rows_have_a_group_is_not_split():
+    """Rows without a group are never left out in silence: a file with such rows and rows of a group is refused."""
+    mixed = SnapshotTable.of_rows([row(), row(group=None, partition=1)])
+    with pytest.raises(InvalidInput, match="some rows have a group and some have none: select one group with filter"):
         split(mixed, spec(("x", ["t"])))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,7 +17,7 @@ from migrate_groups.cli.receipts import in_file_name
 from migrate_groups.cli.target_cluster import TargetCluster
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_duration
-from migrate_groups.text import counted, named, some
+from migrate_groups.text import counted, named, shell_command, some
 
 if TYPE_CHECKING:
     from migrate_groups.migration.delete_offsets import OffsetsToDelete
@@ -66,7 +65,7 @@ def rollback(
         kept = {change.group for change in changes if change.after is not None}
         emptied = sorted({group for group, *_ in done.lanes} - kept)
         use = f"if nothing else uses {'it' if len(emptied) == 1 else 'them'}"
-        also = f"migrate-groups delete-group {shlex.join(emptied)}, {use}; or " if emptied else ""
+        also = f"migrate-groups {shell_command('delete-group', emptied)}, {use}; or " if emptied else ""
         talk(f"later: {also}migrate again")
     if done and (left := done.deleted):
         offsets = f"{counted(len(left), 'offset')} of {named('topic', {change.topic for change in left})}"
@@ -100,8 +99,8 @@ def hand_back(
         receipt, Verb.HAND_BACK, connection, Person(yes=yes, output_format=output_format), dry_run=dry_run, wait=seconds
     )
     if done:
-        groups = shlex.join(sorted({group for group, *_ in done.lanes}))
-        talk(f"later: migrate-groups delete-group {groups}; or migrate again, which replaces their offsets")
+        delete = shell_command("delete-group", sorted({group for group, *_ in done.lanes}))
+        talk(f"later: migrate-groups {delete}; or migrate again, which replaces their offsets")
 
 
 def delete_offsets(
@@ -219,7 +218,7 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, person:
             person.show_receipt(file.receipt)
             return
         person.show_result(result_of(execution, file))
-        talk(f"back: migrate-groups rollback {shlex.quote(str(path))} (before the group commits again)")
+        talk(f"back: migrate-groups {shell_command('rollback', [str(path)])} (before the group commits again)")
 
 
 def _go(
