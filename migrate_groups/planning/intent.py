@@ -1,4 +1,4 @@
-"""Compare the intents of two plans: cluster, options, and which partitions go from which group to which group.
+"""Compare the intents of two plans, or of a split and a receipt: what goes from which group to which group.
 
 Offsets are not compared, because the source group may still commit between the review and the write.
 """
@@ -14,6 +14,9 @@ from migrate_groups.planning.plan import Change, Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State
 from migrate_groups.planning.translation import Translation
+from migrate_groups.snapshots.snapshot import SnapshotTable
+from migrate_groups.snapshots.split import SplitSpec
+from migrate_groups.text import some
 
 
 def intent_differences(approved: Plan, now: Plan) -> list[str]:
@@ -93,6 +96,39 @@ def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
         translation=execution.translation,
     )
     return intent_differences(then, replace(now, changes=changes))
+
+
+def split_differences(receipt: Receipt, spec: SplitSpec, before: SnapshotTable | None) -> list[str]:
+    """Compare a split with the hand-over in the receipt of its run, and return a message for each difference.
+
+    They differ if the split names another source group, or gives a topic to other target groups. The list is empty if
+    the receipt has no hand-over. Nothing is read from the cluster, because the source group may no longer exist.
+
+    before: the source group's snapshot from before the hand-over, with the topics that it had then; None if there is
+    none, so that only the topics of the hand-over are known. A topic that the source group has got since is no
+    difference. With the option ``uncommitted`` "leave", nor is a topic for which it had no committed offset, because
+    such a topic is not in the receipt.
+    """
+    execution = receipt.hand_over
+    if execution is None:
+        return []
+    if execution.source_groups != {spec.source}:
+        return [f"the old group was {some(execution.source_groups)}, is {spec.source}"]
+    names = {copy: topic for topic, copy in execution.translation.topics} if execution.translation else {}
+    handed_over = {(group, names.get(topic, topic)) for group, topic in execution.origins()}
+    leaves = execution.options.uncommitted == "leave"
+    rows = before.rows() if before else ()
+    topics = execution.source_topics | {row.topic for row in rows if row.offset is not None or not leaves}
+    wanted = {
+        (target.group, topic)
+        for target in spec.targets
+        for pattern in target.topics
+        for topic in pattern.matching(topics) or ([] if leaves else [str(pattern)])
+    }
+    return [
+        f"topic {topic} from {spec.source} to {group} is {'new' if (group, topic) in wanted else 'missing now'}"
+        for group, topic in sorted(handed_over ^ wanted)
+    ]
 
 
 def _with_source(change: Change, sources: frozenset[str]) -> Change:
