@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from migrate_groups.errors import UsageError
+from migrate_groups.migration.events import Silent
+from migrate_groups.migration.hand_over.migrate import plan_migration
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.connected import MIGRATE, PARTITION, Connected
+from tests.support.move import OPTIONS, THERE, Move
 
 STAY = '[stay]\ntopics = ["u.1"]\n'
 NEW, MORE = '[[target]]\ngroup = "new"\ntopics = ["t", "v.*"]\n', '[[target]]\ngroup = "more"\ntopics = ["u.*"]\n'
@@ -80,3 +84,16 @@ def test_a_topic_that_the_old_group_has_got_since_is_no_other_split(cli):
     cli.cluster.create_topic("v.2", 1)
     cli.cluster.commit("old", TopicPartition("v.2", 0), 0)
     assert "handed over already" in cli(*MIGRATE).stderr
+
+
+def test_a_move_to_another_cluster_compares_the_topics_names_there(tmp_path):
+    """After a move to another cluster, the same split is handed over already. A further target group is refused."""
+    move = Move(tmp_path)
+    move.copy(0, 50)
+    move.commit(10, 20)
+    move.migrate()
+    move.target.commit("g", THERE, 15)
+    assert plan_migration(move.target, move.wanted(OPTIONS), move.clock, Silent()) is None
+    move.groups = ["g", "h"]
+    with pytest.raises(UsageError, match=r"another migration \(topic orders from g to h is new\)"):
+        plan_migration(move.target, move.wanted(OPTIONS), move.clock, Silent())
