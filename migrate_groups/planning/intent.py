@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 
 from msgspec import structs
 
+from migrate_groups.model.topics import is_recreated
 from migrate_groups.planning.options import in_words
 from migrate_groups.planning.plan import Change, Plan
 from migrate_groups.planning.receipt import Receipt
@@ -69,9 +70,10 @@ def _source_differences(before: Translation | None, after: Translation | None) -
 def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
     """Compare the intent of a plan with that of the run that it is to resume, and return a message for each difference.
 
-    The intent is the cluster, the options, and the source and the target group of each partition. The list is empty if
-    there is no difference, or if the receipt (the record of the run) has no hand-over to resume. Two kinds of
-    partitions are no difference:
+    The intent is the cluster, the options, and the source and the target group of each partition. A topic that was
+    deleted and created again since is a difference too, because the run's offsets do not apply to the new topic. The
+    list is empty if there is no difference, or if the receipt (the record of the run) has no hand-over to resume. Two
+    kinds of partitions are no difference:
 
     - a partition that was added to one of the run's topics since, even if the source group has committed an offset for
       it
@@ -95,7 +97,12 @@ def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
         checks=(),
         translation=execution.translation,
     )
-    return intent_differences(then, replace(now, changes=changes))
+    recreated = [
+        f"topic {topic} was deleted and created again"
+        for topic in sorted({entry.change.topic for entry in execution.entries})
+        if is_recreated(execution.topic_ids.get(topic), now.topic_ids.get(topic))
+    ]
+    return intent_differences(then, replace(now, changes=changes)) + recreated
 
 
 def split_differences(receipt: Receipt, spec: SplitSpec, before: SnapshotTable | None) -> list[str]:
