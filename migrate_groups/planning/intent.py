@@ -100,7 +100,8 @@ def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
     recreated = [
         f"topic {topic} was deleted and created again"
         for topic in sorted({entry.change.topic for entry in execution.entries})
-        if is_recreated(execution.topic_ids.get(topic), now.topic_ids.get(topic))
+        if now.cluster_id == execution.cluster_id
+        and is_recreated(execution.topic_ids.get(topic), now.topic_ids.get(topic))
     ]
     return intent_differences(then, replace(now, changes=changes)) + recreated
 

@@ -21,6 +21,7 @@ def cli(tmp_path, monkeypatch) -> Connected:
 def other_cluster(**offsets: int) -> InMemoryCluster:
     """Return a cluster with the same topic. offsets: committed offsets by group."""
     made = InMemoryCluster("staging")
+    made.create_topic("other", 1)  # so that the topic ids differ from those of the run
     made.create_topic("t", 1)
     made.produce("t", 0, 100)
     for group, offset in offsets.items():
