@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.reading.take import read_committed
+from migrate_groups.migration.reading.take import committed_by_order, read_committed
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import Receipt
@@ -34,7 +34,8 @@ class Started:
 def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader | None = None) -> Started | None:
     """Return which target groups have started since the last hand-over of a run; None if none has.
 
-    A group has started if it has members, or if it has committed a higher offset than the hand-over wrote. The result
+    A group has started if it has members, if it has committed a higher offset than the hand-over wrote, or if it has
+    committed for a partition that was added to its topics since. The result
     is also None if a partition of the last hand-over is not in the state "handed over". Target groups that got offsets
     without a source group, as for a replay, are ignored. elsewhere: reads the source groups, if they are on another
     cluster. If ``reader`` and ``elsewhere`` are not connected to the clusters of the hand-over, the result is None.
@@ -50,8 +51,14 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
     targets = sorted(_targets(execution))
     now = read_committed(reader, {group: _partitions(execution, group) for group in targets})
     described = reader.describe_groups(targets)
+    added = committed_by_order(
+        reader, receipt.added(reader.describe_topics({entry.change.topic for entry in execution.entries}))
+    )
+    on_added = {group for (group, *_), committed in added.items() if committed is not None}
     groups = tuple(
-        group for group in targets if described[group].members or _has_committed_since(execution, group, now[group])
+        group
+        for group in targets
+        if described[group].members or group in on_added or _has_committed_since(execution, group, now[group])
     )
     if not groups:
         return None

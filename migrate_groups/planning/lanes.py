@@ -98,11 +98,13 @@ def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
         of_source = [source.order for source in lane.handed_over_by]
         for named in of_source if execution.verb is Verb.DELETE_OFFSETS else [order]:
             orders[named].append(order)
+    not_restored = _not_restored(execution)
     for entry in execution.entries:
         change = entry.change
         if entry.outcome is Outcome.REFUSED:
             continue
-        state = state_after(execution.verb, settled=entry.settled)
+        is_restored = (change.topic, change.partition) not in not_restored
+        state = state_after(execution.verb, settled=entry.settled and is_restored)
         if execution.verb is Verb.HAND_BACK:
             order = (change.source_group or "", change.topic, change.partition)
             lane = lanes.get(order) or _added_since(change, execution.number)
@@ -111,9 +113,21 @@ def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
         for order in orders[change.order]:
             lane = lanes[order]
             if _changes_state(change, execution.verb, lane):
-                is_restored = state is State.UNDONE and lane.entry.change.after is None
-                reached = State.RESTORED if is_restored else state
+                was_deleted = state is State.UNDONE and lane.entry.change.after is None
+                reached = State.RESTORED if was_deleted else state
                 lanes[order] = replace(lane, state=reached, execution=execution.number)
+
+
+def _not_restored(execution: Execution) -> set[tuple[str, int]]:
+    """Return the topics and partitions whose source group has no offset yet, which a rollback has to set again first.
+
+    Until then the rollback of the partition has not finished, even if the target group has its earlier offset.
+    """
+    return {
+        (entry.change.topic, entry.change.partition)
+        for entry in execution.entries
+        if execution.verb is Verb.ROLLBACK and entry.change.source_group is not None and not entry.settled
+    }
 
 
 def _changes_state(change: Change, verb: Verb, lane: Lane) -> bool:

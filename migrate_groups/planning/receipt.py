@@ -10,7 +10,7 @@ from functools import cached_property
 
 from migrate_groups.errors import Refused, Undetermined
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.model.topics import is_recreated
+from migrate_groups.model.topics import TopicDescription, is_recreated
 from migrate_groups.planning.execution import Entry, Execution, Order, Outcome
 from migrate_groups.planning.lanes import Lane, lanes_after
 from migrate_groups.planning.plan import Change, Plan
@@ -97,6 +97,24 @@ class Receipt:
             if lane.state is State.NEW and lane.execution == executions[-1].number
         }
         return replace(executions[-1], entries=tuple(lane.entry for _, lane in sorted({**going_on, **refused}.items())))
+
+    def added(self, topics: Mapping[str, TopicDescription]) -> list[Order]:
+        """Return the partitions, by target group, that were added to handed-over topics since the hand-over.
+
+        topics: the topics as they are now. With the option ``uncommitted`` "leave" the result is empty, because then
+        the hand-over may also have left out partitions that existed.
+        """
+        execution = self.hand_over
+        if execution is None or execution.options.uncommitted == "leave":
+            return []
+        handed_over = {(group, topic) for (group, topic, _), lane in self.lanes.items() if lane.handed_over_by}
+        return [
+            (group, topic, number)
+            for group, topic in sorted(handed_over)
+            if topic in topics
+            for number in topics[topic].partitions
+            if (group, topic, number) not in self.lanes
+        ]
 
     @property
     def elsewhere(self) -> Translation | None:

@@ -75,7 +75,7 @@ class AdvisedGroup(Part, frozen=True, kw_only=True):
 
 
 class AdviceDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/advice"):
-    """The result of ``advise``: the groups, worst first."""
+    """The result of ``advise``: the groups, sorted by finding: shared groups first, those with nothing to do last."""
 
     groups: Sequence[AdvisedGroup]
 
@@ -86,7 +86,7 @@ def document(found: Sequence[GroupAdvice]) -> AdviceDocument:
 
 
 def terminal(found: Sequence[GroupAdvice], *, whole: bool = False) -> RenderableType:
-    """Return a table with one line for each group, the worst first, and the totals.
+    """Return a table with one line for each group, in the order of ``found``, and the totals.
 
     whole: whether each group is followed by a table with one line for each of its applications.
     """

@@ -27,9 +27,10 @@ _NOTE = (
 
 
 class PredictedSeconds(Part, frozen=True, kw_only=True):
-    """A prediction of the seconds in which partitions of an application have no owner after a split.
+    """A prediction for a period: the seconds in which partitions of an application have no owner after a split.
 
-    seconds: the expected number. at_most: the number in the worst case.
+    An owner is the member that a partition is assigned to. seconds: the expected time. at_most: the time in the worst
+    case.
     """
 
     seconds: float
@@ -61,7 +62,11 @@ class AfterSplitApplication(Part, frozen=True, kw_only=True):
 
 
 class AfterSplitDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/after-split"):
-    """The result of ``advise --after``: the applications; those without an owner longest since the split come first."""
+    """The result of ``advise --after``: the applications.
+
+    The application whose partitions had no owner (no member consumed them) for the longest time since the split comes
+    first.
+    """
 
     applications: Sequence[AfterSplitApplication]
 
@@ -89,7 +94,7 @@ def document(found: Sequence[AfterSplit]) -> AfterSplitDocument:
 
 
 def terminal(found: Sequence[AfterSplit]) -> RenderableType:
-    """Return a table with one line for each application: its seconds without an owner, predicted and measured."""
+    """Return a table with one line for each application: how long its partitions had no owner, and the prediction."""
     table = Table(_COLUMNS)
     for each in found:
         table.add_row(*map(cell, _cells(each)))
@@ -132,7 +137,7 @@ def _cells(each: AfterSplit) -> tuple[str, ...]:
 
 
 def expected(value: Predicted | None) -> str:
-    """Return the predicted seconds without an owner as text; ``-`` for None. If the worst case differs, it is added."""
+    """Return how long partitions are predicted to have no owner, as ``3.0 s, at most 9.0 s``; ``-`` if not known."""
     if value is None:
         return UNKNOWN
     seconds, at_most = f"{value.seconds:.1f} s", f"{value.at_most:.1f} s"

@@ -24,8 +24,8 @@ _MOST_ROWS = 50
 class LogPart(Part, frozen=True, kw_only=True):
     """What an audit found in the log of ``__consumer_offsets`` on one cluster.
 
-    deletions: committed offsets that were deleted or have expired. evidence: one row for each partition of the log that
-    was read. malformed: records that can't be decoded.
+    deletions: committed offsets that were deleted or have expired. evidence: for each partition of the log, the range
+    of offsets that was read and how many records are missing from it. malformed: records that can't be decoded.
     """
 
     deletions: tuple[_Deletion, ...]  # type: ignore[valid-type]  # made from the job's row, as those that follow
@@ -41,9 +41,10 @@ class AuditDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/aud
     partitions by the verdict on the target group. rewinds: the number of partitions with a commit at a lower offset
     than the previous one. summary: one row for each group and topic. doubtful: the partitions that ``problems`` and
     ``undetermined`` count. late_commits: commits of the source group after the hand-over. deletions: committed offsets
-    that were deleted or have expired. evidence: one row for each partition of ``__consumer_offsets`` that was read.
-    malformed: records that can't be decoded. source_log: deletions, evidence and malformed records on the source
-    group's cluster, if the target groups are on another cluster; otherwise null. Each list has at most 1,000 rows.
+    that were deleted or have expired. evidence: for each partition of ``__consumer_offsets``, the range of offsets that
+    was read and how many records are missing from it. malformed: records that can't be decoded. source_log: deletions,
+    evidence and malformed records on the source group's cluster, if the target groups are on another cluster; otherwise
+    null. Each list has at most 1,000 rows.
     """
 
     problems: int

@@ -44,9 +44,10 @@ class CostlyGroup(Part, frozen=True, kw_only=True):
 
 
 class CostsDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/costs"):
-    """The result of ``advise --log``: the groups, sorted by ``stood_still``, the highest first.
+    """The result of ``advise --log``: what sharing a group costs its applications (members that share topics).
 
-    found: the number of applications (members of a group that share topics) in the log of ``__consumer_offsets``.
+    found: the number of applications in the log of ``__consumer_offsets``. groups: the group in which an application
+    stood still longest because of other applications' rebalances (``stood_still``) comes first.
     """
 
     found: int

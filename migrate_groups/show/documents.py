@@ -68,10 +68,10 @@ class VerifyDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/ve
 
 
 class WatchedTopic(Part, frozen=True, kw_only=True):
-    """A topic that a watched group has consumed to the end.
+    """A topic that a watched group has consumed up to the log end offsets in a snapshot.
 
-    partitions: the number of partitions. records: the number of offsets, which is higher than the number of records if
-    the log has gaps or transaction markers.
+    partitions: the number of partitions. records: the log end offsets minus the committed offsets in the snapshot, in
+    all partitions together. The number of records is lower if the log has gaps or transaction markers.
     """
 
     topic: str
@@ -95,9 +95,9 @@ class WatchDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/wat
 
     @staticmethod
     def of(group: str, goals: Goals, done: WatchProgress) -> WatchDocument:
-        """Return the document for a group that has consumed to the end.
+        """Return the document for a group that has consumed up to the log end offsets in a snapshot.
 
-        goals: the offsets that it had to read. done: its progress at the end.
+        goals: the range of offsets that it had to consume in each partition. done: its progress when the watch ended.
         """
         return WatchDocument(
             group=group,

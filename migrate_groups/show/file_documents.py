@@ -45,8 +45,8 @@ class SnapshotDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/
 class FilterDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/filter"):
     """The file that ``filter`` wrote.
 
-    output: its path. kept: the number of rows in it. left_out: the number of rows that were left out. groups: the rows
-    of each group in the file.
+    output: its path. kept: the number of rows in it. left_out: the number of rows that were left out. groups: for each
+    group in the file, the number of its rows, and their topics.
     """
 
     output: Path
@@ -78,7 +78,7 @@ class SplitDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/spl
 
     output: the path of the file. source: the source group. targets: the topics of each target group. stay: the topics
     that stay with the source group. patterns: the topics that each pattern matches. left_out: groups whose rows are not
-    in the file. groups: the rows of each group in the file.
+    in the file. groups: for each group in the file, the number of its rows, and their topics.
     """
 
     output: Path
@@ -127,10 +127,10 @@ class ExportDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/ex
 class RewoundPartition(Part, frozen=True, kw_only=True):
     """The offset at which the replay of a partition begins.
 
-    committed_offset: the committed offset in the file or of the group that the rewind starts from; null if there is
-    none. offset: the offset at which the replay begins; null: auto.offset.reset of the new group decides. to_replay:
-    the number of offsets from ``offset`` to the log end. note, detail: why ``offset`` is not simply the requested one,
-    as a word and as a text; null and "" if it is the requested one.
+    committed_offset: the committed offset in the file, or of the group, that was passed to ``rewind``; null if there is
+    none. offset: the offset at which the replay begins; null: auto.offset.reset of the group that replays decides.
+    to_replay: the number of offsets from ``offset`` to the log end. note, detail: why ``offset`` is not simply the
+    requested one, as a word and as a text; null and "" if it is the requested one.
     """
 
     topic: str

@@ -29,10 +29,10 @@ _TITLES = (
 class HistoryDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/history"):
     """The document that the command ``history`` prints.
 
-    found: the number of groups in the log. first, last: the first and the last point in time of the history. groups:
-    the 1,000 groups with the most commits. timeline: the lag of a group, or of one of its topics, at a point in time.
-    It has at most 2,000 rows; rows of topics are left out before rows of whole groups, and small lags before large
-    ones. evidence: one row for each partition of ``__consumer_offsets``.
+    found: the number of groups in the history. first, last: its first and its last point in time. groups: the 1,000
+    groups with the most commits. timeline: at most 2,000 rows, each with the lag of a group, or of one of its topics,
+    at a point in time; rows of topics are left out before rows of whole groups, and small lags before large ones.
+    evidence: for each partition of ``__consumer_offsets``, the offsets that were read and how many records are missing.
     """
 
     found: int

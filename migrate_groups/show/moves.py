@@ -1,4 +1,4 @@
-"""The verdicts of several groups that move to another cluster, as a table and as the document of ``--format json``."""
+"""The outcome for each of several groups that move to another cluster, as a table and as a JSON document."""
 
 from __future__ import annotations
 

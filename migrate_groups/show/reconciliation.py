@@ -25,8 +25,9 @@ class ReconciliationDocument(Document, frozen=True, kw_only=True, tag="migrate-g
     problems: the number of partitions with a problem, which are those that are missing, behind, unexpected or below the
     log start offset. clean: whether no partition has a problem. totals: the figures of all partitions. topics: the
     number of pairs of a group and a topic. summary: the figures of the 1,000 worst pairs. worst: the 20 worst
-    partitions with a problem. hints: sentences for people. timeline: lag over time, at most 2,000 rows; empty if the
-    snapshots have two moments or fewer. quarantined: the number of invalid rows, which the verdict leaves out.
+    partitions with a problem. hints: sentences for people. timeline: lag over time, at most 2,000 rows; empty unless
+    the snapshots of a group were taken at three or more different times. quarantined: the number of invalid rows, which
+    no other figure includes.
     """
 
     clean: bool
@@ -56,10 +57,10 @@ def document(found: Reconciliation) -> ReconciliationDocument:
 
 
 def terminal(found: Reconciliation) -> RenderableType:
-    """Return the result of a reconciliation as text: a table, at most 20 partitions with a problem, and hints.
+    """Return the result of a reconciliation: a table of topics, a table of partitions with a problem, and hints.
 
-    The table has one line per group and topic, at most 50, then a line with the totals. Both tables begin with the
-    worst status, such as ``missing``.
+    The first table has one line per group and topic, at most 50, then a line with the totals. The second has at most 20
+    partitions, or is left out. Both begin with the worst status, such as ``missing``.
     """
     figures = dict.fromkeys(("partitions", "lag_before", "lag_after", "produced", "consumed"), ">")
     timed = in_words.is_timed(found)

@@ -20,5 +20,5 @@ def object_type(kind: Any) -> type[msgspec.Struct]:
 
 
 def objects(kind: type[msgspec.Struct], rows: Iterable[Any]) -> tuple[Any, ...]:
-    """Convert named tuples to objects of the class ``kind``, which `object_type` made from their class."""
+    """Convert named tuples to objects of ``kind``: the class that `object_type` made from the named tuples' class."""
     return tuple(kind(*row) for row in rows)

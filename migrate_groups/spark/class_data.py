@@ -45,7 +45,7 @@ class ClassData:
             atexit.register(self._keep, jvm)
 
     def give_up(self) -> None:
-        """Put an empty file in the archive's place, so that later processes do not try to write the archive again."""
+        """Replace the JVM's class-data archive by an empty file, so that no later process uses or writes an archive."""
         with suppress(OSError):
             self.archive.unlink(missing_ok=True)
             self.archive.touch()

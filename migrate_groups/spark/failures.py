@@ -108,10 +108,10 @@ column is None, the row has the wrong number of cells, and the value is the text
 
 
 def first_lines(path: Path | None, cells: Collection[Cell]) -> dict[Cell, int]:
-    """Return, for each cell (column, value), the number of the line of a CSV file on which a row with it begins.
+    """Return, for each cell (column, value), the number of the line of a CSV file on which its first row begins.
 
-    The first row that has the value in the column counts; for (None, text), the first row of the wrong length with this
-    text. A cell that is not found has no entry. The result is empty unless the file is a ``.csv`` on this machine.
+    A cell (None, text) stands for a whole row that has too few or too many cells, and that begins with this text. A
+    cell that is not found has no entry. The result is empty unless the file is a ``.csv`` on this machine.
     """
     found: dict[Cell, int] = {}
     if path is None or path.suffix != ".csv" or not path.is_file():

@@ -16,12 +16,14 @@ from migrate_groups.migration.events import Silent
 from migrate_groups.migration.hand_over.migrate import migrate
 from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.ways_back.go_back import go_back, plan_way_back
+from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan, Verdict
+from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Verb
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
@@ -67,10 +69,13 @@ class Moved(Move):
         found = self.source.all_committed("g")
         return {partition.partition: offset.offset for partition, offset in found.items() if offset}
 
+    def receipt(self) -> Receipt:
+        """Return the record of the run."""
+        return receipt_json.load(self.folder / "run" / "receipt.json")
+
     def states(self) -> set[State]:
         """Return the states in the record of the run."""
-        receipt = receipt_json.load(self.folder / "run" / "receipt.json")
-        return {lane.state for lane in receipt.lanes.values()}
+        return {lane.state for lane in self.receipt().lanes.values()}
 
 
 @pytest.fixture
@@ -237,6 +242,15 @@ def test_a_rollback_watches_the_new_groups(tmp_path):
     done = moved.go(Verb.ROLLBACK, moved.target)
     assert done is not None
     assert [each for each in done.moved if "eu.orders-0 no offset → 31" in each]
+
+
+def test_a_rollback_warns_that_the_source_group_is_not_read(tmp_path):
+    """A rollback reads only the target cluster, so it can't tell whether the source group still has its offsets."""
+    moved = Moved(tmp_path)
+    moved.hand_over()
+    (check,) = (each for each in plan_rollback(moved.target, moved.receipt()).checks if each.name == "source group")
+    assert check.verdict == "warn"
+    assert check.reason.endswith("on cluster source is not looked at: see with describe that it has its offsets")
 
 
 def test_a_rollback_on_the_wrong_cluster_names_the_right_one(moved):

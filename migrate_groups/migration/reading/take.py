@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +16,7 @@ from migrate_groups.migration.progress import Working, in_silence
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogRange, TopicPartition
 from migrate_groups.model.topics import TopicDescription
+from migrate_groups.planning.execution import Order
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.text import counted
@@ -204,6 +206,22 @@ def read_committed(
     commit is still pending at the time-out.
     """
     return raise_first(reader.committed_by_group(wanted))
+
+
+def committed_by_order(reader: GroupReader, orders: Iterable[Order]) -> dict[Order, CommittedOffset | None]:
+    """Return the current committed offset for each group, topic and partition in ``orders``; None if there is none.
+
+    Raises `ClusterUnavailable` or `NotAuthorized`; `PendingCommits` if a transactional commit is still pending at the
+    time-out.
+    """
+    of_group: dict[str, list[TopicPartition]] = defaultdict(list)
+    for group, topic, number in orders:
+        of_group[group].append(TopicPartition(topic, number))
+    return {
+        (group, *partition): committed
+        for group, partitions in of_group.items()
+        for partition, committed in reader.committed(group, partitions).items()
+    }
 
 
 def own_topics(reader: GroupReader, description: GroupDescription) -> frozenset[str]:

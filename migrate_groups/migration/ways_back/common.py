@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.groups import GroupDescription
-from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.checks.permission import Permissions, lacks, missing
 from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.checks.target import is_trimmed
-from migrate_groups.planning.execution import Execution, Order
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change, Check, Plan
 from migrate_groups.planning.receipt import Receipt
@@ -39,22 +37,6 @@ def options_of_write(options: WriteOptions, groups: Iterable[str]) -> WriteOptio
     then read another group (docs/kafka-behaviour.md#confluent-kafka).
     """
     return replace(options, second_client="none") if any(map(is_trimmed, groups)) else options
-
-
-def committed_by_order(reader: GroupReader, orders: Iterable[Order]) -> dict[Order, CommittedOffset | None]:
-    """Return the current committed offset for each group, topic and partition in ``orders``; None if there is none.
-
-    Raises `ClusterUnavailable` or `NotAuthorized`; `PendingCommits` if a transactional commit is still pending at the
-    time-out.
-    """
-    of_group: dict[str, list[TopicPartition]] = defaultdict(list)
-    for group, topic, number in orders:
-        of_group[group].append(TopicPartition(topic, number))
-    return {
-        (group, *partition): committed
-        for group, partitions in of_group.items()
-        for partition, committed in reader.committed(group, partitions).items()
-    }
 
 
 def same_cluster(reader: GroupReader, execution: Execution) -> Check:

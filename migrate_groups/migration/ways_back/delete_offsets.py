@@ -10,10 +10,10 @@ from msgspec import structs
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
+from migrate_groups.migration.reading.take import committed_by_order
 from migrate_groups.migration.record import check_clusters_named, refuse_by_record
 from migrate_groups.migration.ways_back.common import (
     both_clusters,
-    committed_by_order,
     last_hand_over,
     nobody_holds,
     options_of_write,
@@ -22,10 +22,10 @@ from migrate_groups.migration.ways_back.common import (
     plan_for_wrong_cluster,
 )
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.execution import Source
+from migrate_groups.planning.execution import Order, Source
 from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_changes
 from migrate_groups.planning.receipt import Receipt
-from migrate_groups.planning.run_states import WORKS, Verb
+from migrate_groups.planning.run_states import WORKS, State, Verb
 from migrate_groups.text import named
 
 
@@ -86,7 +86,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
         checks=(
             cluster,
             permitted(reader, wanted, permissions),
-            _taken_over(elsewhere or reader, [change for change, _ in moved]),
+            _taken_over(elsewhere or reader, [*(change for change, _ in moved), *_refused(receipt, sources)]),
             Check.of(
                 "not moved",
                 changed,
@@ -97,6 +97,18 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
             *gone,
         ),
     )
+
+
+def _refused(receipt: Receipt, sources: Collection[Order]) -> list[Change]:
+    """Return the changes that brokers refused in the hand-over, for target groups that still need these source offsets.
+
+    This is so if several target groups get the same partition (``fan_out``).
+    """
+    return [
+        lane.entry.change
+        for lane in receipt.lanes.values()
+        if lane.state is State.NEW and any(source.order in sources for source in lane.handed_over_by)
+    ]
 
 
 def _taken_over(reader: GroupReader, handed_over: Collection[Change]) -> Check:
@@ -118,7 +130,8 @@ def _taken_over(reader: GroupReader, handed_over: Collection[Change]) -> Check:
         return Check.of(
             "taken over",
             behind,
-            "no committed offset, or a lower one than was handed over: start the group, and run again",
+            "no committed offset, or a lower one than was handed over: start the group, or run migrate or apply again "
+            "if it was refused, and run this again",
             "every target group has a member or has committed since, and no offset is lower than was handed over",
         )
     reason = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from msgspec import structs
@@ -13,7 +13,7 @@ from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
-from migrate_groups.migration.reading.take import take_snapshot
+from migrate_groups.migration.reading.take import committed_by_order, take_snapshot
 from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.ways_back.common import (
     last_hand_over,
@@ -21,17 +21,24 @@ from migrate_groups.migration.ways_back.common import (
     plan_for_wrong_cluster,
     same_cluster,
 )
+from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.checks.permission import of_hand_over
+from migrate_groups.planning.checks.source import running
+from migrate_groups.planning.lanes import Lane
 from migrate_groups.planning.plan import Check, Plan, Verdict
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Step, Verb
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
-from migrate_groups.text import named, some
+from migrate_groups.text import counted, named, some
 
 # The snapshot is taken anew each time that the plan is made.
 _ADVICE = Advice(read_again="hand-back reads its offsets again")
+_SHARED = (
+    "several target groups consume the same partition (fan_out), so they can't hand back to one group: choose one "
+    "target group, and write its offsets back with snapshot and apply"
+)
 
 
 def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
@@ -62,6 +69,11 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
             f"no single source group for {named('topic', unclear)} in the receipt, so no group can take this back: "
             "set the offsets with snapshot and apply"
         )
+    refused = [lane for lane in receipt.lanes.values() if lane.state is State.NEW and lane.sources]
+    if {each.order for lane in refused for each in lane.handed_over_by} & {
+        each.order for lane in lanes.values() for each in lane.handed_over_by
+    }:
+        raise Refused(_SHARED)
     hand_over = last_hand_over(receipt)
     cluster = same_cluster(reader, hand_over)
     if cluster.verdict is Verdict.REFUSE:
@@ -79,10 +91,7 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
     ]
     shared = {(row.group, row.topic_partition) for row in rows}
     if len(shared) < len(rows):
-        raise Refused(
-            "several target groups consume the same partition (fan_out), so they can't hand back to one group: "
-            "choose one target group, and write its offsets back with snapshot and apply"
-        )
+        raise Refused(_SHARED)
     if all(row.offset is None for row in rows):
         raise Refused(f"nothing to hand back: {some(groups)} committed nothing on the topics that were handed over")
     there = {(row.source_group or "", row.topic, row.partition) for row in rows if row.offset is not None}
@@ -99,7 +108,58 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
     options = replace(hand_over.options, on_existing="forward", uncommitted="leave", restore=False)
     options = options_of_write(options, {row.group or "" for row in rows})
     plan = make_plan(reader, SnapshotTable.of_rows(rows), options, advice=_ADVICE)
-    return replace(plan, checks=(*plan.checks, _other_topics(taken, origin)))
+    return replace(
+        plan, checks=(*plan.checks, *_not_handed_over(reader, refused, groups), _other_topics(taken, origin))
+    )
+
+
+def _not_handed_over(reader: GroupReader, refused: Sequence[Lane], groups: Collection[str]) -> list[Check]:
+    """Check that the source group may go on with the partitions that brokers refused in the hand-over; [] without such.
+
+    The check refuses if a target group has consumed such a partition nevertheless, or has a member on its topic,
+    because the source group would process the same records. It also refuses if the source group has lost its offset.
+
+    groups: the target groups that hand back, whose members need not be looked at, because the hand-back waits for them.
+    """
+    if not refused:
+        return []
+    moved = [(lane.entry.change, source) for lane in refused for source in lane.handed_over_by]
+    now = committed_by_order(reader, [each.order for pair in moved for each in pair])
+    topics: dict[str, set[str]] = defaultdict(set)
+    for change in (change for change, _ in moved if change.group not in groups):
+        topics[change.group].add(change.topic)
+    described = reader.describe_groups(sorted(topics))
+    live = [f"{group} {reason}" for group, of_it in topics.items() for reason in running(described[group], of_it)]
+    ahead = [
+        f"{change.group} {change.topic_partition}"
+        for change, source in moved
+        if _offset(now[change.order]) > max(_offset(now[source.order]), _offset(change.before))
+    ]
+    lost = [
+        f"{source.group} {source.partition}"
+        for change, source in moved
+        if change.source_committed is not None and now[source.order] is None
+    ]
+    found = [
+        f"{some(which, most=3)}: {advice}"
+        for which, advice in (
+            (live, "stop these consumers"),
+            (
+                ahead,
+                "committed since: move the old group forward with apply --group, --to-group, --on-existing forward",
+            ),
+            (lost, "the committed offset expired or was deleted: set it with rewind and apply"),
+        )
+        if which
+    ]
+    name = "not handed over"
+    if found:
+        return [Check.refused(name, f"of partitions that were refused in the hand-over, {'; '.join(found)}")]
+    return [Check.passed(name, f"{counted(len(moved), 'partition')} stayed with the old group")]
+
+
+def _offset(committed: CommittedOffset | None) -> int:
+    return -1 if committed is None else committed.offset
 
 
 def _other_topics(taken: Iterable[Row], handed_over: Collection[tuple[str, str]]) -> Check:

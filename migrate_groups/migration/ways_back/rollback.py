@@ -11,9 +11,9 @@ from msgspec import structs
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
+from migrate_groups.migration.reading.take import committed_by_order
 from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.ways_back.common import (
-    committed_by_order,
     last_hand_over,
     options_of_write,
     permissions_wanted,
@@ -21,7 +21,7 @@ from migrate_groups.migration.ways_back.common import (
     same_cluster,
 )
 from migrate_groups.model.groups import GroupDescription
-from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.checks.source import NOTHING_TO_CHECK, running
 from migrate_groups.planning.execution import Execution, Order
 from migrate_groups.planning.lanes import Lane
@@ -59,14 +59,18 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
             "roll back with the receipt of that run"
         )
     inverses = [lane.entry.change.inverse for lane in undone.values()]
-    origins = [(lane, source) for lane in undone.values() for source in lane.sources]
+    # Includes partitions that are undone already or were refused: their source group needs its offset, too.
+    origins = [(lane, source) for lane in receipt.lanes.values() for source in lane.sources]
     wanted = permissions_wanted(inverses, written={source for _, source in origins})
     permissions = permissions_unless_hidden(reader, wanted)
     # Includes partitions for which brokers refused the hand-over, because their target group must not have committed
     # since either.
     now = committed_by_order(reader, lanes)
+    added = committed_by_order(reader, receipt.added(reader.describe_topics({topic for _, topic, _ in lanes})))
     changes = [structs.replace(inverse, before=now[inverse.order]) for inverse in inverses]
-    restored = _restored(reader, origins)
+    stopped = _stopped(origins)
+    of_sources = committed_by_order(reader, stopped)
+    restored = [change for order, change in stopped.items() if of_sources[order] is None]
     execution = undoes or last_hand_over(receipt)
     return Plan(
         cluster_id=reader.cluster_id(),
@@ -78,9 +82,9 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
             permitted(reader, wanted, permissions),
             _same_topics(reader, execution, {change.topic for change in changes}),
             _nobody_in(reader, {group for group, *_ in lanes}),
-            _not_committed_since(execution, lanes.values(), now),
-            _can_be_restored(reader, restored) if origins else Check.passed("source group", NOTHING_TO_CHECK),
-            *([_in_range(reader, restored)] if restored else []),
+            _not_committed_since(execution, lanes.values(), now, added),
+            _source_group(reader, execution, stopped, of_sources),
+            _in_range(reader, restored, changes, of_sources),
             *_earlier_deletions(receipt, {change.order for change in changes}),
         ),
     )
@@ -99,39 +103,58 @@ def _earlier_deletions(receipt: Receipt, undone: set[Order]) -> list[Check]:
     return [Check.warned("earlier deletions", f"{reason}next rollback of this receipt")]
 
 
-def _restored(reader: GroupReader, origins: Iterable[tuple[Lane, str]]) -> list[Change]:
-    """Return the changes that set again the committed offsets that source groups have lost since the hand-over.
+def _stopped(origins: Iterable[tuple[Lane, str]]) -> dict[Order, Change]:
+    """Return, for each partition of a source group, the change that sets its offset again if the group has lost it.
 
-    origins: pairs of a target group's partition and a source group that handed over its topic. Each offset is set as it
-    was at the hand-over. If the source group had no committed offset then, for instance for a new partition, it gets
-    the offset that was written to the target group.
+    origins: pairs of a target group's partition and a source group that handed over its topic. The offset is that of
+    the hand-over. If the source group had no committed offset then, for instance for a new partition, it is the offset
+    that was written to the target group; nothing is set again if that write was refused.
     """
-    known = {
-        (source, lane.entry.change.topic, lane.entry.change.partition): lane.entry.change for lane, source in origins
-    }
-    now = committed_by_order(reader, known)
-    return [
-        Change(
+    return {
+        (source, change.topic, change.partition): Change(
             source_group=change.group,
-            group=order[0],
+            group=source,
             topic=change.topic,
             partition=change.partition,
             before=None,
-            after=change.source_committed or change.after,
+            after=offset,
         )
-        for order, change in known.items()
-        if now[order] is None
-    ]
+        for lane, source in origins
+        if (change := lane.entry.change)
+        and (offset := change.source_committed or (change.after if lane.state is not State.NEW else None))
+    }
 
 
-def _can_be_restored(reader: GroupReader, restored: Sequence[Change]) -> Check:
-    """Check that lost offsets can be set again: brokers accept offsets only for consumer groups without members.
+def _source_group(
+    reader: GroupReader,
+    execution: Execution,
+    stopped: Mapping[Order, Change],
+    now: Mapping[Order, CommittedOffset | None],
+) -> Check:
+    """Check that the source groups will continue from the offsets at which they stopped.
 
-    The check warns if source groups have lost offsets, and refuses if these can't be set.
+    The check warns if source groups have lost offsets, which the rollback sets again, and refuses if these can't be
+    set: brokers accept offsets only for consumer groups without members. It also warns if a source group has committed
+    since, and if it is on another cluster, because then it is not read.
+
+    stopped: the changes that set these offsets. now: the source groups' current committed offsets.
     """
+    name = "source group"
+    if (there := execution.translation) is not None:
+        reason = (
+            f"{there.group} on cluster {there.cluster_id} is not looked at: see with describe that it has its offsets"
+        )
+        return Check.warned(name, reason)
+    if not stopped:
+        return Check.passed(name, NOTHING_TO_CHECK)
     lost: dict[str, list[str]] = defaultdict(list)
-    for change in restored:
-        lost[change.group].append(str(change.topic_partition))
+    moved: dict[str, list[str]] = defaultdict(list)
+    for order, change in stopped.items():
+        committed, after = now[order], change.after
+        if committed is None:
+            lost[change.group].append(str(change.topic_partition))
+        elif after is not None and committed.offset != after.offset:
+            moved[change.group].append(f"{change.topic_partition} {after.offset} → {committed.offset}")
     live = [
         f"{group} no longer has a committed offset for {some(partitions)}, and {reason}"
         for group, partitions in lost.items()
@@ -140,12 +163,18 @@ def _can_be_restored(reader: GroupReader, restored: Sequence[Change]) -> Check:
     ]
     if live:
         reason = f"{some(live, most=3)}; stop its members, so that these offsets can be set again"
-        return Check.refused("source group", reason)
-    if lost:
-        found = "; ".join(f"{group} {some(partitions)}" for group, partitions in lost.items())
-        reason = f"expired or deleted, set again from the receipt: {found}"
-        return Check.warned("source group", reason)
-    return Check.passed("source group", "the source group has its committed offsets")
+        return Check.refused(name, reason)
+    found = [
+        f"{meaning}: " + "; ".join(f"{group} {some(partitions)}" for group, partitions in of_group.items())
+        for meaning, of_group in (
+            ("expired or deleted, set again from the receipt", lost),
+            ("committed since the hand-over, and left as it is", moved),
+        )
+        if of_group
+    ]
+    if found:
+        return Check.warned(name, "; ".join(found))
+    return Check.passed(name, "the source group has its committed offsets")
 
 
 def _live(group: GroupDescription) -> list[str]:
@@ -154,20 +183,38 @@ def _live(group: GroupDescription) -> list[str]:
     return running(group, None)
 
 
-def _in_range(reader: GroupReader, restored: Sequence[Change]) -> Check:
-    """Check that the offsets to set again lie within the log; otherwise the check refuses.
+def _in_range(
+    reader: GroupReader,
+    restored: Sequence[Change],
+    changes: Sequence[Change],
+    now: Mapping[Order, CommittedOffset | None],
+) -> Check:
+    """Check that the groups start within the log. Consumers apply auto.offset.reset to an offset outside the log.
 
-    Consumers apply auto.offset.reset to an offset outside the log.
+    The check refuses if a source group's lost offset to set again is outside, and warns about all other offsets.
+
+    restored: the changes that set these offsets. changes: those of the target groups. now: the source groups' current
+    committed offsets.
     """
-    bounds = reader.log_ranges([change.topic_partition for change in restored])
-    out = [
-        f"{change.topic_partition} at {change.after.offset}"
-        for change in restored
-        if change.after is not None
-        and ((log := bounds.get(change.topic_partition)) is None or not log.start <= change.after.offset <= log.end)
-    ]
-    complaint = "outside the log by now: set an offset of the source group there with rewind and apply, and run again"
-    return Check.of("in range", out, complaint, f"{counted(len(restored), 'offset')} within the log")
+    lost = [(change.group, change.topic_partition, change.after) for change in restored]
+    others = [(change.group, change.topic_partition, change.after) for change in changes]
+    others += [(group, TopicPartition(topic, number), each) for (group, topic, number), each in now.items()]
+    bounds = reader.log_ranges({partition for _, partition, _ in (*lost, *others)})
+
+    def outside(offsets: Iterable[tuple[str, TopicPartition, CommittedOffset | None]]) -> list[str]:
+        return [
+            f"{group} {partition} at {committed.offset}"
+            for group, partition, committed in offsets
+            if committed is not None
+            and ((log := bounds.get(partition)) is None or not log.start <= committed.offset <= log.end)
+        ]
+
+    if out := outside(lost):
+        advice = "set an offset of the source group there with rewind and apply, and run again"
+        return Check.refused("in range", f"{some(out, 3)}: outside the log by now: {advice}")
+    if out := outside(others):
+        return Check.warned("in range", f"{some(out, 3)}: outside the log by now, so auto.offset.reset decides there")
+    return Check.passed("in range", "the offsets of all groups are within the log")
 
 
 def _same_topics(reader: GroupReader, execution: Execution, topics: set[str]) -> Check:
@@ -202,7 +249,10 @@ def _nobody_in(reader: GroupReader, groups: set[str]) -> Check:
 
 
 def _not_committed_since(
-    execution: Execution, lanes: Collection[Lane], now: Mapping[Order, CommittedOffset | None]
+    execution: Execution,
+    lanes: Collection[Lane],
+    now: Mapping[Order, CommittedOffset | None],
+    added: Mapping[Order, CommittedOffset | None],
 ) -> Check:
     """Check that no group has committed since the run's write: each offset in ``now`` must be one that the run wrote.
 
@@ -210,9 +260,10 @@ def _not_committed_since(
     was not read back after the write, or if the write is already undone. The check also refuses if an offset that was
     read back is missing: it has expired or was deleted, and it is not known how far the group had read.
 
-    lanes: the partitions of the write, with what the receipt says about them.
+    lanes: the partitions of the write, with what the receipt says about them. added: the committed offsets of target
+    groups on partitions that were added since; there must be none.
     """
-    since: list[str] = []
+    since = [f"{group} {topic}-{number}" for (group, topic, number), committed in added.items() if committed]
     gone: list[str] = []
     for lane in lanes:
         change, committed = lane.entry.change, now[lane.entry.change.order]

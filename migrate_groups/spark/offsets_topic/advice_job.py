@@ -1,4 +1,4 @@
-"""The job behind ``advise --log``. It writes tables of what sharing a group costs, and returns a bounded summary."""
+"""The job behind ``advise --log``. It writes tables of what sharing a group costs, and returns a short summary."""
 
 from __future__ import annotations
 
@@ -114,9 +114,10 @@ def _rows(table: DataFrame) -> tuple[SharedCost, ...]:
 def advice(found: Overload, classic: DataFrame, new: DataFrame, missing: DataFrame) -> DataFrame:
     """Return one row for each application of each group: what sharing the group costs it (columns of `SharedCost`).
 
-    keeps_up and best_third are null, because they are computed from lag over time (`load.keeps_up`). found: the tables
-    made by `overload`. classic: one row for each generation of a classic group. new: one row for each subscription that
-    a KIP-848 member recorded. missing: columns log_partition and missing (how many of its offsets the log lacks).
+    An application is the members of a group that share topics. found: the tables made by `overload`. classic: one row
+    for each generation of a classic group. new: one row for each record of a KIP-848 member's subscription. missing:
+    columns log_partition and missing (how many of its offsets have no record). The columns keeps_up and best_third are
+    null, because `load.keeps_up` computes them, from lag over time.
     """
     place = ["group", "application"]
     own = found.subscriptions.groupBy(*place).agg(

@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 
 class SharedCost(NamedTuple):
-    """What sharing a group costs one of its applications. All times are seconds; None: not known.
+    """What sharing a group costs one of its applications (members that share topics), from ``__consumer_offsets``.
 
-    - assignor: the group's last assignor in the log; ``consumer`` for a KIP-848 group.
+    All times are seconds; None: not known.
+
+    - assignor: the last assignor of the group; ``consumer`` for a KIP-848 group.
     - applications: the number of applications in the group.
-    - regex: whether a member of the group subscribes by a regular expression. The log does not name its topics.
+    - regex: whether a member of the group subscribes by a regular expression, whose topics are then not known.
     - clients: the client ids of the application, at most 20.
     - since: the time of the group's first record about members.
     - rebalances: the number of generations of the group that have ended since then.
@@ -33,8 +35,8 @@ class SharedCost(NamedTuple):
       not known, as in a KIP-848 group.
     - spread: the number of records that the busiest member consumed, divided by the mean of all members of the
       application; an average over the generations, weighted by records. None: not known, or nothing was consumed.
-    - missing: the number of offsets in the group's partition of the log whose records were compacted away or have
-      expired.
+    - missing: how many records of the group's partition of ``__consumer_offsets``, which other groups may share, were
+      compacted away or have expired.
     """
 
     group: str

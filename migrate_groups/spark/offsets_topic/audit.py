@@ -7,8 +7,8 @@ The source group's verdict is ``late-commit`` if it has committed since the fenc
 stopped). It is ``undetermined`` if the evidence about the group is not whole, or if it has committed only for a topic
 of the same name that was created since. Otherwise it is ``stopped``.
 
-The target group's verdict is the first in this table that applies. An own commit is a commit that the migration did not
-write:
+The target group's verdict is the first in this table that applies. The offset handed over is the one that the migration
+wrote. Own commits are the first commit that the migration can't have written, and all after it:
 
 ======================  ============================================================================================
 ``not-in-snapshot``     the group commits for a partition that was not handed over to it
@@ -16,13 +16,13 @@ write:
 ``undetermined``        the topic was deleted and created again: later commits are of other records
 ``missing``             the committed offset was deleted or expired, and the group has not committed since
 ``undetermined``        the evidence about the group is not whole
-``no-commit-yet``       the offset handed over is in place, and there is no own commit
-``missing``             the offset handed over is not in place, and there is no own commit
-``later``               the first own commit is above the offset handed over, which was not in place before: records
-                        may be skipped
+``no-commit-yet``       there is no own commit, and the committed offset is the one handed over
+``missing``             there is no own commit, and the committed offset is not the one handed over
+``later``               the first own commit is above the offset handed over, and the committed offset just before it
+                        was not the one handed over: records may be skipped
 ``undetermined``        the committed offset was deleted or expired, and the group has committed since: it may have
                         resumed at any offset
-``starts-at-snapshot``  the first own commit is at or above the offset handed over, which was in place before
+``starts-at-snapshot``  the first own commit is at or above the offset handed over, which was committed before it
 ======================  ============================================================================================
 
 A commit shows how far a group has got, not where it started. So a consumer that seeks forward is not detected, but a
@@ -157,8 +157,8 @@ def deletions(log: DataFrame, keys: DataFrame) -> DataFrame:
     """Return all deletions of committed offsets for some partitions, and all deletions of groups.
 
     log: the decoded records of some groups (`of_groups`). keys: the partitions (group, topic, partition). The log does
-    not show whether an offset was deleted by a request or has expired. The deletions of groups are those of
-    `group_deletions`.
+    not show whether an offset was deleted by a request or has expired. A group's deletion is a tombstone of its
+    metadata, unless the group has only changed its protocol.
 
     Columns: group, topic and partition (null: the group itself was deleted), log_partition, log_offset, log_time.
     """
@@ -191,9 +191,10 @@ def hand_over(
 ) -> DataFrame:
     """Return one row for each partition that was handed over, or that a target group has committed for.
 
-    summed: one row for each group and partition, with its commits summed up (`chains.chains`). late: the source groups'
-    late commits (`late_commits`); None: there are none. reasons: columns group and reason: why commits of the group may
-    be missing from the log. source_reasons: the same about the source groups, if they are on another cluster.
+    summed: one row for each group and partition, with numbers of its commits and deletions (`chains.chains`). late: the
+    commits that source groups made after they had stopped (`late_commits`); None: there are none. reasons: columns
+    group and reason: why commits of the group may be missing from the log. source_reasons: the same about the source
+    groups, if they are on another cluster. Own commits: the first that the migration can't have written, and all later.
 
     Columns:
 

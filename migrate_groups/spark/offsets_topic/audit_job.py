@@ -52,10 +52,10 @@ class Log(NamedTuple):
 class _Read(NamedTuple):
     """What the audit needs of the log of one cluster, from the hand-over on.
 
-    records: the decoded records; those that the result never lists may be left out. summed: one row for each group and
-    partition, with its commits summed up (`chains`). found: how complete each partition of the log is. deleted: the
-    names of deleted groups. is_late: whether a source group has committed since it stopped. has_deletions: whether an
-    offset or a group was deleted.
+    records: the decoded records; commits of target groups may be left out. summed: one row for each group and
+    partition, with its first own and last committed offset, and numbers of its commits, rewinds and deletions. found:
+    how complete each partition of the log is. deleted: the names of deleted groups. is_late: whether a source group has
+    committed since it stopped. has_deletions: whether an offset or a group was deleted.
     """
 
     records: DataFrame
@@ -102,9 +102,10 @@ _ELSEWHERE = "on the old group's cluster"
 
 
 def _read(spark: SparkSession, copy: Log, given: DataFrame, targets: set[str], sources: set[str]) -> _Read:
-    """Decode the copied log of one cluster, and sum up the commits of its groups (``targets`` and ``sources``).
+    """Decode the copied log of one cluster, and count the commits and deletions of each group and partition in it.
 
-    given: the partitions that were handed over to groups of this log (columns: `audit.HANDED_OVER`).
+    given: the partitions that were handed over to groups of this log (columns: `audit.HANDED_OVER`). targets, sources:
+    the target and the source groups in this log.
     """
     of_groups = local_table(spark, ((*each, each[0] in targets) for each in copy.groups), audit.GROUPS)
     raw = copy.raw.where(F.col("log_partition").isin([each[0] for each in copy.ranges]))

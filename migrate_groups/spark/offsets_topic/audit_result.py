@@ -28,12 +28,13 @@ class AuditedTopic(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """A partition with a problem, with a rewind, or with the verdict ``undetermined``.
+    """A partition that has a problem or the verdict ``undetermined``, or in which the target group has rewound.
 
     stopped_at: the source group's committed offset at the hand-over; if it had none, the same as ``written``. written:
     the offset that the migration wrote for the target group. old, new: the verdicts on the source group and on the
     target group. first_own: the offset of the target group's first commit that the migration did not write. committed:
-    the target group's last committed offset. reason: why the evidence is in doubt; None: it is not.
+    the target group's last committed offset. rewinds: the number of its commits at a lower offset than the previous
+    commit. reason: why the evidence is in doubt; None: it is not.
     """
 
     source_group: str | None
@@ -86,8 +87,8 @@ class Malformed(NamedTuple):
 class OfLog(NamedTuple):
     """What an audit found in the log of one cluster.
 
-    deletions: committed offsets that were deleted or have expired. evidence: one row for each partition of the log that
-    was read. malformed: records that can't be decoded.
+    deletions: committed offsets that were deleted or have expired. evidence: for each partition of the log, the range
+    of offsets that was read and how many records are missing from it. malformed: records that can't be decoded.
     """
 
     deletions: tuple[Deletion, ...]
@@ -100,11 +101,12 @@ class Audit:
     """The result of `audit_job.run_audit`. Each table has at most `MAX_ROWS` rows.
 
     old: verdict on the source group -> number of partitions. new: the same for the target group. rewinds: the number of
-    partitions with a commit at a lower offset than the previous commit. problems: the number of partitions with a
-    rewind, or with the verdict ``late-commit``, ``missing``, ``earlier`` or ``later``. undetermined: the number of
-    other partitions with the verdict ``undetermined``. doubtful: the partitions that ``problems`` and ``undetermined``
-    count. log: what was found in the log of the target groups' cluster. source_log: the same for the source groups'
-    cluster; None: it is the same cluster.
+    partitions with a commit at a lower offset than the previous commit. problems: the number of partitions with such a
+    commit or with one of the verdicts ``late-commit`` (the source group has committed since it stopped), ``earlier``,
+    ``later`` (the target group began below or above the written offset) and ``missing`` (it has lost this offset).
+    undetermined: the number of other partitions with the verdict ``undetermined``. doubtful: the partitions that
+    ``problems`` and ``undetermined`` count. log: what was found in the log of the target groups' cluster. source_log:
+    the same for the source groups' cluster; None: it is the same cluster.
     """
 
     old: dict[str, int]

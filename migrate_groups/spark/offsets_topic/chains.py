@@ -27,7 +27,7 @@ def is_commit() -> Column:
 
 
 def is_group_record() -> Column:
-    """Return, as a boolean column, whether a record is of an audited group as a whole, not of an offset or a member."""
+    """Return, as a boolean column, whether a record holds or deletes the metadata of an audited group."""
     return F.col("kind").isin(*GROUP_RECORDS) & F.col("fence").isNotNull()
 
 
@@ -49,8 +49,9 @@ def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
       written (the offset that the migration wrote).
     - first_own, first_own_time: offset and time of the first own commit. in_place: the committed offset before it.
     - committed: the last committed offset.
-    - numbers of commits: commits (own commits), rewinds, resumed (own commits right after a deletion), recreated
-      (commits for another topic of the same name, which count as deletions), all_commits.
+    - numbers of commits: commits (own commits), rewinds (own commits at a lower offset than the previous commit),
+      resumed (own commits right after a deletion), recreated (commits for another topic of the same name, which count
+      as deletions), all_commits.
     - deletions: the number of deletions of the committed offset.
     - malformed: the number of records that can't be decoded. They are counted in separate rows without a topic.
     - group_tombstones: the number of tombstones of records about the group itself, also in rows without a topic.
@@ -104,10 +105,10 @@ def _with_previous_record(rows: DataFrame) -> DataFrame:
 
 
 def _with_own(rows: DataFrame) -> DataFrame:
-    """Return each record with two more columns.
+    """Return the records with two more columns, which are computed for each group and partition.
 
-    own: whether the record is a commit by the group itself: the first one that the migration can't have written, or a
-    later one. reached: the committed offset of the last commit before this record; deletions do not count.
+    own: whether the record is the first commit that the migration can't have written, or a later commit. reached: the
+    offset of the last commit before the record; deletions do not count.
     """
     order = Window.partitionBy(*_PLACE).orderBy("log_offset")
     is_other = F.col("is_first") | ~F.col("in_place").eqNullSafe(F.col("offset"))

@@ -189,9 +189,9 @@ def _member(member_id: Column, client_id: Column, subscription: Column, assignme
 
 
 def _assigned(at: Column) -> Column:
-    """Return the partitions (topic, partition) of a member's assignment, an array.
+    """Return the partitions of a member's assignment, as an array of structs (topic, partition).
 
-    at: the position in ``value`` of the assignment's number of topics; 1 is the first byte.
+    at: the position in the record's value at which the list of topics begins, with its length; 1 is the first byte.
     """
     count = F.least(number(at, 4), F.octet_length("value") / _LEAST_TOPIC).cast("int")
     begun = F.struct((at + 4).cast("int").alias("at"), F.array().cast(_PARTITIONS).alias("found"))
@@ -287,15 +287,16 @@ def bind(value: Column, then: Callable[[Column], Column]) -> Column:
 
 
 def place(at: Column) -> Column:
-    """Return the position ``at`` in ``value``, but at most its length plus 2: a damaged record may claim more bytes.
+    """Return the position ``at`` in the record's value, but at most the number of its bytes plus 2.
 
-    The position after the last byte is the length plus 1.
+    Position 1 is the first byte. The number of bytes plus 1 is the position after the last byte. The number of bytes
+    plus 2 stands for any later position, which only a damaged record claims.
     """
     return F.least(at, F.octet_length("value") + 2).cast("int")
 
 
 def has_all_before(at: Column) -> Column:
-    """Return whether the record's ``value`` has all bytes before a position that `place` has returned."""
+    """Return whether the record's value has all bytes before the position ``at``; 1 is the first byte."""
     return at <= F.octet_length("value") + 1
 
 

@@ -36,7 +36,7 @@ _COUNTS = ("commits", "rewinds", "deletions")
 
 
 class Moments(NamedTuple):
-    """The moments of a history: ``first``, then a moment after each interval ``every``, and at the end ``last``.
+    """The moments (points in time) of a history: ``first``, then one after each interval ``every``, and then ``last``.
 
     All but the last are whole multiples of ``every`` since 1970, in UTC.
     """
@@ -47,7 +47,10 @@ class Moments(NamedTuple):
 
     @staticmethod
     def between(earliest: datetime, every: timedelta, last: datetime) -> Moments:
-        """Return the multiples of ``every`` that are after ``earliest`` and before ``last``, and then ``last``."""
+        """Return the times after ``earliest`` and before ``last`` that are whole multiples of ``every`` since 1970.
+
+        ``last`` is added at the end.
+        """
         round_before = _EPOCH + (earliest - _EPOCH) // every * every
         return Moments(min(round_before + every, last), every, last)
 
@@ -55,19 +58,19 @@ class Moments(NamedTuple):
         return -((self.first - self.last) // self.every) + 1
 
     def all(self) -> list[datetime]:
-        """Return all moments, in order."""
+        """Return all times for which the history shows commits and lag, in ascending order."""
         return [self.first + number * self.every for number in range(len(self) - 1)] + [self.last]
 
     def number(self, time: Column) -> Column:
-        """Return the index, from 0, of the first moment at or after ``time``.
+        """Return the index, 0 for ``first``, of the history's first point in time at or after ``time``.
 
-        If there is no such moment, the index of the last moment is returned.
+        If ``time`` is after ``last``, the index of ``last`` is returned.
         """
         since = F.unix_micros(time) - _micros(self.first - _EPOCH)
         return F.least(F.greatest(F.ceil(since / _micros(self.every)), F.lit(0)), F.lit(len(self) - 1))
 
     def at(self, number: Column) -> Column:
-        """Return the moment with index ``number``, which counts from 0."""
+        """Return the history's point in time with index ``number`` (0 for ``first``), as a timestamp column."""
         regular = F.timestamp_micros(_micros(self.first - _EPOCH) + number * _micros(self.every))
         last = F.timestamp_micros(F.lit(_micros(self.last - _EPOCH)))
         return F.when(number == len(self) - 1, last).otherwise(regular)
@@ -89,8 +92,8 @@ def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
     - offset, topic_id: those of the last record: the committed offset (null: deleted), and a hash of the topic id.
     - malformed: in rows without a topic, the number of records that can't be decoded.
 
-    A record counts at the latest log_time of this group's records for the partition up to it, so that time never goes
-    back.
+    The time of a record is its timestamp in ``__consumer_offsets`` or, if an earlier record of the same group and
+    partition has a later timestamp, that one, so that time never goes back.
     """
     order = Window.partitionBy("log_partition", *_KEYS).orderBy("log_offset")
     malformed = F.col("problem").isNotNull()
@@ -123,8 +126,9 @@ def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
 def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, cluster_id: str) -> DataFrame:
     """Return one row for each group, topic and moment, from the group's first commit in the topic on.
 
-    made: one row for each group, partition and interval with its last commit (`commits`). ends: log end offsets
-    (`LOG_ENDS`). who: one row for each record that lists members of a group (`members.members`).
+    made: what `commits` returned: for each group, partition and interval the number of commits and the last offset.
+    ends: log end offsets (`LOG_ENDS`). who: one row for each record that lists members of a group (`members.members`).
+    moments: the points in time.
 
     Columns:
 
@@ -176,9 +180,10 @@ def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataF
 
 
 def _clients(who: DataFrame, moments: Moments) -> DataFrame:
-    """Return columns group, taken_at (a moment) and clients: all that were members since the previous moment.
+    """Return, for each group and point in time of a history, the clients that were members since the previous one.
 
-    who: one row for each record that lists a group's members, with the time at which the next one replaced it (until).
+    Columns: group, taken_at (the point in time), clients (an array of ``client/host``, at most `MAX_CLIENTS`). who: one
+    row for each record that lists a group's members, with the time at which the next one replaced it (until).
     """
     last = F.when(F.col("until").isNull(), F.lit(len(moments) - 1)).otherwise(moments.number(F.col("until")))
     numbers = F.sequence(moments.number(F.col("log_time")), last)

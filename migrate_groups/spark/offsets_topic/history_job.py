@@ -1,4 +1,4 @@
-"""The history job. It writes lag over time from the log of the offsets topic, and returns a bounded summary."""
+"""The history job. It writes lag over time from the log of the offsets topic, and returns a short summary."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class GroupHistory(NamedTuple):
     """The totals of one group.
 
     most_lag, last_lag: the largest and the last lag, each the sum over all partitions; None if no lag is known.
-    missing: the number of offsets in the group's partition of ``__consumer_offsets`` whose records were compacted away
-    or have expired.
+    missing: how many records of the group's partition of ``__consumer_offsets``, which other groups may share, were
+    compacted away or have expired.
     """
 
     group: str

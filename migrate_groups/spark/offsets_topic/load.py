@@ -73,10 +73,10 @@ def of_members(found: DataFrame) -> DataFrame:
 def keeps_up(applications: DataFrame, timeline: DataFrame) -> DataFrame:
     """Return the columns group, application, keeps_up and best_third.
 
-    keeps_up: the number of records consumed divided by the number produced, after ``since``; null: nothing was
-    produced. best_third: the highest ratio of the three thirds of this time; null: one of them is not known.
-    applications: columns group, application, topics and since. timeline: produced and consumed records by group, topic
-    and moment (`history.history`).
+    keeps_up: the number of records consumed divided by the number produced, from ``since`` to the end of ``timeline``;
+    null: nothing was produced. best_third: the highest such ratio in a third of this period; null: the ratio of a third
+    is not known. applications: columns group, application, topics and since (the start of the period). timeline: lag
+    over time, with the columns group, topic, taken_at, produced and consumed (both since the previous row).
     """
     of_topic = applications.select(*_APPLICATION, "since", F.explode("topics").alias("topic"))
     known = F.col("produced").isNotNull() & F.col("consumed").isNotNull()

@@ -1,7 +1,8 @@
-"""Find what a shared group costs its applications: DataFrame to DataFrame, in Spark SQL functions only.
+"""Find for how long rebalances stopped the applications that share a group: DataFrame to DataFrame, in Spark SQL only.
 
-A commit in the log does not name a member. But the record of a generation says which member got which partitions. So
-the last commit of these partitions before the record of the next generation is the last commit of that member.
+An application is the members of a group that share topics. A commit in the log does not name a member. But the record
+of a generation says which member got which partitions. So the last commit of these partitions before the record of the
+next generation is the last commit of that member.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Overload(NamedTuple):
 
     spread: one row for each generation of a classic group and each application in it. Columns: generation, since (when
     it began), members (their number), idle (the number of members without a partition), consumed (the number of records
-    that all members consumed) and busiest (the same of the busiest member).
+    that its members consumed together) and busiest (the number of records that the busiest of them consumed).
     """
 
     subscriptions: DataFrame
@@ -98,12 +99,12 @@ def applications(members: DataFrame) -> DataFrame:
 
 
 def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, commits: DataFrame) -> Overload:
-    """Return which applications share each group, and for how long rebalances stopped each, as tables (`Overload`).
+    """Return tables: the applications in each group, and for how long rebalances stopped each application.
 
-    generations: one row for each generation of a classic group. consumers: one row for each subscription that a KIP-848
-    member recorded. commits: one row for each commit. (The functions of these names in `generations` return these
-    tables.) owned: one row for each assignment of a KIP-848 member (`ownership.owners`). The caller may restrict all
-    four to the records of a period.
+    An application is the members of a group that share topics. generations: one row for each generation of a classic
+    group. consumers: one row for each record of a KIP-848 member's subscription. commits: one row for each commit. (The
+    functions of these names in `generations` return these tables.) owned: one row for each assignment of a KIP-848
+    member (`ownership.owners`). The caller may restrict all four to the records of a period.
     """
     in_order = Window.partitionBy("group").orderBy("log_offset")
     ids = F.transform("members", lambda each: each["member_id"])
@@ -178,9 +179,11 @@ def _clients(ids: Column, members: str) -> Column:
 
 
 def _causes(spans: DataFrame, of_member: DataFrame) -> DataFrame:
-    """Return, for each generation, the applications whose members joined or left at its end.
+    """Return one row for each generation that ended because members joined or left.
 
-    Columns: group and log_offset (of the generation's record), caused_by.
+    Columns: group and log_offset (of the generation's record), caused_by (an array of these members' applications).
+    spans: one row for each generation, with its member ids and those of the next one. of_member: columns group,
+    member_id, application.
     """
     changed = F.array_union(F.array_except("_ids", "_next"), F.array_except("_next", "_ids"))
     return (
@@ -242,7 +245,11 @@ def _stood_still(members: DataFrame) -> DataFrame:
     A member stands still from its last commit in a generation until the beginning of the next generation that has a
     member of its application. An application stands still for as long as the member that stands still longest. In a
     cooperative group only members that left count, because all others keep their partitions. members: one row for each
-    member of each generation of classic groups (`_members`). The columns are those of ``stood_still`` in `Overload`.
+    member of each generation of classic groups (`_members`).
+
+    Columns: group, generation, assignor, ended_at, application, caused_by (the applications whose members ended the
+    generation), by_others (whether this one is not among them), replaced (whether all its members restarted), seconds
+    (for how long it stood still; null: not known), gone (the part of ``seconds`` in which it surely had no member).
     """
     members = members.withColumn("_left", ~F.array_contains("_next", F.col("member_id")))
     back = Window.partitionBy("group", "application").orderBy("log_offset")

@@ -31,7 +31,7 @@ def owners(raw: DataFrame) -> DataFrame:
     # The version, two epochs and the state are followed by two lists: the assigned partitions, and those to revoke.
     owned = bind(
         _partitions(F.lit(12)),
-        lambda first: bind(_partitions(first["at"]), lambda second: _both(first, second)),
+        lambda first: bind(_partitions(first["at"]), lambda second: _joined_if_complete(first, second)),
     )
     none = F.array().cast(_OWNED)
     return rows.where(sound).select(
@@ -43,8 +43,7 @@ def owners(raw: DataFrame) -> DataFrame:
     )
 
 
-def _both(assigned: Column, to_revoke: Column) -> Column:
-    """Return the partitions of two lists that `_partitions` has read one after the other; null if the value is cut."""
+def _joined_if_complete(assigned: Column, to_revoke: Column) -> Column:
     return F.when(has_all_before(to_revoke["at"]), F.concat(assigned["found"], to_revoke["found"]))
 
 

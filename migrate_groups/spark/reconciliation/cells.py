@@ -47,9 +47,9 @@ def selected(rows: DataFrame, selections: Iterable[Selection]) -> DataFrame:
 def of_csv(
     spark: SparkSession, fields: tuple[StructField, ...], names: tuple[str, ...], *, headless: bool
 ) -> tuple[Selection, ...]:
-    """Return the columns to select, in several steps (`selected`), to type and check the cells of a CSV file.
+    """Return selections that give the cells of a CSV file their types, and check them.
 
-    The last step adds the column `PROBLEM`: why a row is invalid; null if it is valid.
+    `selected` applies them one after another. The last one adds the column `PROBLEM`: why a row is invalid, or null.
 
     spark: the session whose JVM makes the result. fields: the typed columns. names: the columns that the file has.
     headless: whether the file has no header.
@@ -83,9 +83,10 @@ def of_csv(
 
 
 def of_parquet(fields: Sequence[StructField]) -> tuple[Selection, ...]:
-    """Return the columns to select, in several steps (`selected`), to check the rows of a Parquet file.
+    """Return selections that check the rows of a Parquet file.
 
-    The last step adds the column `PROBLEM`: why a row is invalid; null if it is valid. fields: the columns of the file.
+    `selected` applies them one after another. The last one adds the column `PROBLEM`: why a row is invalid, or null.
+    fields: the columns of the file.
     """
     checks = [
         _Check(F.col(field.name) < 0, _FORMS[field.dataType.typeName()].expected, field.name, F.col(field.name))

@@ -57,16 +57,16 @@ def run_reconcile(
         spark: any session, also a remote one.
         before_paths: files, folders or globs of snapshots taken before (`snapshots.read_snapshots`).
         after_paths: the same, of snapshots of the target groups.
-        split: which topics go to which target group, as a spec or as a file that the command ``split`` wrote; needed if
-            BEFORE is a snapshot of the source group that was not split.
+        split: which topics go to which target group: a split spec (`SplitMapping`), or the path of a file that the
+            command ``split`` wrote; needed if the snapshots from before are of the source group and were not split.
         planned: offsets that a plan sets in the target groups if the source group has none: cluster id, target group,
             topic, partition, offset.
         out: a new folder for the tables (`reconcile_tables`). Without it, no tables are written.
         quarantine: a new folder for invalid rows (`quarantine.set_aside`). Without it, an invalid row fails the job.
 
     Raises:
-        InvalidInput: a file can't be read or has an invalid row; BEFORE and AFTER can't be compared; the spec does not
-            cover BEFORE; a folder exists already or can't be written.
+        InvalidInput: a file can't be read or has an invalid row; the snapshots can't be compared; the split spec does
+            not cover a topic of the source group; a folder exists already or can't be written.
     """
     with readable_failures():
         for folder in (out, quarantine):
@@ -127,7 +127,9 @@ def _reconcile(
     """Compare the snapshots from before a hand-over with those from after it; write the tables to ``out``, if given.
 
     rows: both tables of snapshots. checked: the same two, but a job over them fails at an invalid row. The first job
-    reads ``checked``, so that the others can read ``rows`` without checking again.
+    reads ``checked``, so that the others can read ``rows`` without checking again. mapping: the target group of each
+    topic or partition of a source group. planned: offsets that a plan sets in target groups if the source group has
+    none.
     """
     spark = rows[0].sparkSession
     with readable_failures():

@@ -82,7 +82,8 @@ def spec_mapping(before: DataFrame, split: SplitMapping) -> DataFrame:
     before: the snapshot from before the hand-over, of which the driver gets only the topics.
 
     Raises:
-        InvalidInput: the source group is not in ``before`` or was split before; the spec does not cover its topics.
+        InvalidInput: ``before`` has no row of the source group, or one that has a ``source_group`` (so the file was
+            split already); the spec does not cover a topic of the source group.
     """
     topics = (
         before.where(F.col("group") == split.source)

@@ -11,8 +11,8 @@ Both take the rows of BEFORE and of AFTER, the snapshots from before and after t
 
 - source_group.
 - recreated: whether the topic ids of BEFORE and AFTER differ.
-- contradiction: always null. A job that computes it fails if rows of one snapshot contradict each other, for example if
-  they give a partition two offsets at one moment.
+- contradiction: carries a check. It is null, or the job that computes it fails, because rows of one snapshot contradict
+  each other: for example, they give a partition two offsets at one moment.
 - before_offset, before_log_start, before_log_end, and the same of AFTER: after_offset and so on.
 - before_taken_at, before_oldest_unconsumed_at, and the same of AFTER: only if BEFORE or AFTER has
   `snapshots.OLDEST_UNCONSUMED`.
@@ -40,9 +40,9 @@ _TIMES = {name: name for name in ("taken_at", OLDEST_UNCONSUMED.name)}
 def latest_rows(before: DataFrame, after: DataFrame) -> DataFrame:
     """Return, for each partition, the latest row of ``before`` and of ``after`` in one row.
 
-    A null ``taken_at`` counts as the earliest. The column ``contradiction`` of the result is null. A job that computes
-    it fails if ``before`` or ``after`` has two offsets of a partition at its latest moment, or two source groups for
-    it. The message names the partition.
+    A null ``taken_at`` counts as the earliest. The column ``contradiction`` carries a check: it is null, or the job
+    that computes it fails, because ``before`` or ``after`` has two offsets of a partition at its latest ``taken_at``,
+    or two source groups for a partition. The message names the partition.
     """
     # Repartitioned explicitly. Otherwise Spark would sort and merge before the exchange too, and merge hardly any rows.
     rows = with_rows(before, after).repartition(*KEYS)
@@ -60,9 +60,9 @@ def latest_rows(before: DataFrame, after: DataFrame) -> DataFrame:
 def single_rows(before: DataFrame, after: DataFrame) -> DataFrame:
     """Return, for each partition, its only row of ``before`` and its only row of ``after`` in one row.
 
-    The column ``contradiction`` of the result is null. A job that computes it, or the column ``source_group``, fails
-    with the message `NOT_SINGLE` if a partition has two rows in ``before`` or in ``after``, or if a group has two
-    source groups.
+    Two columns carry checks. ``contradiction`` is null, or the job that computes it fails, because a partition has two
+    rows in ``before`` or in ``after``. A job that computes ``source_group`` fails if a group has two source groups. The
+    message is `NOT_SINGLE`.
     """
     of_groups = before.select("cluster_id", "group", "source_group").distinct()
     # The source groups are joined at the end, because a hash table can't hold texts. Spark leaves this join out of
@@ -110,10 +110,10 @@ def _only(side: str, names: dict[str, str]) -> list[Column]:
 
 
 def _latest(side: str, *, timed: bool) -> list[Column]:
-    """Return aggregates that find a partition's latest row on one side, ``before`` or ``after``.
+    """Return aggregates that find a partition's latest row on one side of the hand-over, ``before`` or ``after``.
 
-    Further aggregates show whether another row has another offset at this moment, or another source group. timed:
-    include the column `OLDEST_UNCONSUMED`.
+    Further aggregates show whether its rows with the latest ``taken_at`` differ in the offset, or any of its rows in
+    the source group. timed: include the time of the oldest unread record.
     """
     here, offset = F.col("side") == side, F.coalesce("offset", F.lit(-1))
     values = [*_OFFSETS, "topic_id", "source_group"]
@@ -129,7 +129,7 @@ def _latest(side: str, *, timed: bool) -> list[Column]:
 def _contradiction(side: str) -> Column:
     """Return a column of nulls, which fails the job if a partition has two latest offsets or two source groups.
 
-    side: the rows to check: ``before`` or ``after``.
+    side: which snapshots are checked, those from ``before`` the hand-over or those from ``after`` it.
     """
     place = F.concat("topic", F.lit("-"), "partition", F.lit(" of group "), "group")
     source, other = F.col(f"{side}_source"), F.col(f"{side}_other_source")

@@ -23,10 +23,11 @@ _PARTITION = [*_LINE, "partition"]
 def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None = None) -> DataFrame:
     """Return lag over time: one row for each cluster, group, topic and moment. Rows without ``taken_at`` are left out.
 
-    The group is the one in which offsets of ``before`` are expected after the hand-over: the target group that
-    ``mapping`` names or, without a mapping, the group in ``before``. Columns:
+    before, after: the rows of snapshots taken before and after a hand-over. mapping: the target group of each topic or
+    partition of a source group. Columns:
 
-    - cluster_id, group, topic, taken_at.
+    - cluster_id, group, topic, taken_at (the moment). group: the target group or, without a mapping, the group in
+      ``before``.
     - source_group: the source group if the figures are computed from its offsets; null from the group's first commit
       on.
     - partitions; committed: the number of partitions with a committed offset.
@@ -109,7 +110,7 @@ def _comparable(rows: DataFrame) -> DataFrame:
 
 
 def _since(value: Column) -> Column:
-    """Return the change of ``value`` since the partition's previous moment; null if the topic was recreated since."""
+    """Return the growth of ``value`` since the partition's previous ``taken_at``; null if the topic was recreated."""
     earlier = Window.partitionBy(*_PARTITION).orderBy("taken_at")
     another = F.coalesce(F.col("topic_id") != F.lag("topic_id").over(earlier), F.lit(False))
     return F.when(~another, value - F.lag(value).over(earlier))

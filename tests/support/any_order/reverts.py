@@ -24,7 +24,7 @@ def reverted(fix: int) -> Iterator[None]:
     """Undo a fix for the length of a ``with`` block. fix: a key of `FIXES`."""
     with ExitStack() as patched:
         if fix == 1:
-            patched.enter_context(mock.patch.object(rollback, "_restored", return_value=[]))
+            patched.enter_context(mock.patch.object(rollback, "_stopped", return_value={}))
         elif fix in (2, 3):
             verb = Verb.DELETE_OFFSETS if fix == 2 else Verb.HAND_BACK
             patched.enter_context(mock.patch.dict(run_states._TABLE, {State.UNDONE: _allowed(verb)}))
