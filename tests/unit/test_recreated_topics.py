@@ -58,6 +58,18 @@ def test_a_resumed_deletion_does_not_restore_offsets_of_the_old_topic(cli, monke
     assert found == {KEPT: 0, SECOND: 3}
 
 
+def test_a_resumed_deletion_without_offsets_of_the_new_topic_has_nothing_to_roll_back(cli, monkeypatch):
+    """If the group has committed nothing on the recreated topic, a rollback is exit 3, and says why."""
+    with monkeypatch.context() as patched:
+        patched.setattr(cli.cluster, "delete_offsets", interrupt)
+        cli(*DELETE, code=130)
+    recreate(cli)
+    cli(*DELETE)
+    error = cli.fails("rollback", RECEIPT, "--yes", code=3)
+    assert "the receipt has no deleted offset, for instance because the topic was deleted and created again" in error
+    assert cli.offset("old") is None
+
+
 def test_a_deletion_that_is_resumed_without_the_topic_keeps_its_id(cli, monkeypatch):
     """If the topic was gone when a deletion was resumed, and was created afterwards, a rollback is refused: exit 3."""
     with monkeypatch.context() as patched:
