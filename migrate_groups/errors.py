@@ -22,9 +22,9 @@ class MigrateGroupsError(Exception):
 
 
 class UsageError(MigrateGroupsError):
-    """Options are wrong: they contradict each other, one is missing, or they do not fit an input file or the receipt.
+    """Options or arguments are wrong: a value is not allowed, one is missing, or they contradict each other.
 
-    Nothing was written to the cluster.
+    It is also raised if they do not fit an input file or the receipt. Nothing was written to the cluster.
     """
 
     exit_code = 2

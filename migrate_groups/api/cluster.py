@@ -10,6 +10,7 @@ from migrate_groups.api.reading import Copies, ReadingCluster
 from migrate_groups.api.requests import apply_request, migrate_request
 from migrate_groups.api.snapshot import PlannedWrite, Snapshot, Split
 from migrate_groups.api.system_clock import SystemClock
+from migrate_groups.arguments import checked_seconds, checked_timeout
 from migrate_groups.clock import Clock
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import receipt_in
@@ -50,13 +51,15 @@ def connect(
         clock: the clock to use; None: the clock of this machine.
 
     Raises:
-        UsageError: there is no bootstrap server, or one is not ``host:port``.
+        UsageError: there is no bootstrap server, or one is not ``host:port``; or ``timeout`` is wrong.
         InvalidInput: a property can't be used, or the file can't be read. No message quotes a secret.
     """
     given = load_properties(Path(command_config)) if command_config is not None else {}
     told = understand(given | dict(properties or {}), bootstrap_servers)
     servers = bootstrap_servers or told.bootstrap_servers
-    config = ClientConfig(bootstrap_servers=servers, timeout=timeout, security=told.security)
+    config = ClientConfig(
+        bootstrap_servers=servers, timeout=checked_timeout("timeout", timeout), security=told.security
+    )
     return Cluster(config, events or Silent(), clock or SystemClock())
 
 
@@ -183,7 +186,7 @@ class Cluster(ReadingCluster):
         """
         target, mirror = self._written_to(to)
         wanted = migrate_request(split, run_dir, options, approved)
-        wanted = replace(wanted, wait=wait, hold=hold, mirror=mirror)
+        wanted = replace(wanted, wait=checked_seconds("wait", wait), hold=hold, mirror=mirror)
         return _checked(migrate.migrate(target._writing_clients(), wanted, self._clock, self._events))
 
     def _written_to(self, to: Cluster | Copies | None) -> tuple[ReadingCluster, Mirror | None]:
@@ -228,7 +231,7 @@ class Cluster(ReadingCluster):
         a group does not stop; nothing was written then. Raises `PartlyApplied` if not every partition is confirmed, or
         if a target group still consumes.
         """
-        return self._go_back(Verb.HAND_BACK, receipt, wait)
+        return self._go_back(Verb.HAND_BACK, receipt, checked_seconds("wait", wait))
 
     def plan_delete_offsets(self, receipt: Path, *, to: Cluster | None = None) -> Plan:
         """Return the plan of what `delete_offsets` would delete. Deletes nothing.

@@ -11,8 +11,10 @@ from typing import Self
 from weakref import finalize
 
 from migrate_groups.api.clients import open_reader, open_side, open_writer
-from migrate_groups.api.snapshot import Snapshot
+from migrate_groups.api.snapshot import Snapshot, topic_patterns
+from migrate_groups.arguments import check_choice, checked_seconds, checked_texts
 from migrate_groups.clock import Clock
+from migrate_groups.errors import UsageError
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.migration import rewind, watch
 from migrate_groups.migration.across import compare
@@ -23,8 +25,8 @@ from migrate_groups.migration.reading.groups import describe, list_groups
 from migrate_groups.migration.reading.status import GroupStatus, with_time_lags
 from migrate_groups.migration.reading.time_lag import with_time_lag
 from migrate_groups.mirrors.names import Rename, TopicNames
-from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo
-from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.rewind_to import PastEnd, RewindTo, ToTime
+from migrate_groups.snapshots.times import checked_moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +78,12 @@ class ReadingCluster:
         match. states: only groups in one of these states, such as ``Stable``, in any letter case. An empty argument
         selects all groups.
 
-        Raises `UsageError` for an unknown state; `InvalidInput` if ``topics`` names a topic that does not exist and for
-        which no group has a committed offset, an assignment or a subscription.
+        Raises `UsageError` for an unknown state, or if an argument is not a list of texts; `InvalidInput` if ``topics``
+        names a topic that does not exist and for which no group has a committed offset, an assignment or a
+        subscription.
         """
-        patterns = tuple(map(TopicPattern, topics))
-        return list_groups(self._reading_client(), self._clock, topics=patterns, states=states)
+        patterns, wanted = topic_patterns("topics", topics), checked_texts("states", states)
+        return list_groups(self._reading_client(), self._clock, topics=patterns, states=wanted)
 
     def describe(self, *groups: str, time_lag: bool = False) -> Mapping[str, GroupStatus]:
         """Return, by group name, each group's members, committed offsets, log start offsets and log end offsets.
@@ -119,9 +122,15 @@ class ReadingCluster:
         offset is outside the log, if the log starts after the time of a `ToTime`, or if ``target`` needs a committed
         offset and a partition has none.
 
-        Raises `InvalidInput` if several groups have the same partition; `Refused` if the snapshot is from another
-        cluster, if a topic was deleted or recreated since, or if a partition has no leader.
+        Raises `UsageError` if the time of a `ToTime` is in the future, before 1970, or looks like seconds, or if
+        ``target`` or ``past_end`` is wrong; `InvalidInput` if several groups have the same partition; `Refused` if the
+        snapshot is from another cluster, if a topic was deleted or recreated since, or if a partition has no leader.
         """
+        check_choice("past_end", past_end, PastEnd)
+        if not isinstance(target, RewindTo):
+            raise UsageError(f"target is {target!r}; expected one such as ToEarliest() or ToOffset(42)")
+        if isinstance(target, ToTime):
+            checked_moment(target.moment, self._clock.now(), f"ToTime is {target.moment}")
         found = rewind.rewind(
             self._reading_client(), snapshot.table, target, self._clock, past_end=past_end, strict=strict
         )
@@ -141,12 +150,15 @@ class ReadingCluster:
         rows that name no group, which `rewind` makes. If None, a snapshot is taken now. Partitions without an offset in
         these rows are not watched. timeout: seconds. progress: called about once a second.
 
-        Raises `Refused` after ``timeout`` seconds, or if a topic is deleted; `GroupNotFound`; `InvalidInput` if the
-        snapshot has no such row, if one of these rows has no log end offset, or if none of them has a committed offset.
+        Raises `Refused` after ``timeout`` seconds, if the snapshot is from another cluster, or if a topic is deleted or
+        was created again since; `GroupNotFound`; `InvalidInput` if the snapshot has no such row, if one of these rows
+        has no log end offset, or if none of them has a committed offset.
         """
+        if timeout != math.inf:
+            checked_seconds("timeout", timeout)
         goal = self.snapshot(group) if until is None else until
-        spans = watch.goals(goal.table, group).spans
-        return watch.watch(self._reading_client(), group, spans, self._clock, progress, timeout=timeout)
+        wanted = watch.goals(goal.table, group)
+        return watch.watch(self._reading_client(), group, wanted, self._clock, progress, timeout=timeout)
 
     def compare(self, *groups: str, to: ReadingCluster | Copies) -> compare.Comparison:
         """Return, for each partition of groups, the place at which they must continue in its copy on another cluster.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from migrate_groups.api.snapshot import PlannedWrite, Snapshot, Split, load_split
+from migrate_groups.arguments import checked_texts
 from migrate_groups.errors import UsageError
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.migration.hand_over.apply import ApplyRequest
@@ -20,7 +21,8 @@ def apply_request(
     """Return the request that writes the rows of a snapshot, or a saved plan as it is.
 
     to_groups: the target group of all rows; if empty, each row's ``group``. options: None: the defaults. Raises
-    `UsageError` if ``to_groups`` or ``options`` is given with a plan; and the errors of `name_groups`.
+    `UsageError` if ``to_groups`` or ``options`` is given with a plan, or if ``to_groups`` is not a list of texts; and
+    the errors of `name_groups`.
     """
     if isinstance(what, PlannedWrite):
         if to_groups or options:
@@ -29,7 +31,7 @@ def apply_request(
             )
         return ApplyRequest(rows=what.rows.table, options=what.plan.options, approved=what.plan)
     chosen = options or WriteOptions()
-    rows = name_groups(what.table, to_groups, fan_out=False, restore=chosen.restore)
+    rows = name_groups(what.table, checked_texts("to_groups", to_groups), fan_out=False, restore=chosen.restore)
     return ApplyRequest(rows=rows, options=chosen)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from migrate_groups.arguments import check_bool, checked_texts
+from migrate_groups.errors import UsageError
 from migrate_groups.files import split_toml
 from migrate_groups.files.runs import plan_json
 from migrate_groups.files.safe_write import write_whole
@@ -63,27 +64,35 @@ class Split:
     def spec(self) -> SplitSpec:
         """The split as a `SplitSpec`, which checks its values.
 
-        Raises `InvalidInput` if a group's name is empty, not UTF-8 or used twice, if there is no target group, if a
-        target group has no topics, or if a pattern is invalid.
+        Raises `UsageError` if patterns are not a list of texts, or if ``fan_out`` is neither True nor False;
+        `InvalidInput` if a group's name is empty, not UTF-8 or used twice, if there is no target group, if a target
+        group has no topics, or if a pattern is invalid.
         """
+        check_bool("fan_out", self.fan_out)
         return SplitSpec(
             source=self.source,
             targets=tuple(
-                SplitTarget(group=group, topics=tuple(map(TopicPattern, topics)))
+                SplitTarget(group=group, topics=topic_patterns(f"targets of {group!r}", topics))
                 for group, topics in self.targets.items()
             ),
-            stay=tuple(map(TopicPattern, self.stay)),
+            stay=topic_patterns("stay", self.stay),
             fan_out=self.fan_out,
         )
 
     def to_toml(self) -> str:
-        """Return the text of the spec file for this split, which `migrate-groups migrate` reads."""
-        lines = [f"source = {json.dumps(self.source)}", *(["fan_out = true"] if self.fan_out else [])]
-        for group, topics in self.targets.items():
-            lines += ["", "[[target]]", f"group = {json.dumps(group)}", f"topics = {json.dumps(list(topics))}"]
-        if self.stay:
-            lines += ["", "[stay]", f"topics = {json.dumps(list(self.stay))}"]
-        return "\n".join(lines) + "\n"
+        """Return the text of the spec file for this split, which `migrate-groups migrate` reads.
+
+        Raises the errors of `spec`.
+        """
+        return split_toml.to_toml(self.spec, (), {})
+
+
+def topic_patterns(name: str, patterns: Sequence[str]) -> tuple[TopicPattern, ...]:
+    """Return patterns for the names of topics, made from globs. name: the argument, for the error.
+
+    Raises `UsageError` if ``patterns`` is not a list of texts; `InvalidInput` if a pattern is invalid.
+    """
+    return tuple(map(TopicPattern, checked_texts(name, patterns)))
 
 
 def load_split(wanted: Split | Path, options: WriteOptions | None = None) -> SplitFile:
@@ -151,11 +160,14 @@ class Snapshot:
     ) -> Snapshot:
         """Return the rows of these groups, topics (globs) and partitions. An empty argument keeps all.
 
-        Raises `InvalidInput` if a group, a topic pattern or a range of partitions matches nothing, or if no row is
-        left.
+        Raises `UsageError` if an argument is not a list; `InvalidInput` if a group, a topic pattern or a range of
+        partitions matches nothing, or if no row is left.
         """
-        patterns = tuple(map(TopicPattern, topics))
-        selection = Selection(groups=tuple(groups), topics=patterns, partitions=tuple(partitions))
+        selection = Selection(
+            groups=checked_texts("groups", groups),
+            topics=topic_patterns("topics", topics),
+            partitions=_checked_ranges(partitions),
+        )
         return Snapshot(select(self.table, selection))
 
     def split(self, wanted: Split | Path) -> Snapshot:
@@ -165,8 +177,8 @@ class Snapshot:
         rewind), all rows are split, and their source group is None.
 
         Raises `InvalidInput` if a topic of the source group matches no pattern, or matches patterns of several target
-        groups without ``fan_out``, or one that stays; if a pattern matches no topic; if the snapshot has no row of the
-        source group, or its rows have been split before or were taken at several times.
+        groups without ``fan_out``, or one that stays; if a pattern matches no topic; if only some rows have a group; if
+        the snapshot has no row of the source group, or its rows have been split before or were taken at several times.
         """
         return Snapshot(split(self.table, load_split(wanted).spec)[0])
 
@@ -192,10 +204,20 @@ class Snapshot:
         (``end``), return no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if a partition
         can't start exactly as requested.
 
-        Raises `InvalidInput` if several groups have the same partition; `Refused` if the snapshot is from another
-        cluster, if a topic was deleted or recreated since, or if a partition has no leader.
+        Raises `UsageError` if the time of a `ToTime` is in the future, before 1970, or looks like seconds, or if
+        ``target`` or ``past_end`` is wrong; `InvalidInput` if several groups have the same partition; `Refused` if the
+        snapshot is from another cluster, if a topic was deleted or recreated since, or if a partition has no leader.
         """
         return cluster.rewind(self, target, past_end=past_end, strict=strict)
+
+
+def _checked_ranges(partitions: Sequence[range]) -> tuple[range, ...]:
+    """Return a list of ranges as a tuple. Raises `UsageError` for anything else, such as a single range."""
+    # An empty text and an empty range are empty lists too, which would keep all partitions.
+    is_list = isinstance(partitions, Sequence) and not isinstance(partitions, str | bytes | range)
+    if is_list and all(isinstance(each, range) for each in partitions):
+        return tuple(partitions)
+    raise UsageError(f"partitions is {partitions!r}; expected a list of ranges, such as [range(3, 6)]")
 
 
 @dataclass(frozen=True, slots=True)

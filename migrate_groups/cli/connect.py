@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
+from migrate_groups.arguments import checked_timeout
 from migrate_groups.cli import environment
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.verbose import shown_logs
@@ -101,9 +102,7 @@ class Connection(NamedTuple):
             keys = (f"{key} ({more})" if more else key for key, more in advice.items())
             where = self.command_config or "the client's properties"
             talk(f"warning: {where}: not used here, with security.protocol {told.security.protocol}: {', '.join(keys)}")
-        timeout = parse_duration(self.timeout, "--timeout")
-        if not timeout:
-            raise UsageError(f"--timeout is {self.timeout!r}, in which no broker can answer; expected such as 10s")
+        timeout = checked_timeout("--timeout", parse_duration(self.timeout, "--timeout"))
         servers = self.bootstrap_server or told.bootstrap_servers
         if not servers:
             to, of_target = ("to-", "TO_") if self._side() else ("", "")

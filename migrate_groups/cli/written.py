@@ -9,7 +9,7 @@ from migrate_groups.errors import MigrateGroupsError, PartlyApplied
 NOTHING = "nothing was written to the cluster"
 
 NOTHING_TO_UNDO = (
-    "nothing was written: every offset was in place already, written by another run, whose receipt can undo it"
+    "nothing was written: every offset was in place already; if another run wrote them, its receipt can undo it"
 )
 """The last line of a hand-over that wrote nothing. Other hand-overs end with the commands that undo them."""
 

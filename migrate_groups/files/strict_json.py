@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from migrate_groups.errors import InvalidInput
+from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.files.kinds import mistaken
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.text import one_line, some
@@ -87,7 +87,7 @@ def options(found: dict[str, Any], name: str) -> WriteOptions:
         raise InvalidInput(f"{name}: the options are {some(found)}; expected {', '.join(sorted(known))}")
     try:
         return msgspec.convert(found, WriteOptions)
-    except (msgspec.ValidationError, InvalidInput) as error:
+    except (msgspec.ValidationError, UsageError) as error:
         raise InvalidInput(f"{name}: options: {one_line(str(error))}") from error
 
 

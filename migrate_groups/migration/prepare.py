@@ -74,8 +74,8 @@ def plan_at_the_write(
     """Return the plan that was ``shown`` to the user, made again right before the write.
 
     The source groups are observed twice, at least ``shown.options.settle`` seconds apart: in the snapshot, and now. If
-    less time has passed since the snapshot, this waits for the rest. advice: what the messages of checks tell the user
-    to do next.
+    less time has passed since the snapshot, this waits for the rest; if the snapshot has no time, for all of it.
+    advice: what the messages of checks tell the user to do next.
 
     Raises `Refused` if a check now forbids the write, if a committed offset has changed since the plan was shown, or if
     an offset to write is no longer in the log; and the errors of `GroupReader`.
@@ -134,13 +134,13 @@ def refuse_forbidden(refusals: Sequence[Check]) -> None:
 def still_to_settle(snapshot: SnapshotTable, settle: float, now: datetime) -> float:
     """Return how many seconds are left of ``settle``, for which the source group must not commit before the write.
 
-    The time begins with the snapshot. The result is 0 if the time is over, or if ``source_group`` is None in all rows,
-    because no group hands over their offsets.
+    The time begins with the snapshot, or with ``now`` if a row with a source group has no ``taken_at``. The result is
+    0 if the time is over, or if ``source_group`` is None in all rows, because no group hands over their offsets.
     """
     ages = [
-        (now - row.taken_at).total_seconds()
+        0.0 if row.taken_at is None else (now - row.taken_at).total_seconds()
         for row in snapshot.rows()
-        if row.source_group is not None and row.taken_at is not None
+        if row.source_group is not None
     ]
     # If the snapshot's time is in the future (another clock), its age is not known, so wait the full ``settle``.
     return min(settle, max(0.0, settle - min(ages, default=settle)))

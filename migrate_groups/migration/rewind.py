@@ -10,6 +10,7 @@ from msgspec import structs
 from migrate_groups.clock import Clock
 from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.same_logs import refuse_other_logs
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.snapshots.rewind import RewindDecision, decide_all, rewound
@@ -90,9 +91,9 @@ def rewind(
             f"several groups have the same partitions: {some([group or '(none)' for group in snapshot.groups()])}; "
             "select one group with filter --group first"
         )
-    described = reader.describe_topics(snapshot.topics())
+    described = refuse_other_logs(reader, rows, "pass --topic and no file")
+    _refuse_missing(rows, described)
     cluster_id = reader.cluster_id()
-    _refuse_others(rows, cluster_id, described)
     # Read the log ends before looking up records by time. A partition without a record at or after the time is set to
     # its log end, and records that are produced between the two requests must not be skipped.
     taken_at = clock.now()
@@ -116,23 +117,11 @@ def rewind(
     )
 
 
-def _refuse_others(rows: Sequence[Row], cluster_id: str, described: Mapping[str, TopicDescription]) -> None:
-    """Raise `Refused` for rows from another cluster, and for topics or partitions that are missing or recreated."""
-    clusters = {row.cluster_id for row in rows if row.cluster_id not in (None, cluster_id)}
-    if clusters:
-        raise Refused(
-            f"the offsets are from {named('cluster', clusters)}, this is {cluster_id}: check --bootstrap-server, "
-            "or name topics of this cluster with --topic and no file"
-        )
+def _refuse_missing(rows: Sequence[Row], described: Mapping[str, TopicDescription]) -> None:
+    """Raise `Refused` for topics and partitions that do not exist."""
     gone = {row.topic for row in rows if row.topic not in described}
     if gone:
         raise Refused(f"{named('topic', gone)} not found: select other topics with --topic")
-    recreated = {row.topic for row in rows if row.topic_id and row.topic_id != described[row.topic].topic_id}
-    if recreated:
-        raise Refused(
-            f"{named('topic', recreated)} deleted and created again since the snapshot: take a new snapshot, "
-            "or pass --topic and no file"
-        )
     unknown = [row.topic_partition for row in rows if row.partition not in described[row.topic].partitions]
     if unknown:
         raise Refused(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import InvalidInput, NotAuthorized, Refused
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.same_logs import refuse_other_logs
 from migrate_groups.migration.reading.take import existing_group
 from migrate_groups.model.partitions import LogRange, TopicPartition
+from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import counted, named, some
 
@@ -72,10 +74,11 @@ class WatchProgress:
 class Goals:
     """The offsets that a watched group has to read.
 
-    spans: for each partition, from the group's offset to the log end offset in the snapshot. unset: the partitions that
-    have no offset in the snapshot; they are not watched.
+    rows: the snapshot's rows that the goals are from. spans: for each partition, from the group's offset to the log end
+    offset in the snapshot. unset: the partitions that have no offset in the snapshot; they are not watched.
     """
 
+    rows: Sequence[Row]
     spans: Mapping[TopicPartition, range]
     unset: tuple[TopicPartition, ...]
 
@@ -105,6 +108,7 @@ def goals(snapshot: SnapshotTable, group: str) -> Goals:
             f"no partition of group {group!r} has an offset in the snapshot: take it again once the group has committed"
         )
     return Goals(
+        rows=rows,
         spans=spans,
         unset=tuple(row.topic_partition for row in rows if row.offset is None),
     )
@@ -113,23 +117,24 @@ def goals(snapshot: SnapshotTable, group: str) -> Goals:
 def watch(
     reader: GroupReader,
     group: str,
-    spans: Mapping[TopicPartition, range],
+    wanted: Goals,
     clock: Clock,
     progress: Callable[[WatchProgress], None],
     *,
     timeout: float = math.inf,
 ) -> WatchProgress:
-    """Watch a group until it has reached the end of each of these spans, and return the progress at that moment.
+    """Watch a group until it has reached the end of each span of its goals, and return the progress at that moment.
 
-    spans: for each partition, the offsets to read. A partition has reached its end in two cases: the committed offset
-    is at the end, or no record is left between the committed offset and the end. The second case is needed because a
-    consumer that commits record by record never commits past a transaction marker, and because retention may have
-    deleted the remaining records. progress: called about once a second.
+    A partition has reached its end in two cases: the committed offset is at the end, or no record is left between the
+    committed offset and the end. The second case is needed because a consumer that commits record by record never
+    commits past a transaction marker, and because retention may have deleted the remaining records. progress: called
+    about once a second.
 
-    Raises `GroupNotFound`; `Refused` after ``timeout`` seconds, or if a topic is deleted; and the errors of
-    `GroupReader`.
+    Raises `GroupNotFound`; `Refused` after ``timeout`` seconds, if a topic is deleted, or if the goals are from another
+    cluster or from a topic that was created again since; and the errors of `GroupReader`.
     """
-    watching = _Watching(reader, group, spans, clock)
+    refuse_other_logs(reader, wanted.rows, "watch without --until")
+    watching = _Watching(reader, group, wanted.spans, clock)
     while True:
         seen = watching.look()
         progress(seen)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal
 
-from migrate_groups.errors import InvalidInput
+from migrate_groups.arguments import check_bool, check_choice, check_whole_number, checked_seconds
 
 Uncommitted = Literal["refuse", "earliest", "latest", "leave"]
 OnExisting = Literal["refuse", "forward", "overwrite"]
@@ -36,7 +35,7 @@ class WriteOptions:
     accept_reread: for a hand-over to another cluster: how many records of a partition a target group may read again, if
     the exact place of an offset in the mirror's copy is not known.
 
-    Raises `InvalidInput` for a value that is not allowed.
+    Raises `UsageError` for a value that is not allowed.
     """
 
     uncommitted: Uncommitted = "refuse"
@@ -52,25 +51,18 @@ class WriteOptions:
 
     def __post_init__(self) -> None:
         for name in ("settle", "guard"):
-            seconds = float(getattr(self, name))
-            if not 0 <= seconds < math.inf:
-                raise InvalidInput(f"{name} is {seconds:g}; expected a number of seconds, 0 or more")
             # A float, so that 10 and 10.0 have the same intent hash.
-            object.__setattr__(self, name, seconds)
-        if self.accept_reread < 0:
-            raise InvalidInput(f"accept_reread is {self.accept_reread}; expected a number of records, 0 or more")
-        _one_of("uncommitted", self.uncommitted, Uncommitted)
-        _one_of("on_existing", self.on_existing, OnExisting)
-        _one_of("out_of_range", self.out_of_range, OutOfRange)
-        _one_of("vanished", self.vanished, Vanished)
-        _one_of("second_client", self.second_client, SecondClientMode)
+            object.__setattr__(self, name, checked_seconds(name, getattr(self, name)))
+        check_choice("uncommitted", self.uncommitted, Uncommitted)
+        check_choice("on_existing", self.on_existing, OnExisting)
+        check_choice("out_of_range", self.out_of_range, OutOfRange)
+        check_choice("vanished", self.vanished, Vanished)
+        check_choice("second_client", self.second_client, SecondClientMode)
+        check_bool("restore", self.restore)
+        check_bool("any_kind", self.any_kind)
+        check_whole_number("accept_reread", self.accept_reread)
 
 
 def in_words(value: object) -> str:
     """Return the value of an option as users write it: a float is a number of seconds, such as ``30s``."""
     return f"{value:g}s" if isinstance(value, float) else str(value)
-
-
-def _one_of(name: str, value: str, choices: Any) -> None:
-    if value not in get_args(choices):
-        raise InvalidInput(f"{name} is {value!r}; expected one of {', '.join(get_args(choices))}")

@@ -91,8 +91,8 @@ def wanted_rows(rows: Iterable[Row]) -> list[Wanted]:
 def absent(wanted: Sequence[Wanted], survey: Survey) -> list[Wanted]:
     """Return the partitions that ``wanted`` lacks, of all topics that a source group hands over.
 
-    Each partition is returned for each target group of its topic, without a committed offset and with the origin
-    ``ABSENT``.
+    A source group hands over a topic if any row of the topic names it. Each partition is returned for each target group
+    of its topic, without a committed offset and with the origin ``ABSENT``.
     """
     present: dict[tuple[str, str], dict[int, Wanted]] = defaultdict(dict)
     for each in wanted:
@@ -109,7 +109,8 @@ def absent(wanted: Sequence[Wanted], survey: Survey) -> list[Wanted]:
             topic_id=like.topic_id,
         )
         for (group, topic), of_topic in present.items()
-        if topic in survey.topics and (like := next(iter(of_topic.values()))).source_group is not None
+        if topic in survey.topics
+        and (like := next((each for each in of_topic.values() if each.source_group is not None), None)) is not None
         for partition in survey.topics[topic].partitions
         if partition not in of_topic
     ]

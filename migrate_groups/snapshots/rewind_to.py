@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from migrate_groups.arguments import check_whole_number
+
 # What a partition gets if it has no record at or after the time of a `ToTime`: the log end offset, no offset, or an
 # error.
 PastEnd = Literal["end", "skip", "fail"]
@@ -12,9 +14,15 @@ PastEnd = Literal["end", "skip", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class ToTime:
-    """Rewind to the first record whose timestamp is at or after ``moment``, in milliseconds since 1970."""
+    """Rewind to the first record whose timestamp is at or after ``moment``, in milliseconds since 1970.
+
+    Raises `UsageError` if ``moment`` is not a whole number.
+    """
 
     moment: int
+
+    def __post_init__(self) -> None:
+        check_whole_number("ToTime", self.moment, negative=True)  # `checked_moment` explains a time before 1970
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +42,25 @@ class ToCurrent:
 
 @dataclass(frozen=True, slots=True)
 class ShiftBy:
-    """Start at the committed offset in the snapshot plus ``offsets``. A negative number goes back."""
+    """Start at the committed offset in the snapshot plus ``offsets``. A negative number goes back.
+
+    Raises `UsageError` if ``offsets`` is not a whole number.
+    """
 
     offsets: int
+
+    def __post_init__(self) -> None:
+        check_whole_number("ShiftBy", self.offsets, negative=True)
 
 
 @dataclass(frozen=True, slots=True)
 class ToOffset:
-    """Start at ``offset`` in every partition."""
+    """Start at ``offset`` in every partition. Raises `UsageError` if ``offset`` is not a whole number, 0 or more."""
 
     offset: int
+
+    def __post_init__(self) -> None:
+        check_whole_number("ToOffset", self.offset)
 
 
 RewindTo = ToTime | ToEarliest | ToLatest | ToCurrent | ShiftBy | ToOffset

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from migrate_groups.errors import InvalidInput, UsageError
-from migrate_groups.text import did_you_mean, named, some
+from migrate_groups.text import did_you_mean, is_unicode, named, some
 
 if TYPE_CHECKING:
     from migrate_groups.snapshots.snapshot import SnapshotTable
@@ -27,7 +27,8 @@ class TopicPattern:
 
     Patterns are case-sensitive, like Kafka's names. Regular expressions are RE2's, which match in time linear to the
     length of a name, so that no pattern from a pull request can hang a CI job. Raises `InvalidInput` for an empty
-    pattern, a topic with partitions (``orders:0``), or a regular expression that RE2 does not accept.
+    pattern, a text that is not UTF-8, a topic with partitions (``orders:0``), or a regular expression that RE2 does not
+    accept.
     """
 
     pattern: str
@@ -36,6 +37,8 @@ class TopicPattern:
     def __post_init__(self) -> None:
         if not self.pattern:
             raise InvalidInput("a topic pattern is empty: name a topic or a glob")
+        if not is_unicode(self.pattern):
+            raise InvalidInput(f"topic pattern {self.pattern!r} is not UTF-8 text: name a topic or a glob in UTF-8")
         if not self.is_regex and (match := _WITH_PARTITIONS.fullmatch(self.pattern)):
             numbers = " --partition ".join(match[2].split(","))
             raise InvalidInput(
@@ -163,9 +166,17 @@ def advice_for(useless: Iterable[TopicPattern], topics: Collection[str]) -> str:
 def _matching_partitions(present: set[int], spans: Iterable[range]) -> set[int]:
     useless = [span for span in spans if not any(number in span for number in present)]
     if useless:
-        texts = [str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in useless]
-        raise InvalidInput(f"no partition matches {some(texts)}: {_choice('partition', present)}")
+        raise InvalidInput(
+            f"no partition matches {some([_in_words(span) for span in useless])}: {_choice('partition', present)}"
+        )
     return {number for number in present if any(number in span for span in spans)}
+
+
+def _in_words(span: range) -> str:
+    """Return a range as ``parse_partitions`` takes it, such as ``7`` or ``3-5``; an empty range as Python shows it."""
+    if not span:
+        return str(span)
+    return str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}"
 
 
 def parse_partitions(text: str) -> range:

@@ -97,6 +97,12 @@ class SnapshotTable:
         """Return the groups in the snapshot, sorted. If rows have no group, the last element is None."""
         return sorted(self._distinct("group"), key=lambda group: (group is None, group or ""))
 
+    def refuse_some_without_group(self) -> None:
+        """Raise `InvalidInput` if some rows have a group and some have none."""
+        groups = self.groups()
+        if len(groups) > 1 and None in groups:
+            raise InvalidInput("some rows have a group and some have none: select one group with filter --group first")
+
     def topics(self) -> list[str]:
         """Return the topics in the snapshot, sorted."""
         return sorted(self._distinct("topic"))

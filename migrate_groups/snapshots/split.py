@@ -156,9 +156,9 @@ def split(snapshot: SnapshotTable, spec: SplitSpec) -> tuple[SnapshotTable, Cove
     rows of other groups, are left out. If no row has a group yet (after a rewind), all rows are split, and get no
     source group.
 
-    Raises `InvalidInput` if the source group is not in the snapshot or is a target group, if its rows have been split
-    before, or if a partition has several rows. Also raises it if a topic neither goes to a target group nor stays,
-    if several groups take it without ``fan_out``, or if a pattern matches no topic.
+    Raises `InvalidInput` if only some rows have a group, if the source group is not in the snapshot or is a target
+    group, if its rows have been split before, or if a partition has several rows. Also raises it if a topic neither
+    goes to a target group nor stays, if several groups take it without ``fan_out``, or if a pattern matches no topic.
     """
     spec.check_other_groups()
     has_no_groups = snapshot.groups() == [None]
@@ -167,6 +167,7 @@ def split(snapshot: SnapshotTable, spec: SplitSpec) -> tuple[SnapshotTable, Cove
         present = [group for group in snapshot.groups() if group is not None]
         advice = did_you_mean([spec.source], present) or f"it has {some(present) or 'no group'}; correct the source"
         raise InvalidInput(f"source group {spec.source!r} is not in the file: {advice}")
+    snapshot.refuse_some_without_group()
     if source.table["source_group"].null_count < len(source):
         raise InvalidInput(
             f"the rows of {spec.source!r} have a source_group, so the file was split before: split the snapshot instead"

@@ -10,11 +10,11 @@ import re
 import zoneinfo
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from migrate_groups.arguments import LONGEST
 from migrate_groups.errors import UsageError
 from migrate_groups.text import did_you_mean
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_LONGEST = (2**31 - 1) / 1000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _LAST_MILLISECOND = 253_402_300_799_999
@@ -33,11 +33,11 @@ _MOMENTS = "2026-11-09T21:24:55Z, 2026-11-09T21:24:55.250+11:00, or milliseconds
 def parse_duration(text: str, name: str) -> float:
     """Return the seconds of a duration such as ``10s``, ``500ms`` or ``1m30s``. name: the option, for the error.
 
-    Raises `UsageError` if the text is not a duration, or is longer than 24 days, because Kafka's protocol has 32 bits
-    for milliseconds. A number without a unit is not a duration here; Kafka's own tools take it as milliseconds.
+    Raises `UsageError` if the text is not a duration, or is longer than 24 days (`LONGEST`). A number without a unit is
+    not a duration here; Kafka's own tools take it as milliseconds.
     """
     seconds = _seconds(text, name)
-    if seconds > _LONGEST:
+    if seconds > LONGEST:
         raise UsageError(f"{name} is {text[:60]!r}; expected a duration of at most 24d")
     return seconds
 
@@ -95,14 +95,21 @@ def parse_moment(text: str, zone: tzinfo | None, now: datetime, name: str) -> in
     Raises `UsageError` if the text is not a time, if the time is after ``now`` or before 1970, if the number looks like
     seconds, or if a clock change repeats or skips the local time.
     """
-    moment = int(text) if re.fullmatch("[0-9]{1,15}", text) else _parse_rfc_3339(text, zone, name)
-    if text.isdecimal() and moment in _SECONDS:
-        raise UsageError(
-            f"{name} is {text!r}, which is {rfc_3339(moment)} in milliseconds: if it is in seconds, pass {text}000"
-        )
-    if moment > milliseconds_of(now):
-        raise UsageError(f"{name} is {text!r}, which is in the future: it is now {rfc_3339(milliseconds_of(now))}")
-    return _since_1970(moment, f"{name} is {text!r}")
+    said = f"{name} is {text!r}"
+    if re.fullmatch("[0-9]{1,15}", text):
+        return checked_moment(int(text), now, said)
+    return _since_1970(_until(now, _parse_rfc_3339(text, zone, name), said), said)
+
+
+def checked_moment(moment: int, now: datetime, said: str) -> int:
+    """Return a time in milliseconds since 1970 unchanged.
+
+    said: the beginning of the error message, such as ``--to-datetime is '5'``. Raises `UsageError` if the number looks
+    like seconds, or if the time is after ``now`` or before 1970.
+    """
+    if moment in _SECONDS:
+        raise UsageError(f"{said}, which is {rfc_3339(moment)} in milliseconds: if it is in seconds, pass {moment}000")
+    return _since_1970(_until(now, moment, said), said)
 
 
 def moment_before(now: datetime, span: timedelta, name: str) -> int:
@@ -161,10 +168,16 @@ def _parse_rfc_3339(text: str, zone: tzinfo | None, name: str) -> int:
     return whole - -nanoseconds // 1_000_000
 
 
-def _since_1970(moment: int, complaint: str) -> int:
+def _until(now: datetime, moment: int, said: str) -> int:
+    if moment > milliseconds_of(now):
+        raise UsageError(f"{said}, which is in the future: it is now {rfc_3339(milliseconds_of(now))}")
+    return moment
+
+
+def _since_1970(moment: int, said: str) -> int:
     # ListOffsets gives negative timestamps another meaning: -1 is the log end offset, -2 the log start offset.
     if moment < 0:
-        raise UsageError(f"{complaint}, which is before 1970: use --to-earliest for the log start offset")
+        raise UsageError(f"{said}, which is before 1970: use --to-earliest for the log start offset")
     return moment
 
 

@@ -14,6 +14,7 @@ from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.clock import FakeClock
 from tests.support.connected import PARTITION, Connected
+from tests.support.pages import PAGES, commands
 
 NOW = ("--settle", "0s", "--guard", "1ms")
 APPLY = ("apply", "--group", "old", "--to-group", "new", *NOW, "--yes")
@@ -52,6 +53,26 @@ def test_a_dry_run_writes_nothing_and_its_saved_plan_can_be_applied(cli):
     cli(*DRY, "--settle", "0s", "--guard", "0s", "--plan-out", "plan.json", "--detailed-exitcode", code=10)
     cli("apply", "plan.json", "--yes")
     assert cli.offset("new") == 5
+
+
+def test_some_partitions_are_handed_over_as_the_docs_show(cli):
+    """The commands of the docs hand over one of two partitions. Without --uncommitted leave, ``apply`` refuses."""
+    other, handed_over = TopicPartition("invoices", 1), TopicPartition("invoices", 0)
+    cli.cluster.create_topic("invoices", 2)
+    for partition in (handed_over, other):
+        cli.cluster.produce("invoices", partition.partition, 10)
+        cli.cluster.commit("big-group", partition, 5)
+    cli("snapshot", "big-group", "-o", "before.parquet")
+    shown = [
+        shlex.split(line)[1:] for line in commands(PAGES["docs/split-a-group.md"].read_text()) if "part.csv" in line
+    ]
+    select, write = shown
+    cli(*select)
+    error = cli.fails(*write[:-2], *NOW, "--yes", code=3)
+    assert "the file lacks 1 partition with a committed offset: invoices-1" in error
+    cli(*write, *NOW, "--yes")
+    found = cli.cluster.committed("new", [handed_over, other])
+    assert {partition: each and each.offset for partition, each in found.items()} == {handed_over: 5, other: None}
 
 
 def test_fan_out_hands_over_to_several_groups(cli):

@@ -61,7 +61,7 @@ def test_bootstrap_servers_are_host_and_port():
 
 def test_a_time_out_of_zero_is_refused(tmp_path):
     """A time-out of zero is refused before a connection, because no broker could answer in time."""
-    assert "--timeout is '0s', in which no broker can answer" in CliHere(tmp_path).fails(
+    assert "--timeout is 0 s, in which no broker can answer" in CliHere(tmp_path).fails(
         "list", "--bootstrap-server", "h:1", "--timeout", "0s", code=2
     )
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from migrate_groups.arguments import LONGEST
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.runs import plan_json, receipt_json
 from migrate_groups.mirrors.place import Counts, Method, Place, Status
@@ -31,7 +32,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 NAME = TEXT.filter(bool)
 TOPIC = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True)
 INT32, INT64 = st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)
-SECONDS = st.integers(0, 1000) | st.floats(0, 1e9)
+SECONDS = st.integers(0, 1000) | st.floats(0, LONGEST)
 OPTIONS = st.builds(
     WriteOptions,
     **{field.name: ... for field in fields(WriteOptions)}

@@ -11,9 +11,19 @@ from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.snapshots.regroup import name_groups
+from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
-from tests.support.rows import NOON
+from tests.support.rows import NOON, row
+
+
+def cluster() -> InMemoryCluster:
+    """Group ``big`` has committed 5 in the only partition of ``t``, which has ten records."""
+    made = InMemoryCluster()
+    made.create_topic("t", 1)
+    made.produce("t", 0, 10)
+    made.commit("big", TopicPartition("t", 0), 5)
+    return made
 
 
 @pytest.mark.parametrize(
@@ -28,15 +38,21 @@ from tests.support.rows import NOON
 )
 def test_the_age_of_the_snapshot_is_subtracted_from_settle(taken_at, seconds):
     """The wait is ``settle`` minus the snapshot's age. For a snapshot from the future it is ``settle``."""
-    made = InMemoryCluster()
-    made.create_topic("t", 1)
-    made.produce("t", 0, 10)
-    made.commit("big", TopicPartition("t", 0), 5)
-    clock = FakeClock()
+    made, clock = cluster(), FakeClock()
     clock.slept = (taken_at - NOON).total_seconds()
     taken = take_snapshot(made, ["big"], clock)
     clock.slept = 0.0
     rows = name_groups(taken, ["new"], fan_out=False, restore=False)
+    shown = make_plan(made, rows, WriteOptions(settle=10))
+    plan_at_the_write(made, rows, shown, clock)
+    assert clock.slept == seconds
+
+
+@pytest.mark.parametrize(("source_group", "seconds"), [("big", 10), (None, 0)])
+def test_rows_that_do_not_say_when_they_were_taken_take_the_full_settle(source_group, seconds):
+    """Without ``taken_at``, the wait is ``settle``. Rows without a source group need no wait."""
+    made, clock = cluster(), FakeClock()
+    rows = SnapshotTable.of_rows([row(group="new", source_group=source_group, taken_at=None)])
     shown = make_plan(made, rows, WriteOptions(settle=10))
     plan_at_the_write(made, rows, shown, clock)
     assert clock.slept == seconds

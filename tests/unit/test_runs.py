@@ -22,6 +22,8 @@ from tests.support.rows import row
 
 RUN = "split.toml.run"
 OTHER = TopicPartition("kept", 0)
+IN_PLACE = "nothing was written: every offset was in place already; if another run wrote them, its receipt can undo it"
+OF_ANOTHER = "if another run wrote the offsets, roll back with its receipt"
 
 
 @pytest.fixture
@@ -306,11 +308,23 @@ def test_rollback_of_a_run_that_wrote_nothing(cli):
     """A run that found every offset in place wrote nothing, so there is nothing to roll back."""
     cli.cluster.commit("new", PARTITION, 5)
     done = cli(*MIGRATE)
-    assert done.stderr.endswith("written by another run, whose receipt can undo it\n")
+    assert done.stderr.endswith(f"{IN_PLACE}\n")
     assert "rollback" not in done.stderr
     assert "pass     in range          nothing to check: no offset is written\n" in done.stdout
-    assert "nothing to roll back: this run wrote nothing" in cli.fails("rollback", RUN, "--yes", code=3)
+    refusal = cli.fails("rollback", RUN, "--yes", code=3)
+    assert f"nothing to roll back: the last hand-over wrote nothing; {OF_ANOTHER}" in refusal
     assert cli.offset("new") == 5
+
+
+def test_a_rerun_after_a_hand_back_that_finds_every_offset_in_place(cli):
+    """Such a run wrote nothing, and its texts do not say that there is another run. A hand-back is possible again."""
+    cli(*MIGRATE)
+    cli("hand-back", RUN, "--yes", "--wait", "0s")
+    assert cli(*MIGRATE).stderr.endswith(f"{IN_PLACE}\n")
+    assert f"the last hand-over wrote nothing; {OF_ANOTHER}" in cli.fails("rollback", RUN, "--yes", code=3)
+    cli.cluster.commit("new", PARTITION, 7)
+    cli("hand-back", RUN, "--yes", "--wait", "0s")
+    assert cli.offset("old") == 7
 
 
 def test_rollback_names_the_groups_and_says_what_may_start(cli, monkeypatch):

@@ -135,3 +135,10 @@ def test_rows_without_a_group_are_split_without_a_source_group():
     mixed = SnapshotTable.of_rows([row(group=None), row(group="h")])
     with pytest.raises(InvalidInput, match="source group 'g' is not in the file: it has h"):
         split(mixed, spec(("x", ["t"])))
+
+
+def test_a_file_in_which_only_some_rows_have_a_group_is_not_split():
+    """Rows without a group are never left out in silence: a file with such rows and rows of a group is refused."""
+    mixed = SnapshotTable.of_rows([row(), row(group=None, partition=1)])
+    with pytest.raises(InvalidInput, match="some rows have a group and some have none: select one group with filter"):
+        split(mixed, spec(("x", ["t"])))

@@ -1,4 +1,4 @@
-"""``split`` warns that the table that it writes does not have the spec's options."""
+"""The command ``split``: what it warns of, and how it reads ``--to``."""
 
 from __future__ import annotations
 
@@ -44,3 +44,12 @@ def test_split_names_the_flags_to_pass_to_apply(tmp_path, options, said):
     if said and said.startswith("pass "):
         flags = said.removeprefix("pass ").partition(" to apply")[0].split()
         assert "Connection refused" in cli.fails("apply", "split.csv", "--dry-run", *flags, code=5)
+
+
+def test_spaces_around_the_equals_sign_of_to_are_ignored(tmp_path):
+    """``--to 'a = t'`` means ``--to a=t``: the space before the equals sign is not part of the group's name."""
+    tables.save(SnapshotTable.of_rows([row()]), tmp_path / "s.csv")
+    cli = CliHere(tmp_path, "localhost:1")
+    cli("split", "s.csv", "--to", " a = t ", "-o", "split.csv")
+    assert tables.load(tmp_path / "split.csv").groups() == ["a"]
+    assert "expected GROUP=TOPICS" in cli.fails("split", "s.csv", "--to", " = t", "-o", "-", code=2)

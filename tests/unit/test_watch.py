@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import ClassVar
 
@@ -13,7 +14,7 @@ from migrate_groups.api.snapshot import Snapshot
 from migrate_groups.errors import GroupNotFound, InvalidInput, NotAuthorized, Refused
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.migration.events import Silent
-from migrate_groups.migration.watch import WatchProgress, goals, watch
+from migrate_groups.migration.watch import Goals, WatchProgress, goals, watch
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.show.replay import progress_line, progress_rows
@@ -36,11 +37,15 @@ def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
     return made
 
 
+def reading(spans: Mapping[TopicPartition, range]) -> Goals:
+    return Goals(rows=(), spans=spans, unset=())
+
+
 def follow(made: InMemoryCluster, *events, spans=SPANS, timeout: float = 100.0) -> list[WatchProgress]:
     """Watch while ``events`` are called, one each second. Return the progress that was reported."""
     todo, seen = list(events), list[WatchProgress]()
     clock = FakeClock(lambda: todo.pop(0)() if todo else None)
-    watch(made, "replay", spans, clock, seen.append, timeout=timeout)
+    watch(made, "replay", reading(spans), clock, seen.append, timeout=timeout)
     return seen
 
 
@@ -83,7 +88,7 @@ def test_without_progress_no_time_left_is_shown():
     """If the group makes no progress, no time left is shown, and watching ends at its time-out: exit 3."""
     seen: list[WatchProgress] = []
     with pytest.raises(Refused, match="not finished after 3 s: 13 records left in 2 partitions"):
-        watch(cluster(), "replay", SPANS, FakeClock(), seen.append, timeout=3)
+        watch(cluster(), "replay", reading(SPANS), FakeClock(), seen.append, timeout=3)
     assert {progress.total.seconds_left for progress in seen} == {None}
     assert [progress.seconds for progress in seen] == [0, 1, 2, 3]
     assert [progress_line(progress.topics[0]) for progress in seen[:2]] == [
@@ -98,7 +103,7 @@ def test_the_time_out_counts_partitions_that_are_not_at_their_end():
     clock = FakeClock(lambda: made.commit("replay", FIRST, 10))
     clock.slept = 1_000.0  # because a clock may begin at any value
     with pytest.raises(Refused, match=r"2\.5 s: 5 records left in 1 partition; no member consumes topic t; run again"):
-        watch(made, "replay", SPANS, clock, seen.append, timeout=2.5)
+        watch(made, "replay", reading(SPANS), clock, seen.append, timeout=2.5)
     assert [progress.seconds for progress in seen] == [0, 1, 2, 2.5]
 
 
@@ -184,7 +189,7 @@ def test_a_mistyped_or_deleted_group_is_not_found():
     """A mistyped group is not found, and neither is a group that is deleted while it is watched."""
     made = cluster()
     with pytest.raises(GroupNotFound, match="'repaly' does not exist"):
-        watch(made, "repaly", SPANS, FakeClock(), lambda progress: None)
+        watch(made, "repaly", reading(SPANS), FakeClock(), lambda progress: None)
     with pytest.raises(GroupNotFound, match="'replay' does not exist"):
         follow(made, lambda: made.delete_group("replay"))
 
@@ -230,3 +235,32 @@ def test_an_empty_snapshot_is_not_taken_for_the_current_log_ends(monkeypatch):
         with pytest.raises(InvalidInput, match="the snapshot has no offsets for group 'replay'; it has no rows"):
             connected.watch("replay", until=Snapshot.of_rows([]))
         assert connected.watch("replay").reached
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (
+            {"cluster_id": "elsewhere"},
+            "from cluster elsewhere, this is in-memory: check --bootstrap-server, or watch wit",
+        ),
+        (
+            {"topic_id": "earlier"},
+            "topic t deleted and created again since the snapshot: take a new snapshot, or watch w",
+        ),
+    ],
+)
+def test_a_file_of_another_cluster_or_topic_is_refused(monkeypatch, change, complaint):
+    """Log end offsets of another cluster, or of a topic that was created again since, are no goal: exit 3.
+
+    A file that names neither the cluster nor the topic id is accepted.
+    """
+    made = cluster()
+    made.commit("replay", FIRST, 10)
+    monkeypatch.setattr("migrate_groups.api.reading.open_reader", lambda _: nullcontext(made))
+    known = {"cluster_id": "in-memory", "topic_id": made.describe_topics(["t"])["t"].topic_id}
+    with Cluster(ClientConfig(bootstrap_servers="h:1", timeout=1), Silent(), FakeClock()) as connected:
+        for ids in (known, dict.fromkeys(known)):
+            assert connected.watch("replay", until=Snapshot.of_rows([row(group="replay", **ids)])).reached
+        with pytest.raises(Refused, match=complaint):
+            connected.watch("replay", until=Snapshot.of_rows([row(group="replay", **(known | change))]))

@@ -132,7 +132,7 @@ def _spec(
         raise UsageError("--to needs a file with one group in it; use --spec, or filter the file by --group first")
     targets = []
     for each in to or []:
-        group, equals, topics = each.rpartition("=")
+        group, equals, topics = (part.strip() for part in each.rpartition("="))
         if not equals or not group or not topics:
             raise UsageError(f"--to {each!r}; expected GROUP=TOPICS, such as billing='invoices,payments.*'")
         targets.append(SplitTarget(group=group, topics=_patterns([topics])))

@@ -62,7 +62,7 @@ def watch(
         if wanted.unset:
             talk(f"not watched, without an offset to begin with: {some(wanted.unset)}")
         with shown_progress(group) as tell:
-            done = follow(reader, group, wanted.spans, clock, tell, timeout=seconds)
+            done = follow(reader, group, wanted, clock, tell, timeout=seconds)
     if output_format == "json":
         from migrate_groups.show.documents import WatchDocument
 

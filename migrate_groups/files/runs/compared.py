@@ -70,9 +70,9 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
     if run is not None:
         run.refuse_several()
     if run is None or not run.plan.exists():
+        _check_files([*before, *after])
         if not before or not after:
             raise UsageError("BEFORE or AFTER is missing: name both, or only a run directory of migrate")
-        _check_files([*before, *after])
         return Compared(before=before, after=after)
     if has_spec or len(before) > 1:
         raise UsageError(

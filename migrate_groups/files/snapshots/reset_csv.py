@@ -60,9 +60,8 @@ def to_bytes(snapshot: SnapshotTable) -> tuple[bytes, int]:
     groups, also raises `InvalidInput` if the name of a group has a line feed or a NUL.
     """
     table = snapshot.at_one_moment().table
+    snapshot.refuse_some_without_group()
     groups = snapshot.groups()
-    if len(groups) > 1 and None in groups:
-        raise InvalidInput("some rows have a group and some have none: select one group with filter --group first")
     # Kafka's tool reads the file line by line, also within quotes. If a group's name has a line feed or a NUL, the tool
     # applies no row of the file.
     broken = [group for group in groups if group is not None and re.search("[\n\0]", group)] if len(groups) > 1 else []

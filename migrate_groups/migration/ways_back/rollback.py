@@ -44,8 +44,8 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     In a receipt of deletions without a hand-over, the plan sets the offsets of the last deletion again, with the same
     checks. A warning names earlier deletions that are not undone yet.
 
-    Raises `Refused` if the receipt forbids a rollback or the run wrote nothing; `NotAuthorized`; and the errors of
-    `GroupReader`.
+    Raises `Refused` if the receipt forbids a rollback or the last hand-over wrote nothing; `NotAuthorized`; and
+    the errors of `GroupReader`.
     """
     refuse_by_record(receipt, Verb.ROLLBACK)
     undoes, lanes = receipt.to_roll_back()
@@ -55,11 +55,10 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     wrote = any(lane.entry.change.action is not Action.UNCHANGED for lane in undone.values())
     if not wrote and not receipt.is_done(Verb.ROLLBACK):
         why = (
-            "the receipt has no deleted offset, for instance because the topic was deleted and created again before the "
-            "deletion was resumed"
+            "the receipt has no deleted offset, for instance because the topic was deleted and created again while the "
+            "deletion was interrupted"
             if receipt.is_of_deletion
-            else "this run wrote nothing; another run wrote the offsets that it found in place: roll back with the "
-            "receipt of that run"
+            else "the last hand-over wrote nothing; if another run wrote the offsets, roll back with its receipt"
         )
         raise Refused(f"nothing to roll back: {why}")
     inverses = [lane.entry.change.inverse for lane in undone.values()]

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence, Set
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.model.groups import GroupDescription, Member
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Verdict
@@ -43,20 +44,30 @@ def cluster(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check:
 
 
 def hand_over(wanted: Sequence[Wanted], advice: Advice) -> Check:
-    """Check that every offset has a source group: warn if some have none, and refuse if there are no offsets.
+    """Check that every partition is handed over by a source group to one target group; refuse if there are no offsets.
 
-    Without a source group, no check can tell whether a group still consumes the partition.
+    The check warns if offsets have no source group, because then no check can tell whether a group still consumes the
+    partition. It also warns if several target groups get a partition of a source group, because each of them processes
+    its records. This is legal (``fan_out``).
     """
-    sources = {each.source_group for each in wanted if each.source_group is not None}
-    without = sum(each.source_group is None for each in wanted)
     if not wanted:
         return Check.refused("hand-over", f"the file has no offsets to write: {advice.read_again}")
-    if without:
-        return Check.warned(
-            "hand-over",
-            f"{counted(without, 'offset')} without a source group, so no old group is checked",
+    takers: dict[tuple[str, TopicPartition], set[str]] = defaultdict(set)
+    for each in wanted:
+        if each.source_group is not None:
+            takers[each.source_group, each.topic_partition].add(each.group)
+    warnings = []
+    if without := sum(each.source_group is None for each in wanted):
+        warnings.append(f"{counted(without, 'offset')} without a source group, so no old group is checked")
+    if shared := [f"{partition} ({some(groups)})" for (_, partition), groups in takers.items() if len(groups) > 1]:
+        go, their = ("goes", "its") if len(shared) == 1 else ("go", "their")
+        warnings.append(
+            f"{counted(len(shared), 'partition')} {go} to several groups, each of which processes {their} records: "
+            f"{some(shared, most=3)}"
         )
-    return Check.passed("hand-over", f"handed over by {some(sources)}")
+    if warnings:
+        return Check.warned("hand-over", "; ".join(warnings))
+    return Check.passed("hand-over", f"handed over by {some({source for source, _ in takers})}")
 
 
 def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, advice: Advice) -> Check:
@@ -159,10 +170,12 @@ def describe_member(member: Member) -> str:
 
 
 def not_moved(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check:
-    """Check that the source groups' committed offsets are still those of the snapshot.
+    """Check that the source groups' committed offsets are still those of the snapshot, with the same leader epochs.
 
-    If they are not, the verdict is ``pending`` while a source group still runs, and otherwise ``refuse``. Offsets that
-    have expired since, or were deleted, are not reported here, but by the check `vanished`.
+    If they are not, the verdict is ``pending`` while a source group still runs, and otherwise ``refuse``. A leader
+    epoch that is None in the snapshot is not compared, because none is written then. A written one above the current
+    one would stop a Java consumer (docs/kafka-behaviour.md#logs). Offsets that have expired since, or were deleted, are
+    not reported here, but by the check `vanished`.
     """
     if all(each.source_group is None for each in wanted):
         return Check.passed("not moved", NOTHING_TO_CHECK)
@@ -171,10 +184,8 @@ def not_moved(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check
         if each.source_group is None:
             continue
         now = survey.committed[each.source_group].get(each.topic_partition)
-        if now is not None and now.offset != each.offset:
-            moved[each.source_group, each.topic_partition] = (
-                f"{each.topic_partition} {_from_to(each.offset, now.offset)}"
-            )
+        if now is not None and (change := _change(each, now)):
+            moved[each.source_group, each.topic_partition] = f"{each.topic_partition} {change}"
     if not moved:
         return Check.passed("not moved", "the source groups have the committed offsets of the snapshot")
     examples = some(moved.values(), most=3)
@@ -251,5 +262,13 @@ def same_topics(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Che
     return Check.passed("topics", f"{counted(len({each.topic for each in wanted}), 'topic')}, as in the snapshot")
 
 
-def _from_to(before: int | None, now: int) -> str:
-    return f"no offset → {now}" if before is None else f"{before} → {now} ({now - before:+,})"
+def _change(wanted: Wanted, now: CommittedOffset) -> str:
+    """Return what differs between a source group's wanted and current committed offset; empty if nothing does."""
+    if wanted.offset is None:
+        return f"no offset → {now.offset}"
+    if wanted.offset != now.offset:
+        return f"{wanted.offset} → {now.offset} ({now.offset - wanted.offset:+,})"
+    epoch = wanted.committed.leader_epoch if wanted.committed else None
+    if epoch is None or epoch == now.leader_epoch:
+        return ""
+    return f"at {now.offset}, leader epoch {epoch} → {'none' if now.leader_epoch is None else now.leader_epoch}"

@@ -23,7 +23,8 @@ def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) ->
     that has members (UNKNOWN_MEMBER_ID, error 25).
 
     librdkafka changes some group names (`is_trimmed`). confluent-kafka, which reads the offsets back, would then read
-    another group. So such a name is refused, unless the option ``second_client`` is "none".
+    another group. So such a name is refused, unless the option ``second_client`` is "none". White space at the end of a
+    name is legal and a warning, because a table does not show it.
     """
     targets = sorted({each.group for each in wanted})
     both = sorted(set(targets) & {each.source_group for each in wanted})
@@ -44,6 +45,8 @@ def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) ->
     if live:
         reason = f"{some(live, most=3)}; stop these members: brokers accept offsets only for groups without members"
         return Check.refused("targets", reason)
+    if padded := [ascii(group) for group in targets if group != group.rstrip()]:
+        return Check.warned("targets", f"{named('group name', padded)} with white space at the end: check the spelling")
     new = [group.group for group in described if not group.exists]
     reason = f"{some(new)} will be created: check the spelling" if new else f"no members in {some(targets)}"
     return Check.passed("targets", reason)

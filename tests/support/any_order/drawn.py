@@ -47,7 +47,7 @@ _ends = st.lists(
     st.builds(
         lambda moment, event: At(moment[0], moment[1], event),
         _moments(_WRITES),
-        st.just(events.Kill()) | st.just(events.Interrupt()),
+        st.just(events.Kill()) | st.just(events.Interrupt()) | st.builds(events.Refuse, _PARTITIONS),
     ),
     max_size=1,
 )

@@ -170,6 +170,16 @@ class Kill(Event):
 
 
 @dataclass(frozen=True)
+class Refuse(Event):
+    """Brokers refuse this partition in the next request that alters offsets."""
+
+    partition: TopicPartition
+
+    def do(self, world: World) -> None:
+        world.refused.add(self.partition)
+
+
+@dataclass(frozen=True)
 class Interrupt(Event):
     """The operator presses Ctrl-C."""
 

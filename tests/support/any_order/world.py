@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
-from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from tests.support.any_order import exceptions
 from tests.support.any_order.ledger import Ledger, Processing
 from tests.support.in_memory import InMemoryCluster
@@ -23,6 +24,7 @@ REQUEST_SECONDS = 0.1  # before and after a request, so that a verb takes second
 MEMBER_SECONDS, MEMBERLESS_SECONDS = 1.0, 5.0  # between two commits
 RECORDS_A_SECOND = 2.0
 Offsets = dict[tuple[str, TopicPartition], int]
+_REFUSED = WriteAnswer(answer=Answer.REFUSED, error="INVALID_COMMIT_OFFSET_SIZE")
 WRITES = ("alter_offsets", "delete_offsets", "delete_group")
 
 
@@ -105,6 +107,8 @@ class World:
         self.dead = False
         self.told: list[str] = []
         self.problems: list[str] = []
+        # The partitions for which brokers refuse the next write of offsets.
+        self.refused: set[TopicPartition] = set()
         # The committed offsets that other clients deleted, by group and partition: the moment and the cause.
         self.gone: dict[tuple[str, TopicPartition], tuple[int, str]] = {}
         # Partitions that a plan named as left out, by group. The source group has an entry too, because no way back
@@ -300,6 +304,13 @@ class World:
 
     # The requests of the tool.
 
+    def altered(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Mapping[TopicPartition, Any]:
+        """Alter committed offsets, except those that brokers refuse now, and return the answers."""
+        refused, self.refused = self.refused & offsets.keys(), set()
+        rest = {partition: offset for partition, offset in offsets.items() if partition not in refused}
+        answers = self.cluster.alter_offsets(group, rest) if rest else {}
+        return {**answers, **dict.fromkeys(refused, _REFUSED)}
+
     def record_read(self, group: str, found, *, second: bool) -> None:
         if self.verb is None:
             return
@@ -351,7 +362,7 @@ class _Requests:
         def request(*arguments, **named):
             world.moment(f"before {name}")
             before = world.offsets() if name in WRITES else {}
-            answer = method(*arguments, **named)
+            answer = world.altered(*arguments) if name == "alter_offsets" else method(*arguments, **named)
             if name in WRITES:
                 world.wrote(before, world.offsets())
             if name == "committed":

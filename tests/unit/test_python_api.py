@@ -1,0 +1,232 @@
+"""Wrong arguments of the Python API, on a cluster in memory. Each is refused with one line that names the argument."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import migrate_groups as mg
+from migrate_groups.files import split_toml
+from migrate_groups.migration.ports import Clients
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.snapshots.times import milliseconds_of
+from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
+from tests.support.rows import NOON
+
+NOW = milliseconds_of(NOON)
+OPTIONS = mg.WriteOptions(settle=0, guard=0.001)
+
+
+@pytest.fixture
+def made() -> InMemoryCluster:
+    """A cluster whose group ``old`` has committed offsets in two partitions, with a record each second until now."""
+    cluster = InMemoryCluster()
+    cluster.create_topic("t", 2)
+    for partition in (0, 1):
+        for seconds in range(10, 0, -1):
+            cluster.produce("t", partition, 1, timestamp=NOW - 1000 * seconds)
+        cluster.commit("old", TopicPartition("t", partition), 5)
+    return cluster
+
+
+@pytest.fixture
+def cluster(made, monkeypatch) -> mg.Cluster:
+    """The cluster in memory, as `migrate_groups.connect` returns a cluster."""
+    monkeypatch.setattr("migrate_groups.api.reading.open_reader", lambda _: nullcontext(made))
+    monkeypatch.setattr("migrate_groups.api.reading.open_writer", lambda _: nullcontext(Clients(made, made)))
+    return mg.connect("h:1", clock=FakeClock())
+
+
+def split(**changes: Any) -> mg.Split:
+    return mg.Split(**{"source": "old", "targets": {"new": ["t"]}, **changes})
+
+
+@pytest.mark.parametrize(
+    ("moment", "complaint"),
+    [
+        (1_795_175_000, r"ToTime is 1795175000, which is 1970-01-21T\S+ in milliseconds: .* pass 1795175000000"),
+        (NOW + 1, "ToTime is .*, which is in the future: it is now 2026-11-20T12:00:00Z"),
+        (-1, "ToTime is -1, which is before 1970"),
+    ],
+)
+def test_a_time_has_the_checks_of_the_command(cluster, moment, complaint):
+    """A time in seconds, in the future or before 1970 is refused, as the command `rewind` refuses it."""
+    taken = cluster.snapshot("old")
+    with pytest.raises(mg.UsageError, match=complaint):
+        taken.rewind(cluster, mg.ToTime(moment))
+    with pytest.raises(mg.UsageError, match=complaint):
+        cluster.rewind(taken, mg.ToTime(moment))
+    assert [row.offset for row in taken.rewind(cluster, mg.ToTime(NOW - 3000))] == [7, 7]
+    assert [row.offset for row in taken.rewind(cluster, mg.ToTime(NOW))] == [10, 10]
+
+
+@pytest.mark.parametrize("kind", [mg.ToTime, mg.ToOffset, mg.ShiftBy])
+@pytest.mark.parametrize("number", [5.5, 5.0, True, "5", None, datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=1)])
+def test_a_rewind_takes_only_whole_numbers(kind, number):
+    """A number with a fraction is not cut, and a value of another type is refused."""
+    with pytest.raises(mg.UsageError, match=rf"^{kind.__name__} is .*; expected a whole number"):
+        kind(number)
+
+
+def test_a_negative_offset_is_refused():
+    """`ToOffset` refuses a negative offset, as ``--to-offset`` does. `ShiftBy` goes back with a negative number."""
+    with pytest.raises(mg.UsageError, match="ToOffset is -1; expected a whole number, 0 or more"):
+        mg.ToOffset(-1)
+    assert mg.ShiftBy(-1).offsets == -1
+
+
+def test_a_target_of_another_type_is_refused(cluster):
+    """A target that is not made, or is no target of a rewind, is refused."""
+    for wrong in (mg.ToEarliest, "earliest", 5):
+        with pytest.raises(mg.UsageError, match=r"target is .*; expected one such as ToEarliest\(\) or ToOffset\(42\)"):
+            cluster.snapshot("old").rewind(cluster, wrong)
+
+
+def test_an_unknown_past_end_is_refused(cluster):
+    """A value of ``past_end`` other than end, skip and fail is refused, whatever the target of the rewind."""
+    wrong: Any = "bogus"
+    for target in (mg.ToTime(NOW), mg.ToEarliest()):
+        with pytest.raises(mg.UsageError, match="past_end is 'bogus'; expected one of end, skip, fail"):
+            cluster.snapshot("old").rewind(cluster, target, past_end=wrong)
+
+
+@pytest.mark.parametrize("seconds", [math.nan, -1, math.inf, 25 * 86400, "10s", True, None])
+def test_seconds_are_a_number_of_at_most_24_days(cluster, tmp_path, seconds):
+    """Each number of seconds is refused if it is not a number, negative, or longer than 24 days."""
+    calls = {
+        "timeout": lambda: mg.connect("h:1", timeout=seconds),
+        "wait": lambda: cluster.migrate(split(), run_dir=tmp_path / "run", options=OPTIONS, wait=seconds),
+        "settle": lambda: mg.WriteOptions(settle=seconds),
+        "guard": lambda: mg.WriteOptions(guard=seconds),
+    }
+    for name, call in calls.items():
+        with pytest.raises(mg.UsageError, match=rf"^{name} is .*; expected a number of seconds from 0 to 24 days"):
+            call()
+    cluster.migrate(split(), run_dir=tmp_path / "run", options=OPTIONS)
+    with pytest.raises(mg.UsageError, match=r"^wait is "):
+        cluster.hand_back(tmp_path / "run", wait=seconds)
+
+
+def test_a_watch_may_have_no_time_limit(cluster, made):
+    """``timeout`` of `watch` may be infinite, which is the default; other wrong numbers are refused."""
+    for partition in (0, 1):
+        made.commit("old", TopicPartition("t", partition), 10)
+    assert cluster.watch("old", timeout=math.inf).reached
+    for seconds in (math.nan, -1):
+        with pytest.raises(mg.UsageError, match=r"^timeout is "):
+            cluster.watch("old", timeout=seconds)
+
+
+@pytest.mark.parametrize("seconds", [0, 0.0001])
+def test_a_time_out_in_which_no_broker_can_answer_is_refused(seconds):
+    """A time-out of less than a millisecond is refused before a connection."""
+    with pytest.raises(mg.UsageError, match=r"timeout is .* s, in which no broker can answer"):
+        mg.connect("h:1", timeout=seconds)
+
+
+def test_a_split_becomes_a_spec_file_with_the_same_names(tmp_path):
+    """Names with any characters are the same in the spec file, also those beyond 16 bits."""
+    names: dict[str, Any] = {
+        "source": "old 😀",
+        "targets": {'new "𐍈"\n\x7f': ["t", "a.*"]},
+        "stay": ["é*"],
+        "fan_out": True,
+    }
+    (tmp_path / "spec.toml").write_text(mg.Split(**names).to_toml())
+    assert split_toml.load(tmp_path / "spec.toml").spec == mg.Split(**names).spec
+
+
+def test_the_spec_file_of_a_run_can_be_read(cluster, made, tmp_path):
+    """The ``spec.toml`` of a run is TOML, whatever characters the groups' names have."""
+    for partition in (0, 1):
+        made.commit("old 😀", TopicPartition("t", partition), 5)
+    wanted = split(source="old 😀", targets={"new 😀": ["t"]})
+    cluster.migrate(wanted, run_dir=tmp_path / "run", options=OPTIONS)
+    assert split_toml.load(tmp_path / "run" / "spec.toml").spec == wanted.spec
+    assert tomllib.loads((tmp_path / "run" / "spec.toml").read_text())["source"] == "old 😀"
+
+
+def test_a_pattern_that_is_not_utf_8_is_refused():
+    """A topic pattern that can't be encoded is refused, as the name of a group is."""
+    with pytest.raises(mg.InvalidInput, match=r"topic pattern '\\ud800' is not UTF-8"):
+        split(targets={"new": ["\ud800"]}).to_toml()
+
+
+@pytest.mark.parametrize("wrong", ["t*", b"t*", None, 5, [5], ["t", None]])
+def test_a_text_in_place_of_a_list_is_refused(cluster, tmp_path, wrong):
+    """A single text is not taken letter by letter. The error names the argument and shows a list."""
+    taken = cluster.snapshot("old")
+    calls = {
+        "topics": lambda: cluster.list(topics=wrong),
+        "states": lambda: cluster.list(states=wrong),
+        "topics of filter": lambda: taken.filter(topics=wrong),
+        "groups": lambda: taken.filter(groups=wrong),
+        "targets of 'new'": lambda: taken.split(split(targets={"new": wrong})),
+        "stay": lambda: cluster.plan_migrate(split(stay=wrong), run_dir=tmp_path / "run"),
+        "to_groups": lambda: cluster.plan(taken, to_groups=wrong),
+    }
+    for name, call in calls.items():
+        expected = rf"^{name.removesuffix(' of filter')} is .*; expected a list of texts"
+        with pytest.raises(mg.UsageError, match=expected):
+            call()
+
+
+def test_the_error_for_a_text_shows_the_list():
+    """The error for a text in place of a list shows the list to pass."""
+    with pytest.raises(mg.UsageError) as raised:
+        _ = split(targets={"new": "inv*"}).spec
+    assert str(raised.value) == "targets of 'new' is 'inv*'; expected a list of texts, such as ['inv*']"
+
+
+def test_an_empty_range_of_partitions_matches_nothing(cluster):
+    """A range without a number matches no partition, and is refused as any other range without a match."""
+    taken = cluster.snapshot("old")
+    for empty in (range(0), range(5, 3)):
+        with pytest.raises(mg.InvalidInput, match=r"no partition matches range\(.*\): choose from partitions 0, 1"):
+            taken.filter(partitions=[range(1), empty])
+    assert [row.partition for row in taken.filter(partitions=[range(1, 2)])] == [1]
+
+
+@pytest.mark.parametrize("wrong", [range(2), range(0), [1], "1", "", None, 1])
+def test_partitions_are_a_list_of_ranges(cluster, wrong):
+    """A range without a list, and a number in place of a range, are refused."""
+    with pytest.raises(mg.UsageError, match=r"^partitions is .*; expected a list of ranges, such as \[range\(3, 6\)\]"):
+        cluster.snapshot("old").filter(partitions=wrong)
+
+
+@pytest.mark.parametrize("name", ["any_kind", "restore"])
+@pytest.mark.parametrize("wrong", ["false", 1, None])
+def test_an_option_that_is_true_or_false_takes_nothing_else(name, wrong):
+    """A text such as ``"false"``, which Python takes for true, is refused."""
+    with pytest.raises(mg.UsageError, match=f"{name} is {wrong!r}; expected True or False"):
+        mg.WriteOptions(**{name: wrong})
+
+
+def test_fan_out_is_true_or_false():
+    """``fan_out`` of a split takes no text, because with ``"false"`` records would be processed twice."""
+    with pytest.raises(mg.UsageError, match="fan_out is 'false'; expected True or False"):
+        _ = split(fan_out="false").spec
+
+
+@pytest.mark.parametrize("wrong", [-1, 1.5, "5", True])
+def test_the_records_to_read_again_are_a_whole_number(wrong):
+    """``accept_reread`` is a whole number, 0 or more."""
+    with pytest.raises(mg.UsageError, match=r"accept_reread is .*; expected a whole number, 0 or more"):
+        mg.WriteOptions(accept_reread=wrong)
+
+
+def test_reconcile_of_a_missing_run_says_that_it_does_not_exist(tmp_path, monkeypatch):
+    """The error names the path that does not exist, and says which command makes it if its spec is there."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(mg.InvalidInput, match=r"nope\.run does not exist: check the path"):
+        mg.reconcile(Path("nope.run"))
+    Path("split.toml").touch()
+    with pytest.raises(mg.InvalidInput, match=r"split\.toml\.run does not exist: migrate split\.toml makes it"):
+        mg.reconcile(Path("split.toml.run"))
