@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Collection, Iterable
 from mmap import mmap
 
@@ -65,6 +66,18 @@ def named(thing: str, names: Collection[object], most: int = 5) -> str:
 def counted(number: int, thing: str) -> str:
     """Return the number with the noun ``thing``, such as ``1 partition`` or ``2,000 partitions``."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def shell_command(name: str, arguments: Collection[str], options: str = "") -> str:
+    """Return a command to type into a shell: ``name``, quoted arguments and options.
+
+    If an argument begins with a dash, the options and ``--`` come before the arguments, because the command would take
+    this argument for an option. options: options and their values, quoted if they need it.
+    """
+    words = [name, shlex.join(arguments), options]
+    if any(each.startswith("-") for each in arguments):
+        words = [name, options, "--", shlex.join(arguments)]
+    return " ".join(filter(None, words))
 
 
 def did_you_mean(typed: Iterable[str], known: Iterable[str], likeness: float = 0.6) -> str:

@@ -190,7 +190,8 @@ class Snapshot:
 
         Raises `UsageError` for several groups without ``fan_out``, for the group that the snapshot was taken from, and
         if none is given and a row has no group. Raises `InvalidInput` if none is given and the rows still have the
-        group that the snapshot was taken from, or if the rows were taken at several times.
+        group that the snapshot was taken from, if some are given and several groups have the same partition, or if the
+        rows were taken at several times.
         """
         return Snapshot(name_groups(self.table, groups, fan_out=fan_out, restore=False))
 

@@ -89,8 +89,9 @@ class Connection(NamedTuple):
     def config(self) -> ClientConfig:
         """Return the settings of kafka-python and confluent-kafka; warn on stderr about properties that are not used.
 
-        Raises `UsageError` if an option is wrong or no bootstrap server is given; `InvalidInput` if a property is wrong
-        or the file of ``--command-config`` can't be read.
+        Raises `UsageError` if an option is wrong, if no bootstrap server is given, or if an environment variable and
+        the properties name different ones; `InvalidInput` if a property is wrong or the file of ``--command-config``
+        can't be read.
         """
         from migrate_groups.kafka.client_config import ClientConfig
         from migrate_groups.kafka.credentials.client_properties import understand
@@ -103,19 +104,41 @@ class Connection(NamedTuple):
             where = self.command_config or "the client's properties"
             talk(f"warning: {where}: not used here, with security.protocol {told.security.protocol}: {', '.join(keys)}")
         timeout = checked_timeout("--timeout", parse_duration(self.timeout, "--timeout"))
-        servers = self.bootstrap_server or told.bootstrap_servers
-        if not servers:
-            to, of_target = ("to-", "TO_") if self._side() else ("", "")
+        servers = self._bootstrap_servers(told.bootstrap_servers)
+        return ClientConfig(bootstrap_servers=servers, timeout=timeout, security=told.security, side=self._side())
+
+    def _bootstrap_servers(self, in_properties: str) -> str:
+        """Return the bootstrap servers: those of the option, or of its environment variable, or of the properties.
+
+        in_properties: the client property ``bootstrap.servers``; empty if it is not set. Raises `UsageError` if there
+        is no bootstrap server, or if variable and properties name different ones without the option; `InvalidInput` if
+        the property is not ``host:port``.
+        """
+        from migrate_groups.kafka.client_config import ClientConfig
+
+        to = "to-" if self._side() else ""
+        option, name = f"--{to}bootstrap-server", f"{to}bootstrap-server".replace("-", "_")
+        variable = f"MIGRATE_GROUPS_{name.upper()}"
+        given, is_variable = self.bootstrap_server, name in environment.from_variables.get()
+        if given and not (is_variable and in_properties):
+            return given
+        if not in_properties:
             raise UsageError(
-                f"no bootstrap server: pass --{to}bootstrap-server host:port, or set "
-                f"MIGRATE_GROUPS_{of_target}BOOTSTRAP_SERVER, or bootstrap.servers in --{to}command-config"
+                f"no bootstrap server: pass {option} host:port, or set {variable}, or bootstrap.servers in "
+                f"--{to}command-config"
             )
         try:
-            return ClientConfig(bootstrap_servers=servers, timeout=timeout, security=told.security, side=self._side())
-        except UsageError:
-            if self.bootstrap_server:
-                raise
-            raise InvalidInput("bootstrap.servers is not host:port[,host:port]") from None  # the value is not shown
+            named = ClientConfig(bootstrap_servers=in_properties).addresses()
+        except UsageError:  # its message quotes the value, which may be a secret
+            raise InvalidInput("bootstrap.servers is not host:port[,host:port]") from None
+        if not given:
+            return in_properties
+        if {*named} != {*ClientConfig(bootstrap_servers=given, side=self._side()).addresses()}:
+            raise UsageError(
+                f"{variable} is {given}, but bootstrap.servers of the client properties is {in_properties}: pass "
+                f"{option} to say which cluster"
+            )
+        return given
 
     def _given(self) -> dict[str, str]:
         """Return the client properties, values by name, from the file, the environment and ``--property``.

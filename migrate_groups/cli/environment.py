@@ -1,4 +1,7 @@
-"""Take the client properties out of the environment, because child processes must not get the secrets in them."""
+"""What the environment variables say: the client properties, and which options have their values from a variable.
+
+The client properties are taken out of the environment, because child processes must not get the secrets in them.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,9 @@ TARGET_PROPERTIES = "MIGRATE_GROUPS_TO_PROPERTIES"
 
 properties: ContextVar[Mapping[str, str]] = ContextVar("properties", default=MappingProxyType({}))
 """The values of `PROPERTIES` and `TARGET_PROPERTIES`, by the variable's name, as far as they were set."""
+
+from_variables: ContextVar[frozenset[str]] = ContextVar("from_variables", default=frozenset())
+"""The names of the command's parameters, such as ``bootstrap_server``, whose values come from environment variables."""
 
 
 def take_properties() -> None:

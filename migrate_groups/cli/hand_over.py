@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.written import NOTHING_TO_UNDO
 from migrate_groups.errors import MigrateGroupsError, PartlyApplied
+from migrate_groups.text import shell_command
 
 if TYPE_CHECKING:
     from migrate_groups.cli.person import Person
@@ -97,16 +97,16 @@ class HandOver:
         self.person.show_receipt(receipt_json.load(self.wanted.run.receipt))
 
     def _say_what_is_next(self, outcome: WriteResult) -> None:
-        spec, folder = self.wanted.file.spec, shlex.quote(str(self.wanted.run.folder))
-        groups = shlex.join(target.group for target in spec.targets)
+        spec, folder = self.wanted.file.spec, str(self.wanted.run.folder)
+        later = shell_command("snapshot", [target.group for target in spec.targets], "-o later.parquet")
+        rollback, hand_back = shell_command("rollback", [folder]), shell_command("hand-back", [folder])
         also = f": all of {spec.source} must stop for it" if spec.stay else ""
         talk(
-            f"next: migrate-groups reconcile {folder}",
-            f"later: migrate-groups snapshot {groups} -o later.parquet, reconcile {folder} later.parquet",
+            f"next: migrate-groups {shell_command('reconcile', [folder])}",
+            f"later: migrate-groups {later}, {shell_command('reconcile', [folder, 'later.parquet'])}",
             NOTHING_TO_UNDO
             if outcome.execution.wrote_nothing
-            else f"back: migrate-groups rollback {folder} (on the target cluster, before the new groups commit)"
+            else f"back: migrate-groups {rollback} (on the target cluster, before the new groups commit)"
             if outcome.execution.translation
-            else f"back: migrate-groups rollback {folder} (before the new groups commit), hand-back {folder} "
-            f"(after{also})",
+            else f"back: migrate-groups {rollback} (before the new groups commit), {hand_back} (after{also})",
         )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
 
 from migrate_groups.errors import UsageError
-from migrate_groups.text import did_you_mean, named
+from migrate_groups.text import did_you_mean, named, shell_command
 
 TyperError: type[Exception] = typer.BadParameter.__bases__[0]
 """The base class of Typer's errors about a command line. Typer does not export it, and its module may change."""
@@ -46,7 +45,7 @@ _ELSEWHERE: Mapping[str, str] = {
 def unexpected(command: str, arguments: Sequence[str]) -> UsageError:
     """Return the error for arguments that a command does not take. command: the name of the command."""
     if command == "list":
-        return UsageError(f"list takes no GROUP: run migrate-groups describe {shlex.join(arguments)}")
+        return UsageError(f"list takes no GROUP: run migrate-groups {shell_command('describe', arguments)}")
     return UsageError(
         f"{named('unexpected argument', arguments)}: quote a glob, such as 'payments.*', because the shell replaces it "
         "by file names; repeat an option for each of its values"

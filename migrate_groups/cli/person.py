@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -16,7 +15,7 @@ from migrate_groups.cli.documents import print_document
 from migrate_groups.cli.plans import PlanFormat, save_plan, show_plan
 from migrate_groups.cli.work import shown_work
 from migrate_groups.errors import UsageError
-from migrate_groups.text import counted, some
+from migrate_groups.text import counted, shell_command, some
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -132,7 +131,7 @@ class Person:
         for group, going in groups.items():
             self._show_text(f"group {group}", terminal.lag_by_partition(list(going.rows())))
             talk(f"to delete with group {group}: {counted(len(going), 'committed offset')}")
-        talk(f"to keep them: migrate-groups snapshot {shlex.join(groups)} -o kept.csv")
+        talk(f"to keep them: migrate-groups {shell_command('snapshot', groups, '-o kept.csv')}")
 
     def agrees_to_delete(self, groups: Sequence[str]) -> bool:
         """Return whether to delete the groups. The question is printed on stderr; it is left out if ``yes`` is set."""

@@ -200,7 +200,7 @@ def _saved_plan(file: Path) -> PlanFile | None:
 
     if file.suffix.lower() == ".json":
         return plan_json.load(file)
-    # The first byte is peeked at and not read, because `load_table` reads stdin from its start if it is a snapshot.
-    if str(file) == "-" and cast("BufferedReader", sys.stdin.buffer).peek(1)[:1] == b"{":
+    # The first bytes are peeked at and not read, because `load_table` reads stdin from its start if it is a snapshot.
+    if str(file) == "-" and cast("BufferedReader", sys.stdin.buffer).peek(1).lstrip().startswith(b"{"):
         return plan_json.read(sys.stdin.buffer.read(), "standard input")
     return None

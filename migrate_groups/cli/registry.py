@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from migrate_groups import __version__
-from migrate_groups.cli import documents, mistakes
+from migrate_groups.cli import documents, environment, mistakes
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.cli.write_options import GivenOptions
@@ -146,7 +146,7 @@ class _Command(TyperCommand):
     allow_extra_args = True  # so that `parse_args` says what is wrong with them
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Parse the command line, and remember whether the command was called with ``--format json``.
+        """Parse the command line, and remember which options are set by variables, and whether JSON is to be printed.
 
         Raises `UsageError` if there are more arguments than the command takes, so that the returned list of remaining
         arguments is empty.
@@ -154,6 +154,10 @@ class _Command(TyperCommand):
         documents.awaited.set("--format=json" in args or ("--format", "json") in pairwise(args))
         super().parse_args(ctx, args)
         documents.awaited.set(ctx.params.get("output_format") == "json")
+        sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
+        environment.from_variables.set(
+            frozenset(name for name, source in sources.items() if source and source.name == "ENVIRONMENT")
+        )
         if ctx.args and not ctx.resilient_parsing:
             raise mistakes.unexpected(str(self.name), ctx.args)
         return ctx.args

@@ -30,7 +30,11 @@ _KINDS = (
         rb"\APAR1|\A(?=.*\btopic\b)(?=.*\bpartition\b)[^;\t\n]+\n",
         "pass it to apply, split, filter, rewind or export",
     ),
-    _Kind(PLAN, rb'"schema":\s*"migrate-groups/plan"', "pass it to apply, or to migrate --approved"),
+    _Kind(
+        PLAN,
+        rb'"schema":\s*"migrate-groups/plan"',
+        "pass it to apply as a .json file or on stdin (-), or to migrate --approved",
+    ),
     _Kind(RECEIPT, rb'"schema":\s*"migrate-groups/receipt"', "pass it to rollback, hand-back or delete-offsets"),
     _Kind(
         "the output of kafka-consumer-groups --describe",

@@ -76,7 +76,7 @@ def load_any(path: Path) -> SplitFile | GroupsFile:
         )
     content = read_bytes(path)
     try:
-        document = tomllib.loads(content.decode("utf-8"))
+        document = tomllib.loads(content.decode("utf-8-sig"))  # editors on Windows add a byte order mark
     except (ValueError, RecursionError) as error:  # ValueError: a number of 5,000 digits raises no TOMLDecodeError
         not_toml = InvalidInput(f"{path} is not TOML: {' '.join(str(error).split())}")
         raise mistaken(content, str(path), SPEC) or not_toml from error

@@ -1,8 +1,8 @@
 """Encode and decode JSON documents strictly. Each document is typed and versioned, and has a checksum of its content.
 
 The same document always has the same bytes. Each item of a list is on one line, so that a review shows which items
-changed. Changed white space is accepted when a document is read, because formatters and checkouts change it. Any other
-edit is refused.
+changed. Changed white space is accepted when a document is read, because formatters and checkouts change it, and so is
+another spelling of a number, such as ``10`` for ``10.0``. Any other edit is refused.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import fields
-from typing import Any, TypeVar
+from dataclasses import asdict
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
@@ -31,6 +31,19 @@ class Document(Strict, frozen=True, kw_only=True):
     schema: str
     schema_version: int
     checksum: str = ""
+
+
+OptionsJson = msgspec.defstruct(
+    "OptionsJson",
+    [*get_type_hints(WriteOptions).items()],
+    bases=(Strict,),
+    frozen=True,
+    namespace={"__doc__": "The options of a write."},
+)
+"""The options of a write, with the fields of `WriteOptions`.
+
+The fields are typed, because a document is checked after it is decoded. So ``10`` is the same number of seconds as
+``10.0``: tools such as jq rewrite numbers."""
 
 
 class _Header(msgspec.Struct):
@@ -75,20 +88,22 @@ def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) 
     return document
 
 
-def options(found: dict[str, Any], name: str) -> WriteOptions:
+def options_json(options: WriteOptions) -> Any:
+    """Return the options of a write as an `OptionsJson`, for a plan or a receipt."""
+    return OptionsJson(**asdict(options))
+
+
+def options(found: Any, name: str) -> WriteOptions:
     """Return the options of a write, as saved in a plan or a receipt.
 
-    found: the options as decoded from JSON, by option name. name: the name of the file, for the error.
+    found: the options as an `OptionsJson`. name: the name of the file, for the error.
 
-    Raises `InvalidInput` if an option is unknown, missing or invalid.
+    Raises `InvalidInput` if an option is invalid.
     """
-    known = {field.name for field in fields(WriteOptions)}
-    if found.keys() != known:
-        raise InvalidInput(f"{name}: the options are {some(found)}; expected {', '.join(sorted(known))}")
     try:
-        return msgspec.convert(found, WriteOptions)
-    except (msgspec.ValidationError, UsageError) as error:
-        raise InvalidInput(f"{name}: options: {one_line(str(error))}") from error
+        return WriteOptions(**msgspec.structs.asdict(found))
+    except UsageError as error:
+        raise InvalidInput(f"{name}: options: {error}") from error
 
 
 def encode(document: Document) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.checks.permission import lacks, missing
 from migrate_groups.planning.checks.source import running
 from migrate_groups.snapshots.snapshot import SnapshotTable
-from migrate_groups.text import counted, some
+from migrate_groups.text import counted, shell_command, some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +97,8 @@ def delete_groups(writer: GroupWriter, groups: Sequence[str], clock: Clock, even
     failures: dict[str, MigrateGroupsError] = {}
     for group in groups:
         before = f"deleted: {some(deleted)}; " if deleted else ""
-        events.writing(f"{before}group {group} may be deleted: migrate-groups describe {shlex.quote(group)} tells")
+        describe = shell_command("describe", [group])
+        events.writing(f"{before}group {group} may be deleted: migrate-groups {describe} tells")
         try:
             _delete(writer, group)
         except MigrateGroupsError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Action
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.text import counted
+from migrate_groups.text import counted, shell_command
 
 
 def result_of(execution: Execution, file: ReceiptFile, again: str = "the same command") -> WriteResult:
@@ -57,7 +56,7 @@ class WriteResult:
         if execution.moved and self.receipt.is_of_deletion:
             raise PartlyApplied(f"{execution.moved[0]}: the group runs again; look at its offsets with describe")
         if execution.moved and execution.verb is Verb.HAND_OVER:
-            rollback = f"migrate-groups rollback {shlex.quote(str(self.path))}"
+            rollback = f"migrate-groups {shell_command('rollback', [str(self.path)])}"
             raise PartlyApplied(
                 f"{execution.moved[0]}; stop its consumers. If the new groups have not started, run {self.again} "
                 f"again, or {rollback}, which {_what_rollback_does(execution)}; if they have started, these records "

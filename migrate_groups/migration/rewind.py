@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from migrate_groups.clock import Clock
-from migrate_groups.errors import InvalidInput, Refused
+from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.same_logs import refuse_other_logs
 from migrate_groups.model.partitions import TopicPartition
@@ -84,13 +84,8 @@ def rewind(
     `Refused` if the snapshot is from another cluster, or if a partition no longer exists, has no leader, or belongs to
     a recreated topic; and the errors of `GroupReader`.
     """
-    rows = list(snapshot.at_one_moment().rows())
+    rows = list(snapshot.with_each_partition_once().rows())
     partitions = [row.topic_partition for row in rows]
-    if len(set(partitions)) < len(partitions):
-        raise InvalidInput(
-            f"several groups have the same partitions: {some([group or '(none)' for group in snapshot.groups()])}; "
-            "select one group with filter --group first"
-        )
     described = refuse_other_logs(reader, rows, "pass --topic and no file")
     _refuse_missing(rows, described)
     cluster_id = reader.cluster_id()

@@ -22,25 +22,24 @@ def name_groups(snapshot: SnapshotTable, to_groups: Sequence[str], *, fan_out: b
 
     Raises `UsageError` if a target group's name is empty or not UTF-8, if ``to_groups`` has several names without
     ``fan_out``, has the group that the snapshot was taken from, or is given together with ``restore``, or if it is
-    empty and a row has no group. Raises `InvalidInput` if a partition of a group has several rows, or if ``to_groups``
-    is empty and a row still has the group that it was taken from, without ``restore``.
+    empty and a row has no group. Raises `InvalidInput` if a partition of a group has several rows, if ``to_groups`` is
+    given and several groups have the same partition, or if ``to_groups`` is empty and a row still has the group that it
+    was taken from, without ``restore``.
     """
-    snapshot.at_one_moment()
     check_target_groups(to_groups, fan_out=fan_out)
     if not to_groups:
-        return _as_named(snapshot, restore=restore)
+        return _as_named(snapshot.at_one_moment(), restore=restore)
     if restore:
         raise UsageError("--restore writes a snapshot back to its own group: drop --restore, or --to-group")
-    table = snapshot.table
+    table = snapshot.with_each_partition_once().table
     if back := {*to_groups} & {*_rows_as_taken(table)["group"].to_pylist()}:
         raise UsageError(
             f"the file is a snapshot of {named('group', back)}: to write it back, pass --restore in place of --to-group"
         )
     source = pc.coalesce(table["source_group"], table["group"])
-    regrouped = concatenate(
-        snapshot.replace(group=pa.scalar(group, pa.string()), source_group=source) for group in to_groups
+    return concatenate(
+        snapshot.replace(group=pa.scalar(group, pa.string()), source_group=source) for group in dict.fromkeys(to_groups)
     )
-    return regrouped.at_one_moment()
 
 
 def check_target_groups(to_groups: Sequence[str], *, fan_out: bool) -> None:

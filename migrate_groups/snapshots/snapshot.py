@@ -162,6 +162,20 @@ class SnapshotTable:
         )
         return self
 
+    def with_each_partition_once(self) -> SnapshotTable:
+        """Return the snapshot unchanged, after a check that it has each partition only once, in whatever group.
+
+        Raises `InvalidInput` if a partition has several rows, of several groups or times.
+        """
+        self.at_one_moment()
+        partitions = self.table.group_by(["topic", "partition"], use_threads=False).aggregate([])
+        if partitions.num_rows < len(self):
+            raise InvalidInput(
+                f"several groups have the same partitions: {some([group or '(none)' for group in self.groups()])}; "
+                "select one group with filter --group first"
+            )
+        return self
+
     def _distinct(self, column: str) -> list[Any]:
         values: list[Any] = pc.unique(self.table[column]).to_pylist()
         return values

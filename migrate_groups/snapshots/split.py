@@ -130,14 +130,17 @@ def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
         raise InvalidInput(
             f"no target group takes {topics}: give each to a target group, or let it stay (--stay, or [stay] of a spec)"
         )
-    if shared := [
-        f"{topic} ({', '.join(sorted(group or 'stay' for group in groups))})"
-        for topic, groups in takers.items()
-        if len(groups) > 1 and (None in groups or not spec.fan_out)
-    ]:
+    shared = {topic: groups for topic, groups in takers.items() if len(groups) > 1}
+    if torn := [_taken_by(topic, groups) for topic, groups in shared.items() if None in groups]:
         raise InvalidInput(
-            f"several groups take {named('topic', shared, most=10)}, so records would be processed twice: "
-            "keep one group, or write a spec with fan_out = true"
+            f"{named('topic', torn, most=10)} would both stay and go to a group, so records would be processed twice: "
+            "remove each from the group's topics, or from --stay ([stay] of a spec)"
+        )
+    if shared and not spec.fan_out:
+        topics = named("topic", [_taken_by(topic, groups) for topic, groups in shared.items()], most=10)
+        raise InvalidInput(
+            f"several groups take {topics}, so records would be processed twice: keep one group, or write a spec with "
+            "fan_out = true"
         )
     taken: dict[str | None, set[str]] = defaultdict(set)
     for group, _, matched in expansions:
@@ -147,6 +150,10 @@ def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
         stay=tuple(sorted(taken[None])),
         expansions=expansions,
     )
+
+
+def _taken_by(topic: str, groups: Iterable[str | None]) -> str:
+    return f"{topic} ({', '.join(sorted(group or 'stay' for group in groups))})"
 
 
 def split(snapshot: SnapshotTable, spec: SplitSpec) -> tuple[SnapshotTable, Coverage]:

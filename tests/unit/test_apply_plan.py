@@ -288,6 +288,16 @@ def test_an_edited_plan_and_other_json_are_exit_2(shell):
     assert "other.json is not a valid plan" in shell("apply", "other.json", "--yes", code=2)
 
 
+def test_a_plan_without_the_extension_json_is_refused(shell):
+    """`apply` takes a plan as a .json file, or on stdin: for another file, the error says so."""
+    shell(*SAVE)
+    (shell.folder / "plan.json").rename(shell.folder / "plan.txt")
+    assert shell("apply", "plan.txt", "--yes", code=2) == (
+        "error: plan.txt is a plan, not a snapshot: pass it to apply as a .json file or on stdin (-), or to migrate "
+        "--approved\n"
+    )
+
+
 def test_detailed_exitcode_distinguishes_changes_refusals_and_no_changes(shell):
     """Exit codes: 10 for changes that no check refuses, 3 for a refusal, 0 for no changes, 2 without --dry-run."""
     shell(*DRY)
@@ -317,6 +327,15 @@ def test_plan_out_is_checked_before_the_cluster_is_contacted(shell):
     shell(*SAVE)
     assert "plan.json exists already" in shell(*SAVE, code=2)
     shell(*SAVE, "--force")
+
+
+@pytest.mark.parametrize("receipt", [("--receipt", "./plan.json"), ()])
+def test_a_plan_and_a_receipt_in_one_file_are_refused(shell, receipt):
+    """--plan-out may not name the file of the receipt, because one would replace the other."""
+    name = "plan.json" if receipt else "split.csv.receipt.json"
+    error = shell("apply", "split.csv", "--yes", *NOW, "--plan-out", name, *receipt, code=2)
+    assert error == f"error: --plan-out {name} is also the file of the receipt: name another file\n"
+    assert not (shell.folder / name).exists()
 
 
 def test_a_write_with_plan_out_saves_its_plan(shell):

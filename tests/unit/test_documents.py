@@ -207,10 +207,11 @@ def test_a_way_back_prints_its_plan_or_its_receipt(cli, verb):
     assert shown(cli, verb, RUN, "--yes") == shown(cli, verb, RUN, "--dry-run") == parsed(done.stdout)
 
 
-def test_a_printed_plan_is_applied_from_stdin(cli):
-    """``apply -`` accepts the plan that a dry run of migrate prints, and refuses any other document."""
+@pytest.mark.parametrize("before", ["", "\n  "])
+def test_a_printed_plan_is_applied_from_stdin(cli, before):
+    """``apply -`` accepts a printed plan, also with white space before it, and refuses any other document."""
     plan = cli(*MIGRATE, "--dry-run", *JSON).stdout
-    done = shown(cli, "apply", "-", "--yes", "--receipt", "receipt.json", stdin=plan)
+    done = shown(cli, "apply", "-", "--yes", "--receipt", "receipt.json", stdin=before + plan)
     assert done["executions"][0]["content"] == json.loads(plan)["content"]
     assert cli.offset("new") == 5
     receipt = (cli.folder / "receipt.json").read_text()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+
 import pytest
 
 from migrate_groups.errors import ClusterUnavailable
@@ -72,6 +75,24 @@ def test_split_says_the_next_command_unless_it_prints_the_table(cli):
     assert "next" not in cli("split", "old.csv", "--to", "new=t", "-o", "-").stderr
 
 
+def test_the_printed_commands_work_for_any_name(cli):
+    """A group or file with a space or with a dash at its start is quoted, so that the printed command can be pasted."""
+    cli.cluster.commit("-o", PARTITION, 5)
+    step = "next: migrate-groups "
+    snapshot = last(cli, "verify", "--settle", "0s", "--", "-o").removeprefix(step)
+    assert snapshot == "snapshot -o before.parquet -- -o"
+    cli(*shlex.split(snapshot))
+    said = last(cli, "delete-group", "--dry-run", "--", "-o")
+    cli(*shlex.split(said.removeprefix("to keep them: migrate-groups ")))
+    assert (cli.folder / "kept.csv").exists()
+    said = last(cli, "rewind", "--group", "-o", "--to-current", "-o", "my replay.csv")
+    apply = said.partition(step)[2]
+    assert apply == "apply 'my replay.csv' --to-group NAME"
+    said = last(cli, *shlex.split(apply)[:-1], "--dd", "--yes", "--settle", "0s", "--guard", "1ms")
+    cli.cluster.commit("--dd", PARTITION, 10)
+    cli(*shlex.split(said.removeprefix("next: start the applications, then migrate-groups ")))
+
+
 def test_a_dry_run_of_apply_while_the_old_group_runs(cli):
     """While the group runs, its offsets can't be applied: the next step is to stop it, and to take a new snapshot."""
     cli.cluster.join("old", MEMBER)
@@ -89,6 +110,13 @@ def test_apply_says_the_proof_and_the_way_back(cli):
     cli("rewind", "--group", "old", "--to-earliest", "-o", "replay.csv")
     said = cli("apply", "replay.csv", "--to-group", "replay", "--yes", "--guard", "0s", "--settle", "0s").stderr
     assert said.endswith("next: start the applications, then migrate-groups watch replay\n")
+
+
+def test_apply_to_a_group_that_the_file_does_not_name_says_no_reconcile(cli):
+    """With --to-group, `apply` does not name `reconcile`, because the file has no target groups to compare."""
+    cli("snapshot", "old", "-o", "old.csv")
+    said = cli("apply", "old.csv", "--to-group", "x", *APPLY[2:]).stderr
+    assert "next: migrate-groups snapshot x -o after.parquet\n" in said
 
 
 def test_exit_10_is_said(cli):
@@ -197,6 +225,34 @@ def test_offsets_from_stdin_need_a_receipt_and_a_yes_which_one_error_names(cli):
     text = (cli.folder / "split.csv").read_text()
     error = cli.fails("apply", "-", "--to-group", "x", code=2, stdin=text)
     assert "say with --receipt where the receipt goes, and pass --yes, because stdin" in error
+
+
+def test_the_advice_for_a_group_that_is_source_and_target_works(cli):
+    """A split file is not written back to its source group: the error advises the snapshot with --restore."""
+    cli("snapshot", "old", "-o", "old.csv")
+    assert "name another target; to write a group's own offsets back, apply its snapshot with --restore" in (
+        cli.fails("apply", "split.csv", "--to-group", "old", "--dry-run", code=3)
+    )
+    cli("apply", "old.csv", "--restore", "--dry-run")
+
+
+def test_groups_with_the_same_partitions_are_not_written_to_one_group(cli):
+    """A partition gets one offset: the rows of two groups with this partition are refused, and the groups are named."""
+    cli.cluster.commit("other", PARTITION, 3)
+    cli("snapshot", "old", "other", "-o", "both.csv")
+    assert cli.fails("apply", "both.csv", "--to-group", "new", "--dry-run", code=2) == (
+        "error: several groups have the same partitions: old, other; select one group with filter --group first"
+    )
+
+
+def test_offsets_from_a_pipe_need_a_receipt(cli):
+    """A pipe of the shell, such as ``<(…)``, has no folder for a receipt: the error asks for --receipt."""
+    reading, writing = os.pipe()
+    with open(writing, "wb") as file:  # noqa: PTH123 (a file descriptor)
+        file.write((cli.folder / "split.csv").read_bytes())
+    error = cli.fails("apply", f"/dev/fd/{reading}", "--yes", "--settle", "0s", code=2)
+    os.close(reading)
+    assert error == f"error: the offsets come from /dev/fd/{reading}: say with --receipt where the receipt goes"
 
 
 @pytest.mark.parametrize("command", ["rollback", "hand-back", "delete-offsets"])

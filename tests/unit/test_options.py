@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from migrate_groups.api import clients
 from migrate_groups.api.snapshot import load_split
-from migrate_groups.errors import InvalidInput, UsageError
+from migrate_groups.errors import ClusterUnavailable, InvalidInput, UsageError
 from migrate_groups.files import split_toml
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.snapshots.times import parse_duration
@@ -78,6 +81,31 @@ def test_without_a_bootstrap_server_the_three_ways_to_give_one_are_named(tmp_pat
     )
 
 
+@pytest.mark.parametrize("to", ["", "to-"])
+def test_a_variable_and_properties_that_name_different_clusters_are_refused(tmp_path, monkeypatch, to):
+    """If variable and properties name different bootstrap servers, only the option may say which cluster is meant."""
+    connects_to = "target" if to else ""
+
+    def opened(config: ClientConfig) -> mock.MagicMock:
+        if config.side == connects_to:
+            raise ClusterUnavailable(f"connected to {config.bootstrap_servers}")
+        return mock.MagicMock()
+
+    monkeypatch.setattr(clients, "open_reader", opened)
+    monkeypatch.setattr(clients, "open_side", opened)
+    (tmp_path / "client.properties").write_text("bootstrap.servers=b:1,c:2\n")
+    cli, variable = CliHere(tmp_path), f"MIGRATE_GROUPS_{to.replace('-', '_').upper()}BOOTSTRAP_SERVER"
+    cli.environment |= {"MIGRATE_GROUPS_BOOTSTRAP_SERVER": "a:1", variable: "a:1"}
+    command = [*(("compare", "g") if to else ("list",)), f"--{to}command-config", "client.properties"]
+    assert cli.fails(*command, code=2) == (
+        f"error: {variable} is a:1, but bootstrap.servers of the client properties is b:1,c:2: "
+        f"pass --{to}bootstrap-server to say which cluster"
+    )
+    assert cli.fails(*command, f"--{to}bootstrap-server", "a:1", code=5) == "error: connected to a:1"
+    cli.environment[variable] = "c:2, b:1"
+    assert cli.fails(*command, code=5) == "error: connected to c:2, b:1"
+
+
 def spec(tmp_path, text):
     path = tmp_path / "split.toml"
     path.write_text(text)
@@ -112,6 +140,41 @@ def test_a_spec_from_a_pipe_is_read_once(tmp_path):
     read = split_toml.load(Path(f"/dev/fd/{reading}"))
     os.close(reading)
     assert (read.spec.source, read.content) == ("g", GOOD.encode())
+
+
+def test_a_spec_with_a_byte_order_mark_is_read(tmp_path):
+    """A byte order mark at the start of a spec, which editors on Windows add, is ignored."""
+    assert spec(tmp_path, f"\ufeff{GOOD}").spec == spec(tmp_path, GOOD).spec
+
+
+@pytest.mark.parametrize("mode", ["--dry-run", "--yes"])
+def test_a_run_directory_that_cannot_be_made_is_refused(tmp_path, mode):
+    """A file in place of the run directory, or no folder for it, is refused before the cluster is contacted."""
+    spec(tmp_path, GOOD)
+    cli = CliHere(tmp_path)
+    assert cli.fails("migrate", "split.toml", "--run-dir", "split.toml", mode, code=2) == (
+        "error: split.toml is a file, not a folder: name another folder with --run-dir"
+    )
+    assert cli.fails("migrate", "split.toml", "--run-dir", "nodir/run", mode, code=2) == (
+        "error: nodir/run can't be made: folder nodir does not exist; make it first, or name another folder with "
+        "--run-dir"
+    )
+
+
+def test_two_new_names_for_one_group_are_refused(tmp_path):
+    """--rename gives a group one name: a second one is refused, and does not replace the first."""
+    spec(tmp_path, GOOD)
+    error = CliHere(tmp_path).fails("migrate", "split.toml", "--rename", "a=b", "--rename", "a=c", "--dry-run", code=2)
+    assert error == "error: --rename is given more than once for group a: give one name"
+
+
+@pytest.mark.parametrize("path", ["", ".", "/"])
+def test_a_folder_in_place_of_a_spec_is_refused(tmp_path, path):
+    """A folder in place of the spec is a usage error, also the empty path that an unset shell variable gives."""
+    status, out, err = CliHere(tmp_path).outcome("migrate", path, "--dry-run", "--format", "json")
+    message = f"{path or '.'} is a folder: name a file in it"
+    assert (status, err) == (2, f"error: {message}\n")
+    assert json.loads(out)["error"]["message"] == message
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,13 @@ def test_exclude_topic_alone_keeps_all_other_topics():
     assert kept.topics() == ["orders"]
 
 
+@pytest.mark.parametrize("is_regex", [False, True])
+def test_a_pattern_that_is_not_utf_8_is_refused(is_regex):
+    """A shell may pass bytes that are not UTF-8, which no topic name has: a pattern with such bytes is refused."""
+    with pytest.raises(InvalidInput, match=r"topic pattern .* is not UTF-8 text: name a topic or a glob in UTF-8"):
+        TopicPattern("\udcff*", is_regex=is_regex)
+
+
 @pytest.mark.parametrize(
     ("selection", "complaint"),
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +16,7 @@ from migrate_groups.cli.costs import CostsRequest, compare_after, measure
 from migrate_groups.cli.documents import check_stdout_is_free, print_document
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_span
+from migrate_groups.text import shell_command
 
 
 def advise(
@@ -132,4 +132,4 @@ def _write_spec(connection: Connection, group: str, output: Path, output_format:
     write_whole(output, lambda file: file.write(text.encode()))
     if output_format == "json":
         print_document(views.document(found))
-    talk(f"{output} written; next: migrate-groups migrate {shlex.quote(str(output))} --dry-run")
+    talk(f"{output} written; next: migrate-groups {shell_command('migrate', [str(output)], '--dry-run')}")

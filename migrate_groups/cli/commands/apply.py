@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -19,6 +19,7 @@ from migrate_groups.cli.receipts import in_file_name
 from migrate_groups.cli.write_options import GivenOptions
 from migrate_groups.cli.written import NOTHING_TO_UNDO
 from migrate_groups.errors import UsageError
+from migrate_groups.text import shell_command
 
 if TYPE_CHECKING:
     from migrate_groups.clock import Clock
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from migrate_groups.migration.ports import GroupReader
     from migrate_groups.planning.execution import Execution
     from migrate_groups.planning.plan import Plan
+
+_STREAMS = {Path("/dev"), Path("/proc")}
+"""Folders in which no receipt is kept. A shell passes the pipe ``<(…)`` as the file ``/dev/fd/63``."""
 
 
 def apply(
@@ -95,6 +99,8 @@ def apply(
     given = write_options.given() | ({"restore": True} if restore else {})
     source = _source(file, group, to_group or [], given, fan_out=fan_out)
     path = receipt or source.receipt
+    if plan_out and path and os.path.realpath(plan_out) == os.path.realpath(path):
+        raise UsageError(f"--plan-out {plan_out} is also the file of the receipt: name another file")
     clock, person = SystemClock(), Person(yes=yes, output_format=output_format, plan_out=plan_out, force=force)
     if dry_run:
         with open_receipt(path, read_only=True) if path else nullcontext(ReceiptFile(None)) as record:
@@ -108,8 +114,11 @@ def apply(
         plans.conclude_dry_run(plan, _after_dry_run(plan, plan_out, file), detailed=detailed_exitcode)
         return
     if path is None:
-        also = "" if yes else ", and pass --yes, because stdin is not a terminal that can answer"
-        raise UsageError(f"the offsets come from stdin: say with --receipt where the receipt goes{also}")
+        is_stdin = str(file) == "-"
+        also = ", and pass --yes, because stdin is not a terminal that can answer" if is_stdin and not yes else ""
+        raise UsageError(
+            f"the offsets come from {'stdin' if is_stdin else file}: say with --receipt where the receipt goes{also}"
+        )
     person.check_can_be_asked()
     with open_receipt(path) as record:
         refuse_by_record(record.receipt, Verb.HAND_OVER)
@@ -119,32 +128,35 @@ def apply(
                 person.show_receipt(record.receipt)
             else:
                 person.show_result(result_of(execution, record, source.again))
-                _say_what_is_next(execution, file, path)
+                # `reconcile` compares the groups that the file names, and not those of --to-group.
+                _say_what_is_next(execution, None if to_group else file, path)
 
 
 def _after_dry_run(plan: Plan, plan_out: Path | None, file: Path | None) -> str:
     sources = sorted({change.source_group for change in plan.changes if change.source_group is not None})
     if plan.verdict == "pending" and sources:
         return (
-            f"stop the old applications, then migrate-groups verify {shlex.join(sources)} --wait 5m, and "
+            f"stop the old applications, then migrate-groups {shell_command('verify', sources, '--wait 5m')}, and "
             f"{'apply a new snapshot' if file else plans.SAME_COMMAND}"
         )
-    return f"migrate-groups apply {shlex.quote(str(plan_out))}" if plan_out else plans.SAME_COMMAND
+    return f"migrate-groups {shell_command('apply', [str(plan_out)])}" if plan_out else plans.SAME_COMMAND
 
 
 def _say_what_is_next(execution: Execution, file: Path | None, receipt: Path) -> None:
+    """Print the next command, and the one that undoes the write. file: a file for `reconcile`; None: there is none."""
     groups = sorted({entry.change.group for entry in execution.entries})
     if not any(entry.change.source_group for entry in execution.entries):
-        talk(*(f"next: start the applications, then migrate-groups watch {shlex.quote(group)}" for group in groups))
+        watches = [shell_command("watch", [group]) for group in groups]
+        talk(*(f"next: start the applications, then migrate-groups {watch}" for watch in watches))
         return
-    snapshot = f"migrate-groups snapshot {shlex.join(groups)} -o after.parquet"
+    snapshot = f"migrate-groups {shell_command('snapshot', groups, '-o after.parquet')}"
     if file is not None and file.suffix.lower() in (".csv", ".parquet"):
-        snapshot += f"; migrate-groups reconcile {shlex.quote(str(file))} after.parquet"
+        snapshot += f"; migrate-groups {shell_command('reconcile', [str(file), 'after.parquet'])}"
     talk(
         f"next: {snapshot}",
         NOTHING_TO_UNDO
         if execution.wrote_nothing
-        else f"back: migrate-groups rollback {shlex.quote(str(receipt))} (before the new groups commit), "
+        else f"back: migrate-groups {shell_command('rollback', [str(receipt)])} (before the new groups commit), "
         "hand-back (after)",
     )
 
@@ -153,7 +165,7 @@ class _Source(NamedTuple):
     """The source of the offsets that `apply` writes: a file or a group.
 
     read: returns the offsets and the options of the write. receipt: the default path of the receipt; None if FILE is
-    stdin. again: what the user must run to resume an unfinished write, for messages.
+    stdin or a pipe of the shell. again: what the user must run to resume an unfinished write, for messages.
     """
 
     read: Callable[[GroupReader, Clock], ApplyRequest]
@@ -180,5 +192,6 @@ def _source(
         raise UsageError("no offsets to write: name a FILE, or the old group with --group")
     wanted = plans.read_application(file, given, to_group, fan_out=fan_out)
     targets = in_file_name(to_group)
-    beside = None if str(file) == "-" else file.with_name(f"{file.name}{targets and '.'}{targets}.receipt.json")
+    is_stream = str(file) == "-" or _STREAMS & {*file.parents}
+    beside = None if is_stream else file.with_name(f"{file.name}{targets and '.'}{targets}.receipt.json")
     return _Source(lambda *_: wanted, beside, f"the same command with a new snapshot in {file}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from migrate_groups.cli.console import show_as, talk
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.cli.target_cluster import TargetCluster
 from migrate_groups.errors import HandOverBroken, Undetermined
-from migrate_groups.text import counted
+from migrate_groups.text import counted, shell_command
 
 if TYPE_CHECKING:
     from migrate_groups.cli.audited_logs import LogSide
@@ -84,7 +83,7 @@ def audit(
             "again once they have committed"
         )
     talk(shown.conclusion(found))
-    talk(f"next: a day later, migrate-groups delete-offsets {shlex.quote(str(run_dir))}")
+    talk(f"next: a day later, migrate-groups {shell_command('delete-offsets', [str(run_dir)])}")
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections import Counter
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from migrate_groups.cli.whole_groups import WholeGroups
 from migrate_groups.cli.write_options import GivenOptions
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_duration
+from migrate_groups.text import named
 
 if TYPE_CHECKING:
     from migrate_groups.files.runs.run_dir import RunDir
@@ -127,8 +129,9 @@ def migrate(
     from migrate_groups.migration.hand_over.migrate import MigrateRequest
 
     copies.check(target)
-    run, names = RunDir(run_dir) if run_dir else RunDir.beside(spec), _names(rename)
-    file = split_toml.load_any(spec)
+    names, file = _names(rename), split_toml.load_any(spec)
+    run = RunDir(run_dir) if run_dir else RunDir.beside(spec)
+    run.check_place()
     is_whole = isinstance(file, split_toml.GroupsFile)
     plans.check_dry_run_options(
         None if is_whole else plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode
@@ -199,4 +202,8 @@ def _names(renames: list[str] | None) -> dict[str, str]:
     wrong = ["".join(pair) for pair in pairs if not all(pair)]
     if wrong:
         raise UsageError(f"--rename {wrong[0]!r}; expected GROUP=NAME")
-    return {old: new for old, _, new in pairs}
+    names = {old: new for old, _, new in pairs}
+    if len(names) < len(pairs):
+        twice = [old for old, count in Counter(old for old, *_ in pairs).items() if count > 1]
+        raise UsageError(f"--rename is given more than once for {named('group', twice)}: give one name")
+    return names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +11,7 @@ from migrate_groups.cli.console import talk
 from migrate_groups.cli.reports import ReportFormatOption, show_reconciliation
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.errors import HandOverBroken
-from migrate_groups.text import counted
+from migrate_groups.text import counted, shell_command
 
 if TYPE_CHECKING:
     from migrate_groups.spark.reconciliation.mapping import SplitMapping
@@ -93,7 +92,7 @@ def reconcile(
     if not found.clean:
         raise HandOverBroken(f"{counted(found.problems, 'partition')} did not start where the old group stopped")
     if before is not None and after is None and Path(before).is_dir() and _can_be_audited(Path(before)):
-        talk(f"next: migrate-groups audit {shlex.quote(before)}")
+        talk(f"next: migrate-groups {shell_command('audit', [before])}")
 
 
 def _can_be_audited(run_dir: Path) -> bool:

@@ -26,7 +26,7 @@ from migrate_groups.snapshots.rewind_to import (
     ToTime,
 )
 from migrate_groups.snapshots.times import moment_before, parse_moment, parse_span, parse_zone, rfc_3339
-from migrate_groups.text import counted, some
+from migrate_groups.text import counted, shell_command, some
 
 if TYPE_CHECKING:
     from migrate_groups.migration.ports import GroupReader
@@ -158,7 +158,7 @@ def rewind(
         time = rfc_3339(target.moment) if isinstance(target, ToTime) else None
         print_document(RewindDocument.of(output, time, result))
     if str(output) != "-":
-        talk(f"written to {output}; next: migrate-groups apply {output} --to-group NAME")
+        talk(f"written to {output}; next: migrate-groups {shell_command('apply', [str(output)], '--to-group NAME')}")
 
 
 def _only(targets: Mapping[str, RewindTo]) -> RewindTo:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +12,7 @@ from migrate_groups.cli import options
 from migrate_groups.cli.console import check_output, load_table, save_table, talk
 from migrate_groups.cli.documents import check_stdout_is_free, print_document
 from migrate_groups.errors import UsageError
-from migrate_groups.text import some
+from migrate_groups.text import shell_command, some
 
 if TYPE_CHECKING:
     from migrate_groups.planning.options import WriteOptions
@@ -85,7 +84,7 @@ def split(
     if reviewed != WriteOptions():
         talk(f"the options of {spec} are not in the table: {_as_flags(reviewed)}")
     if str(output) != "-":
-        talk(f"next: migrate-groups apply {shlex.quote(str(output))} --dry-run")
+        talk(f"next: migrate-groups {shell_command('apply', [str(output)], '--dry-run')}")
 
 
 def _as_flags(reviewed: WriteOptions) -> str:

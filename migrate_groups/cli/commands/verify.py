@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Annotated
 
 import typer
@@ -14,7 +13,7 @@ from migrate_groups.cli.console import show, talk, warn_of_hidden_topics
 from migrate_groups.cli.documents import print_document
 from migrate_groups.cli.person import Person
 from migrate_groups.snapshots.times import parse_duration
-from migrate_groups.text import some
+from migrate_groups.text import shell_command, some
 
 
 def verify(
@@ -56,4 +55,4 @@ def verify(
         show(f"stopped: {which}; no member on these topics, and no offset of theirs moved within {settle}")
     else:
         show(f"stopped: {some(wanted)}; no member, and no offset moved within {settle}")
-    talk(f"next: migrate-groups snapshot {shlex.join(wanted)} -o before.parquet")
+    talk(f"next: migrate-groups {shell_command('snapshot', wanted, '-o before.parquet')}")

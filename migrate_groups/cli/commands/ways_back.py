@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -19,7 +18,7 @@ from migrate_groups.cli.receipts import in_file_name
 from migrate_groups.cli.target_cluster import TargetCluster
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_duration
-from migrate_groups.text import counted, named, some
+from migrate_groups.text import counted, named, shell_command, some
 
 if TYPE_CHECKING:
     from migrate_groups.migration.delete_offsets import OffsetsToDelete
@@ -191,7 +190,7 @@ def delete_offsets(
 def _delete_groups(groups: Collection[str]) -> str:
     """Return the command that deletes the groups, and its condition: they may have offsets of other topics."""
     return (
-        f"migrate-groups delete-group {shlex.join(sorted(groups))}, if nothing else uses "
+        f"migrate-groups {shell_command('delete-group', sorted(groups))}, if nothing else uses "
         f"{'it' if len(groups) == 1 else 'them'}"
     )
 
@@ -226,7 +225,7 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, person:
             person.show_receipt(file.receipt)
             return
         person.show_result(result_of(execution, file))
-        talk(f"back: migrate-groups rollback {shlex.quote(str(path))} (before the group commits again)")
+        talk(f"back: migrate-groups {shell_command('rollback', [str(path)])} (before the group commits again)")
 
 
 def _go(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.planning.plan import Change
 from migrate_groups.planning.receipt import NOTHING_WRITTEN
 from migrate_groups.snapshots.row import Row
+from migrate_groups.text import shell_command
 
 # Lower bounds of the bytes of a row (measured: 13 in Parquet, 116 in CSV), so that `Compared.rows` is rather too high.
 _ROW_BYTES = {".parquet": 10, ".csv": 50}
@@ -100,10 +100,10 @@ def _of_run(run: RunDir, after: Sequence[str]) -> Compared:
     saved = plan_json.load(run.plan)
     plan, committed = saved.plan, {_place(row) for row in saved.rows.rows() if row.offset is not None}
     if not after and not run.after.exists():
-        groups = shlex.join(sorted({change.group for change in plan.changes}))
+        snapshot = shell_command("snapshot", sorted({change.group for change in plan.changes}), "-o after.parquet")
         raise InvalidInput(
             f"{run.folder} has no {run.after.name}, because the write was not confirmed: run "
-            f"migrate-groups snapshot {groups} -o after.parquet, then pass after.parquet as AFTER"
+            f"migrate-groups {snapshot}, then pass after.parquet as AFTER"
         )
     return Compared(
         before=[str(run.split)],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -75,7 +75,7 @@ class PlanJson(strict_json.Document, frozen=True, kw_only=True):
     intent: str
     content: str
     verdict: Verdict
-    options: dict[str, Any]
+    options: strict_json.OptionsJson  # type: ignore[valid-type]  # made from WriteOptions
     checks: tuple[CheckJson, ...]
     changes: tuple[ChangeJson, ...]
     translations: tuple[TranslatedJson, ...]
@@ -96,7 +96,7 @@ def to_bytes(plan: Plan, rows: Iterable[Row]) -> bytes:
             intent=plan.intent,
             content=plan.content,
             verdict=plan.verdict,
-            options=asdict(plan.options),
+            options=strict_json.options_json(plan.options),
             checks=tuple(CheckJson(check.name, check.verdict, check.reason) for check in plan.checks),
             changes=tuple(ChangeJson(*change_json.cells(change)) for change in plan.changes),
             translations=translation_json.lines(plan.translation),

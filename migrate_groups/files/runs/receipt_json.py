@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
@@ -39,7 +38,7 @@ class ExecutionJson(strict_json.Strict, frozen=True):
     cluster_id: str
     intent: str
     content: str
-    options: dict[str, Any]
+    options: strict_json.OptionsJson  # type: ignore[valid-type]  # made from WriteOptions
     started_at: Annotated[datetime, msgspec.Meta(tz=True)]
     topic_ids: dict[str, str]
     source: SourceJson | None
@@ -152,7 +151,7 @@ def _execution(execution: Execution) -> ExecutionJson:
         cluster_id=execution.cluster_id,
         intent=execution.intent,
         content=execution.content,
-        options=asdict(execution.options),
+        options=strict_json.options_json(execution.options),
         started_at=execution.started_at,
         topic_ids=dict(execution.topic_ids),
         source=translation_json.source(execution.translation),

@@ -133,11 +133,23 @@ class RunDir:
         Raises `InvalidInput` if the folder can't be made, if `save` would replace a file that no earlier run wrote, or
         if it can't replace a file of an earlier run.
         """
+        self.check_place()
         self._check_kept()
         try:
             self.folder.mkdir(exist_ok=True)
         except OSError as error:
-            raise InvalidInput(f"{self.folder} can't be used: {error.strerror or error}") from error
+            reason = error.strerror or error
+            raise InvalidInput(f"{self.folder} can't be used: {reason}; name another folder with --run-dir") from error
+
+    def check_place(self) -> None:
+        """Raise `InvalidInput` if there is a file in place of the folder, or if the folder above it does not exist."""
+        if status(self.folder) and not is_folder(self.folder):
+            raise InvalidInput(f"{self.folder} is a file, not a folder: name another folder with --run-dir")
+        if not is_folder(self.folder.parent):
+            raise InvalidInput(
+                f"{self.folder} can't be made: folder {self.folder.parent} does not exist; make it first, or name "
+                "another folder with --run-dir"
+            )
 
     def save(
         self, spec: bytes, before: SnapshotTable, rows: Sequence[Row], plan: Plan, after: SnapshotTable | None

@@ -15,6 +15,7 @@ from migrate_groups.files.snapshots import csv as snapshot_csv
 from migrate_groups.files.snapshots import csv_text, reset_csv
 from migrate_groups.files.snapshots import parquet as snapshot_parquet
 from migrate_groups.snapshots.snapshot import SnapshotTable
+from migrate_groups.text import shell_command
 
 _PARQUET_MAGIC = b"PAR1"
 _EXTENSIONS = (".csv", ".parquet")
@@ -29,11 +30,11 @@ def load(path: Path, *, stream: BinaryIO | None = None) -> SnapshotTable:
     """
     name = "standard input" if stream else str(path)
     if not stream and path.suffix.lower() not in _EXTENSIONS and status(path) is None:
-        group = shlex.quote(name)
+        snapshot = shell_command("snapshot", [name], "-o before.csv")
         raise InvalidInput(
             f"{name} does not exist: {if_missing(path) or 'name a .csv or .parquet file'}; if it is a group, run "
-            f"migrate-groups snapshot {group} -o before.csv first, or pass --group {group} in place of the file to "
-            "apply (with --to-group) or rewind"
+            f"migrate-groups {snapshot} first, or pass --group {shlex.quote(name)} in place of the file to apply (with "
+            "--to-group) or rewind"
         )
     data = stream.read() if stream else read_bytes(path)
     is_parquet = data.startswith(_PARQUET_MAGIC) if stream else _is_parquet(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -28,7 +27,7 @@ from migrate_groups.planning.lanes import Lane
 from migrate_groups.planning.plan import Action, Change, Check, Plan, sorted_changes
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, State, Verb
-from migrate_groups.text import counted, named, some
+from migrate_groups.text import counted, named, shell_command, some
 
 
 def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
@@ -286,10 +285,10 @@ def _not_committed_since(
         )
         return Check.of("not committed since", since, complaint, "")
     if execution.verb is Verb.HAND_OVER and since and not any(lane.sources for lane in lanes):
-        groups = shlex.join(sorted({lane.entry.change.group for lane in lanes}))
+        delete = shell_command("delete-group", sorted({lane.entry.change.group for lane in lanes}))
         complaint = (
             "the group has committed since the write, and no old group can take that back: stop it, and delete it with "
-            f"migrate-groups delete-group {groups}, or set other offsets with rewind and apply --on-existing overwrite"
+            f"migrate-groups {delete}, or set other offsets with rewind and apply --on-existing overwrite"
         )
         return Check.of("not committed since", since, complaint, "")
     if execution.verb is Verb.HAND_OVER:

@@ -31,7 +31,8 @@ def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) ->
     if both and not options.restore:
         return Check.refused(
             "targets",
-            f"{named('group', both)} named as source and target: name another target, or pass --restore",
+            f"{named('group', both)} named as source and target: name another target; to write a group's own offsets "
+            "back, apply its snapshot with --restore and without --to-group",
         )
     trimmed = [group for group in targets if is_trimmed(group)]
     if trimmed and options.second_client != "none":
