@@ -187,6 +187,21 @@ def test_offsets_that_another_target_still_needs_are_kept(cli, command, said):
     assert cli.offsets("old") == {0: 5, 1: 5}
 
 
+@pytest.mark.parametrize("before", [None, 12])
+def test_delete_offsets_waits_for_the_whole_hand_over(cli, before):
+    """While a partition is refused, nothing is deleted, also if the new group has an offset there from before."""
+    spec = (cli.folder / "split.toml").read_text()
+    (cli.folder / "split.toml").write_text(f'{spec}\non_existing = "overwrite"\n')
+    if before:
+        cli.cluster.commit("new", SECOND, before)
+    cli.refused = {SECOND}
+    cli.fails(*MIGRATE, code=4)
+    cli.refused = set()
+    cli.cluster.commit("new", PARTITION, 8)
+    assert "taken over: new t-1: no committed offset" in cli.fails("delete-offsets", RUN, "--yes", code=3)
+    assert cli.offsets("old") == {0: 5, 1: 5}
+
+
 def test_rollback_warns_of_offsets_that_are_not_those_of_the_hand_over(cli):
     """A rollback warns if the old group has committed since, and of offsets that the log no longer has."""
     cli(*MIGRATE)

@@ -22,7 +22,7 @@ from migrate_groups.migration.ways_back.common import (
     plan_for_wrong_cluster,
 )
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.execution import Order, Source
+from migrate_groups.planning.execution import Source
 from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_changes
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, State, Verb
@@ -86,7 +86,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
         checks=(
             cluster,
             permitted(reader, wanted, permissions),
-            _taken_over(elsewhere or reader, [*(change for change, _ in moved), *_refused(receipt, sources)]),
+            _taken_over(elsewhere or reader, [change for change, _ in moved], _refused(receipt)),
             Check.of(
                 "not moved",
                 changed,
@@ -99,30 +99,32 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
     )
 
 
-def _refused(receipt: Receipt, sources: Collection[Order]) -> list[Change]:
-    """Return the changes that brokers refused in the hand-over, for target groups that still need these source offsets.
+def _refused(receipt: Receipt) -> list[Change]:
+    """Return the changes that brokers refused in the hand-over, so that it is not complete.
 
-    This is so if several target groups get the same partition (``fan_out``).
+    If several target groups get the same partition (``fan_out``), one of them may still need the offset to delete.
     """
-    return [
-        lane.entry.change
-        for lane in receipt.lanes.values()
-        if lane.state is State.NEW and any(source.order in sources for source in lane.handed_over_by)
-    ]
+    return [lane.entry.change for lane in receipt.lanes.values() if lane.state is State.NEW and lane.handed_over_by]
 
 
-def _taken_over(reader: GroupReader, handed_over: Collection[Change]) -> Check:
+def _taken_over(reader: GroupReader, handed_over: Collection[Change], refused: Collection[Change]) -> Check:
     """Check that the target groups have started, and continue from the offsets that were handed over.
 
     The check refuses if a target group has no committed offset, or a lower one than was handed over. It warns about a
     target group that has no member and still has every offset that this tool wrote, because it may not have started.
 
-    reader: reads the target groups.
+    reader: reads the target groups. refused: changes that brokers refused in the hand-over. A target group whose offset
+    is still that from before the hand-over lacks it, too.
     """
-    now = committed_by_order(reader, dict.fromkeys(change.order for change in handed_over))
+    now = committed_by_order(reader, dict.fromkeys(change.order for change in (*handed_over, *refused)))
     described = reader.describe_groups(sorted({change.group for change in handed_over}))
     behind = [
         f"{change.group} {change.topic_partition}" for change in handed_over if _is_behind(now[change.order], change)
+    ]
+    behind += [
+        f"{change.group} {change.topic_partition}"
+        for change in refused
+        if now[change.order] == change.before or _is_behind(now[change.order], change)
     ]
     started = {change.group for change in handed_over if not _is_as_written(now[change.order], change)}
     not_started = [group for group, each in described.items() if group not in started and not each.members]
