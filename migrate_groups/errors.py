@@ -24,7 +24,7 @@ class MigrateGroupsError(Exception):
 class UsageError(MigrateGroupsError):
     """Options or arguments are wrong: a value is not allowed, one is missing, or they contradict each other.
 
-    It is also raised if they do not fit an input file or the receipt. Nothing was written to the cluster.
+    It is also raised if they do not fit an input file or an earlier run. Nothing was written to the cluster.
     """
 
     exit_code = 2

@@ -13,9 +13,10 @@ MOST_INT32, MOST_INT64 = 2**31 - 1, 2**63 - 1
 
 
 class Kind(StrEnum):
-    """The type of a column's cells. An empty cell is null, except in a `TEXT` column, where it is an empty text.
+    """The type of a column's cells.
 
-    In a required column an empty cell is an error.
+    An empty cell of a `TEXT` column is an empty text. In any other column it is null, or an error if the column is
+    required.
     """
 
     NAME = "name"

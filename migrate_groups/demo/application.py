@@ -33,16 +33,19 @@ class Stopped:
 
     def __init__(self) -> None:
         self.now = False
-        told, tell = os.pipe()
-        os.set_blocking(tell, False)
-        signal.set_wakeup_fd(tell)
+        signals, wakeup = os.pipe()
+        os.set_blocking(wakeup, False)
+        signal.set_wakeup_fd(wakeup)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: None)
-        threading.Thread(target=self._wait, args=(told, os.getppid()), daemon=True).start()
+        threading.Thread(target=self._wait, args=(signals, os.getppid()), daemon=True).start()
 
-    def _wait(self, told: int, parent: int) -> None:
-        """Wait for a byte of a signal in the pipe ``told``, or for the end of the process ``parent``."""
-        while not select.select([told], [], [], _LOOK_SECONDS)[0] and os.getppid() == parent:
+    def _wait(self, signals: int, parent: int) -> None:
+        """Wait for a signal or for the end of the parent process. Then set ``now``, and end this process 60 s later.
+
+        signals: a file descriptor that gets a byte for each signal. parent: the process id of the parent.
+        """
+        while not select.select([signals], [], [], _LOOK_SECONDS)[0] and os.getppid() == parent:
             pass
         self.now = True
         time.sleep(_STOP_SECONDS)

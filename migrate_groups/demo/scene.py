@@ -37,10 +37,10 @@ class Telling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """The record counts at the end of a story.
+    """How many records were produced, processed, skipped and processed twice in a demo.
 
     ours: the counts of the migration with this tool. naive: the counts of a second migration of the same group without
-    this tool; None if the story has none. naive_way: the name of that other way in the output.
+    this tool; None if the demo has none. naive_way: the name of that migration in the output.
     """
 
     ours: Count

@@ -74,10 +74,11 @@ class Descriptions:
         }
 
     def _classic(self, answer: Any) -> GroupDescription | MigrateGroupsError:
-        """Return a group's description, or the error, from a DescribeGroups response; without this process's member.
+        """Return the description of a group from a DescribeGroups response, or the error.
 
-        answer: the response's DescribedGroup, or an error, which is returned unchanged. The error is `Refused` if a
-        member's subscription or assignment is not in Kafka's consumer protocol.
+        A member with which this process keeps consumers out of the group is left out of the description. answer: the
+        response's DescribedGroup, or an error, which is returned unchanged. The error is `Refused` if a member's
+        subscription or assignment is not in Kafka's consumer protocol.
         """
         if isinstance(answer, MigrateGroupsError):
             return answer

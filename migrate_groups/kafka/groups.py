@@ -49,9 +49,9 @@ class _WrittenOffset(msgspec.Struct, frozen=True, gc=False):
 def describe(*, permissions: bool = False) -> Ask[Any]:
     """Return a coroutine function that describes groups of any protocol type with DescribeGroups.
 
-    It is called with a client, the groups and an `OfGroups`, to which it adds each group's DescribedGroup of the
-    response, or the group's error. A group that does not exist, or is not classic, has the state Dead. permissions:
-    whether to request the authorized operations (KIP-430).
+    The coroutine function takes a client, the groups and an `OfGroups`. For each group it stores the response's
+    DescribedGroup, or the group's error, in the `OfGroups`. A group that does not exist, or is not classic, has the
+    state Dead. permissions: whether to request the authorized operations (KIP-430).
     """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
@@ -66,9 +66,9 @@ def describe(*, permissions: bool = False) -> Ask[Any]:
 def describe_consumer_groups() -> Ask[Any]:
     """Return a coroutine function that describes KIP-848 groups with ConsumerGroupDescribe.
 
-    It is called with a client, the groups and an `OfGroups`, to which it adds each group's DescribedGroup of the
-    response, or the group's error. A group that does not exist, or is not a KIP-848 group, is no error: its
-    DescribedGroup has the error code GROUP_ID_NOT_FOUND.
+    The coroutine function takes a client, the groups and an `OfGroups`. For each group it stores the response's
+    DescribedGroup, or the group's error, in the `OfGroups`. A group that does not exist, or is not a KIP-848 group, is
+    no error: its DescribedGroup has the error code GROUP_ID_NOT_FOUND.
     """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
@@ -81,10 +81,10 @@ def describe_consumer_groups() -> Ask[Any]:
 def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> Ask[dict[TopicPartition, Any]]:
     """Return a coroutine function that reads committed offsets with OffsetFetch and ``require_stable``.
 
-    It is called with a client, the groups and an `OfGroups`, to which it adds for each group the response's part about
-    each partition, or the group's error. The part about a partition may have an error code, for instance because a
-    transactional commit is pending (KIP-447). wanted: the partitions to read, by group; None: all partitions with a
-    committed offset.
+    The coroutine function takes a client, the groups and an `OfGroups`. For each group it stores, in the `OfGroups`, a
+    dict from partition to its part of the response, or the group's error. The part about a partition may have an error
+    code, for instance because a transactional commit is pending (KIP-447). wanted: the partitions to read, by group;
+    None: all partitions with a committed offset.
     """
 
     async def of_coordinator(
@@ -111,9 +111,9 @@ def commit_offsets(
 ) -> Ask[Mapping[TopicPartition, KafkaErrorClass]]:
     """Return a coroutine function that commits these offsets for groups without members (OffsetCommit).
 
-    It is called with a client, the groups and an `OfGroups`, to which it adds for each group kafka-python's error class
-    for each partition, or the error of the whole request. The error class ``NoError`` means that the offset is
-    committed.
+    The coroutine function takes a client, the groups and an `OfGroups`. For each group it stores, in the `OfGroups`, a
+    dict from partition to kafka-python's error class, or the error with which the group's request failed. The error
+    class ``NoError`` means that the offset is committed.
     """
 
     async def of_group(client: Client, node: Any, group: str) -> Mapping[TopicPartition, KafkaErrorClass]:
@@ -155,8 +155,9 @@ def commit_offsets(
 def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicPartition, KafkaErrorClass]]:
     """Return a coroutine function that deletes groups' committed offsets of these partitions (KIP-496).
 
-    It is called with a client, the groups and an `OfGroups`, to which it adds for each group kafka-python's error class
-    for each partition; ``NoError`` means that the offset is deleted. It raises the error of a whole request.
+    The coroutine function takes a client, the groups and an `OfGroups`. For each group it stores, in the `OfGroups`, a
+    dict from partition to kafka-python's error class; ``NoError`` means that the offset is deleted. If a request fails,
+    or its response has a top-level error, the coroutine function raises that error.
     """
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[Any]) -> None:
@@ -170,8 +171,8 @@ def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicP
 async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[Mapping[str, KafkaErrorClass]]) -> None:
     """Delete groups, one after the other.
 
-    ``into.found[group]`` becomes ``{group: error}`` with an error class of kafka-python; ``NoError`` means that the
-    group is deleted. The error of a whole request is raised.
+    into: ``into.found[group]`` becomes ``{group: error}`` with an error class of kafka-python; ``NoError`` means that
+    the group is deleted. If a request fails, its error is raised.
     """
     for group in groups:
         coordinator = await client.coordinator(group)

@@ -74,7 +74,7 @@ class Hold:
     def _await_membership(self) -> None:
         """Return as soon as the coordinator lists this member, even if it has not answered the join yet.
 
-        Raises the error of the join; `ClusterUnavailable`.
+        Raises `Refused` if the coordinator refuses the join; `NotAuthorized`; `ClusterUnavailable`.
         """
         with closing(KafkaConnection(self._config)) as connection:
             while not (self._joined.wait(_POLL_SECONDS) or self._member.is_listed(connection)):
@@ -109,8 +109,8 @@ class Hold:
     def _send_heartbeat(self) -> bool:
         """Send a heartbeat, and return whether the coordinator refused it, so that no consumer is kept out any more.
 
-        ``lost`` becomes None if the coordinator accepts the heartbeat. Otherwise it becomes the reason: the refusal, or
-        that the coordinator did not answer; the result is False then.
+        ``lost`` becomes None if the coordinator accepts the heartbeat, and a reason if it refuses the heartbeat or does
+        not answer. If it does not answer, the result is False.
         """
         tries = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(ClusterUnavailable),
@@ -131,16 +131,18 @@ class Hold:
 
 @contextmanager
 def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> Iterator[Hold]:
-    """Hold an Empty group for the length of a ``with`` block: join it as its only member, so that no consumer can join.
+    """Hold an Empty group for the length of a ``with`` block: join it as its only member, to keep all consumers out.
 
     When the block ends, also by an error, this member leaves, so that the group is Empty again.
 
     The group must exist, because joining creates a missing group. The coordinator answers a join only after
     group.initial.rebalance.delay.ms (3 s by default). But it lists the member, and keeps others out, as soon as it gets
-    the join. So the block begins when the member is listed. A thread waits for the answer, and sends the heartbeats. At
-    the end of the block, the group gets back the protocol type ``consumer``: another member joins with it and leaves,
-    which takes that delay once more. If the coordinator changes, the new coordinator is looked up, and the membership
-    continues, unless the join was not answered yet.
+    the join. So the block begins when the member is listed. A thread waits for the answer, and sends the heartbeats. If
+    another broker becomes the coordinator after the answer, the membership continues there; if before, it ends, and
+    ``lost`` of the `Hold` says so.
+
+    This member's protocol type is not ``consumer``, and a group keeps the type of its last member. So at the end
+    another member joins the group with the type ``consumer`` and leaves it, which takes that delay once more.
 
     session_timeout: seconds until the brokers remove this member if this process is killed. If the brokers do not allow
     the value (group.min.session.timeout.ms, group.max.session.timeout.ms), 30, 60, 300 and 6 seconds are tried.

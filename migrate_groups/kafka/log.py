@@ -83,9 +83,10 @@ class Logs:
 
         A partition is left out if its leader returns no offset, or if it has no leader.
 
-        starts, ends: log start and log end offsets that are known, and so need not be read. But an end of a partition
-        that is not in ``starts`` is used only if the partition's current leader has already reported to this object a
-        log end offset at least as high. Otherwise it is read, because an unclean election may have cut the log.
+        starts, ends: log start and log end offsets that are known. If a partition has both, they are returned, and
+        nothing is read. If it has only an end, its log start is read, and the end is used only if the leader that
+        answers has already reported to this object a log end offset at least as high. Otherwise the log end is read
+        too, because an unclean election may have cut the log.
         """
         doing = "reading log end offsets"
         questions = [

@@ -95,10 +95,10 @@ class _Piece:
 
 
 def _pieces(messages: Iterable[Any], left: dict[tuple[str, int], tuple[int, int]]) -> dict[tuple[str, int], _Piece]:
-    """Return the records in these messages, by partition. Records outside the spans in ``left`` are left out.
+    """Return, by topic and partition number, the records in these messages that are to be read.
 
-    left: the spans that are not complete yet: for each partition the index of the span and its end (exclusive). Raises
-    ``KafkaException`` for a message that is an error.
+    left: for each partition that is not read to its end yet, an index, which is not used here, and the end of the
+    offsets to read (exclusive). Raises ``KafkaException`` for a message that is an error.
     """
     pieces: dict[tuple[str, int], _Piece] = {}
     for message in messages:

@@ -93,8 +93,7 @@ class KafkaPythonWriter(KafkaPythonReader):
         into: OfGroups[Mapping[K, wire.KafkaErrorClass]] = OfGroups()
         left = list(asked)
 
-        def not_available() -> list[str]:
-            """Send the writes that have no final answer, and return the groups whose coordinator was not available."""
+        def send_left() -> list[str]:
             for group in left:
                 into.found.pop(group, None)
                 into.failed.pop(group, None)
@@ -107,7 +106,7 @@ class KafkaPythonWriter(KafkaPythonReader):
                 self._connection.close()
             return left
 
-        self._connection.repeat_while(not_available)
+        self._connection.repeat_while(send_left)
         return {
             group: dict.fromkeys(of_group, wire.answer_of_all(into.failed[group]))
             if group in into.failed

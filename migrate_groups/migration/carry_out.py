@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import PartlyApplied, Refused, UsageError
@@ -26,12 +26,7 @@ def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
 
     A group has committed if it no longer has the committed offset that the run confirmed.
     """
-    differences = resumed_differently(file.receipt, plan)
-    if differences:
-        raise UsageError(
-            f"{file.path} is the receipt of another migration ({some(differences)}): undo it with rollback, "
-            "or name another receipt or run directory"
-        )
+    _refuse_differences(file, resumed_differently(file.receipt, plan))
     since = file.receipt.moved_since(plan)
     if since:
         raise UsageError(
@@ -40,18 +35,34 @@ def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
         )
 
 
-def is_over(reader: GroupReader, file: ReceiptFile, events: Events, elsewhere: GroupReader | None = None) -> bool:
+def _refuse_differences(file: ReceiptFile, differences: Sequence[str]) -> None:
+    if differences:
+        raise UsageError(
+            f"{file.path} is the receipt of another migration ({some(differences)}): undo it with rollback, "
+            "or name another receipt or run directory"
+        )
+
+
+def is_over(
+    reader: GroupReader,
+    file: ReceiptFile,
+    events: Events,
+    elsewhere: GroupReader | None = None,
+    differences: Callable[[], Sequence[str]] = tuple,
+) -> bool:
     """Return whether the run has handed over and a target group has started since. If so, tell the user.
 
-    file: the receipt of the run. elsewhere: reads the source groups, if they are on another cluster.
+    file: the receipt of the run. elsewhere: reads the source groups, if they are on another cluster. differences:
+    called if a target group has started; returns how that hand-over differs from the one that is asked for now.
 
-    If a target group has started, raises `PartlyApplied` if a source group still consumes what it handed over, because
-    records that both groups read are processed twice; `Refused` if a target group has lost the committed offset of a
-    partition.
+    If a target group has started, raises `UsageError` if there are ``differences``; `PartlyApplied` if a source group
+    still consumes what it handed over, because records that both groups read are processed twice; `Refused` if a target
+    group has lost the committed offset of a partition.
     """
     started = started_since(reader, file.receipt, elsewhere)
     if started is None:
         return False
+    _refuse_differences(file, differences())
     handed_over = f"{file.path}: handed over already, and started since: {named('group', started.groups)}"
     if started.moved:
         raise PartlyApplied(

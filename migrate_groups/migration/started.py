@@ -69,9 +69,8 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
 
 def _is_of_these_clusters(execution: Execution, reader: GroupReader, elsewhere: GroupReader | None) -> bool:
     source = execution.translation
-    if source is None or elsewhere is None:
-        return source is None and elsewhere is None
-    return (reader.cluster_id(), elsewhere.cluster_id()) == (execution.cluster_id, source.cluster_id)
+    here = reader.cluster_id(), elsewhere.cluster_id() if elsewhere else None
+    return here == (execution.cluster_id, source.cluster_id if source else None)
 
 
 def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:

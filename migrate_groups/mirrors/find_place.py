@@ -120,8 +120,9 @@ def _is_foreign(source: LogPart, copy: CopyPart, indices: Sequence[int]) -> bool
 def _begins_with(source: LogPart, cut: int, indices: Sequence[int]) -> bool:
     """Return whether the copy certainly begins with the source's first record at or after the committed offset.
 
-    cut: the index of this record in ``source``. The result is False if an identical record follows there. indices: for
-    each record of the copy, the index of its source record.
+    cut: the index of this record in ``source``. The result is False if ``source`` has an identical record after it,
+    because the copy may begin with a copy of that one. indices: for each record of the copy, the index of its source
+    record.
     """
     return bool(indices) and indices[0] == cut and source.prints[cut] not in source.prints[cut + 1 :]
 
@@ -164,9 +165,10 @@ def _other(source: LogPart, copy: CopyPart) -> str:
 def _bounded(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Place:
     """Return the offset in the copy of a compacted topic at which a group must continue, and how exactly it is known.
 
-    It lies between two of the records that both logs have: the last one before the committed offset, and the first one
-    at or after it. cut: the index in ``source`` of its first record at or after the committed offset. there: the
-    group's committed offset on the target, from which only ``Place.counts`` is made; None: it has none.
+    This offset lies between two of the records that both logs have: the last one before the committed offset, and the
+    first one at or after it. cut: the index in ``source`` of its first record at or after the committed offset. there:
+    the group's committed offset on the target; None: it has none. It only serves to count how many records the group
+    would read again or skip if it started there.
     """
     index_of = {each: index for index, each in enumerate(source.prints)}
     if len(index_of) < len(source.prints):

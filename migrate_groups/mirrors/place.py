@@ -49,7 +49,7 @@ class LogPart(Records):
     """The records of a source partition from a first offset to the log end.
 
     from_start: whether the first offset is 0, so that no earlier record ever existed. aborted: which of these records,
-    counted from 0, belong to aborted transactions.
+    counted from 0, belong to aborted transactions, or possibly to open ones.
     """
 
     from_start: bool

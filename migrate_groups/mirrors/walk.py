@@ -2,9 +2,8 @@
 
 A mirror that keeps the order of a partition writes its records one after the other. After a restart it may begin again
 at an earlier record (at-least-once delivery). So the next record of the copy is a copy of the next record of the log,
-or of an earlier one. An explanation of the copy gives each record of the copy an index: the index in the log of the
-record that it copies. If records are identical, there may be several explanations. `walk` finds the one with the fewest
-restarts.
+or of an earlier one. The record of the log that a record of the copy is a copy of is called its source record. If
+records are identical, several assignments of source records are possible. `walk` finds one with the fewest restarts.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ class TooLong(Exception):
 
 
 class Walk(NamedTuple):
-    """For each record of a mirror's copy of a log, the record of the log that it copies, and the place in the copy.
+    """For each record of a mirror's copy of a partition its source record, and where a group must continue in the copy.
 
-    An explanation says for each record of the copy the index in the log of the record that it copies, or `OLDER` if
-    that record is older than those that were read. Identical records allow several explanations. indices: the
-    explanation with the fewest restarts. restarts: how often the mirror began again in it at an earlier record. ends:
-    the indices that the last record of the copy has in any explanation.
+    The source record is the record of the source partition that was copied. indices: for each record of the copy, the
+    index of its source record in the log that was read; `OLDER` if it is older. If records are identical, several such
+    lists are possible; this is one with the fewest restarts. restarts: how often, by ``indices``, the mirror went back
+    to an earlier source record. ends: the last values of all possible lists.
 
-    lowest, highest: the lowest and the highest place, as indices in the copy: the place comes right after the last copy
-    of a record from before the committed offset. Explanations with a restart count only if there are no others. Then
-    all of them count, because many restarts are as likely as few.
+    lowest, highest: the first and the last possible index in the copy at which the group must continue, right after the
+    last copy of a record from before the committed offset. If there are possible lists without a restart, only these
+    count. Otherwise all count, because many restarts are as likely as few.
     """
 
     indices: Sequence[int]
@@ -46,12 +45,13 @@ class Walk(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Sums up how a mirror can have written the first records of a copy, the last one from a given record of the log.
+    """Sums up how a mirror can have written a copy up to one record, if this is a copy of a given record of the log.
 
-    restarts: the fewest restarts of the mirror in any of the ways. lowest, highest: the lowest and the highest place
-    in the ways with the fewest restarts; first, last: the same, in all ways. The place is the index in the copy right
-    after the last copy of a record from before the committed offset. previous: the index in the log of the record that
-    the second last one copies, in a way with the fewest restarts and the place ``lowest``.
+    A way gives each record of the copy its source record: the record of the log that was copied. restarts: the fewest
+    restarts of the mirror in any way. lowest, highest: the first and the last possible index in the copy at which the
+    group must continue, right after the last copy of a record from before its committed offset, in the ways with the
+    fewest restarts; first, last: the same in all ways. previous: the index of the source record of the record before,
+    in a way with the fewest restarts that gives ``lowest``.
     """
 
     restarts: int
@@ -109,12 +109,12 @@ def _at(here: int, restarts: int, previous: int) -> _State:
 
 
 def _step(states: Mapping[int, _State], candidates: Sequence[int], number: int, cut: int) -> dict[int, _State]:
-    """Return the states after one more record of the copy, by the index in the log of the record that it copies.
+    """Return a `_State` for each possible source record of the next record of the copy, by the source record's index.
 
-    A state sums up the ways in which the mirror can have written the copy so far. states: those before this record, by
-    the index of the record that the last one copies. candidates: the indices in the log of the records that this record
-    can be a copy of, because they are identical. number: its index in the copy. cut: the index in the log of the first
-    record at or after the committed offset.
+    A source record is the record of the log that was copied. A `_State` sums up the ways in which the mirror can have
+    written the copy up to a record. states: those up to the record before, in the same form. candidates: the indices of
+    the possible source records. number: the index of the next record in the copy. cut: the index in the log of the
+    first record at or after the committed offset.
     """
     again = _restarted(states, candidates)
     after = {}
@@ -151,11 +151,11 @@ def _merged(states: Iterable[_State]) -> _State:
 
 
 def _restarted(states: Mapping[int, _State], candidates: Sequence[int]) -> Mapping[int, _State]:
-    """Return, by candidate, a sum of the ways in which the mirror restarts now and copies the candidate next.
+    """Return, by candidate, a `_State`: the ways in which the mirror restarts, and copies the candidate next.
 
-    candidates: the indices in the log of the records that the next record of the copy can be a copy of. One is left out
-    if the mirror had not reached it, because a restart never goes forward. states: sums of the ways in which the mirror
-    can have written the copy so far, by the index in the log of the record that it copied last.
+    candidates: the indices in the log of the records of which the next record of the copy may be a copy. A candidate is
+    left out if it is above all keys of ``states``, because a restart never goes forward. states: a `_State` with the
+    ways in which the copy so far was written, by the index in the log of the record that was copied last.
     """
     found: dict[int, _State] = {}
     so_far: list[_State] = []

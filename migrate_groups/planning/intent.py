@@ -1,4 +1,4 @@
-"""Compare the intents of two plans: cluster, options, and which partitions go from which group to which group.
+"""Compare the intents of two plans, or of a split and a receipt: what goes from which group to which group.
 
 Offsets are not compared, because the source group may still commit between the review and the write.
 """
@@ -9,11 +9,15 @@ from dataclasses import asdict, replace
 
 from msgspec import structs
 
+from migrate_groups.model.topics import is_recreated
 from migrate_groups.planning.options import in_words
 from migrate_groups.planning.plan import Change, Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State
 from migrate_groups.planning.translation import Translation
+from migrate_groups.snapshots.snapshot import SnapshotTable
+from migrate_groups.snapshots.split import SplitSpec
+from migrate_groups.text import some
 
 
 def intent_differences(approved: Plan, now: Plan) -> list[str]:
@@ -66,9 +70,10 @@ def _source_differences(before: Translation | None, after: Translation | None) -
 def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
     """Compare the intent of a plan with that of the run that it is to resume, and return a message for each difference.
 
-    The intent is the cluster, the options, and the source and the target group of each partition. The list is empty if
-    there is no difference, or if the receipt (the record of the run) has no hand-over to resume. Two kinds of
-    partitions are no difference:
+    The intent is the cluster, the options, and the source and the target group of each partition. A topic that was
+    deleted and created again since is a difference too, because the run's offsets do not apply to the new topic. The
+    list is empty if there is no difference, or if the receipt (the record of the run) has no hand-over to resume. Two
+    kinds of partitions are no difference:
 
     - a partition that was added to one of the run's topics since, even if the source group has committed an offset for
       it
@@ -92,7 +97,46 @@ def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
         checks=(),
         translation=execution.translation,
     )
-    return intent_differences(then, replace(now, changes=changes))
+    recreated = [
+        f"topic {topic} was deleted and created again"
+        for topic in sorted({entry.change.topic for entry in execution.entries})
+        if now.cluster_id == execution.cluster_id
+        and is_recreated(execution.topic_ids.get(topic), now.topic_ids.get(topic))
+    ]
+    return intent_differences(then, replace(now, changes=changes)) + recreated
+
+
+def split_differences(receipt: Receipt, spec: SplitSpec, before: SnapshotTable | None) -> list[str]:
+    """Compare a split with the hand-over in the receipt of its run, and return a message for each difference.
+
+    They differ if the split names another source group, or gives a topic to other target groups. The list is empty if
+    the receipt has no hand-over. Nothing is read from the cluster, because the source group may no longer exist.
+
+    before: the source group's snapshot from before the hand-over, with the topics that it had then; None if there is
+    none, so that only the topics of the hand-over are known. A topic that the source group has got since is no
+    difference. With the option ``uncommitted`` "leave", nor is a topic for which it had no committed offset, because
+    such a topic is not in the receipt.
+    """
+    execution = receipt.hand_over
+    if execution is None:
+        return []
+    if execution.source_groups != {spec.source}:
+        return [f"the old group was {some(execution.source_groups)}, is {spec.source}"]
+    names = {copy: topic for topic, copy in execution.translation.topics} if execution.translation else {}
+    handed_over = {(group, names.get(topic, topic)) for group, topic in execution.origins()}
+    leaves = execution.options.uncommitted == "leave"
+    rows = before.rows() if before else ()
+    topics = execution.source_topics | {row.topic for row in rows if row.offset is not None or not leaves}
+    wanted = {
+        (target.group, topic)
+        for target in spec.targets
+        for pattern in target.topics
+        for topic in pattern.matching(topics) or ([] if leaves else [str(pattern)])
+    }
+    return [
+        f"topic {topic} from {spec.source} to {group} is {'new' if (group, topic) in wanted else 'missing now'}"
+        for group, topic in sorted(handed_over ^ wanted)
+    ]
 
 
 def _with_source(change: Change, sources: frozenset[str]) -> Change:

@@ -10,8 +10,8 @@ from functools import cached_property
 
 from migrate_groups.errors import Refused, Undetermined
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.model.topics import TopicDescription
-from migrate_groups.planning.execution import Execution, Order, Outcome
+from migrate_groups.model.topics import TopicDescription, is_recreated
+from migrate_groups.planning.execution import Entry, Execution, Order, Outcome
 from migrate_groups.planning.lanes import Lane, lanes_after
 from migrate_groups.planning.plan import Change, Plan
 from migrate_groups.planning.run_states import State, Step, Verb, advice
@@ -195,7 +195,8 @@ class Receipt:
         execution can be resumed only if it has failed entries.
 
         The result keeps the pre-images of the run that it resumes. A pre-image is the committed offset from before the
-        run, which a rollback restores.
+        run, which a rollback restores. Those of a topic that was deleted and created again since are not kept, because
+        they do not apply to the new topic.
         """
         execution = Execution.of(plan, started_at, verb, number=len(self.executions) + 1)
         last = self.executions[-1] if self.executions else None
@@ -203,17 +204,19 @@ class Receipt:
         earlier = self.hand_over if verb is Verb.HAND_OVER else resumed
         if earlier is None:
             return execution
-        execution = execution.resuming({entry.change.order: entry for entry in earlier.entries})
+        same_topics = _of_same_topics(earlier, plan)
+        execution = execution.resuming({entry.change.order: entry for entry in same_topics})
         if resumed is None:
             return execution
         planned = {entry.change.order for entry in execution.entries}
         kept = [
             entry
-            for entry in resumed.entries
+            for entry in _of_same_topics(resumed, plan)
             if entry.change.order not in planned and (entry.settled or verb is Verb.HAND_OVER)
         ]
         entries = sorted((*execution.entries, *kept), key=lambda entry: entry.change.order)
-        return replace(execution, number=resumed.number, entries=tuple(entries))
+        topic_ids = {**resumed.topic_ids, **plan.topic_ids}
+        return replace(execution, number=resumed.number, entries=tuple(entries), topic_ids=topic_ids)
 
     def with_execution(self, execution: Execution) -> Receipt:
         """Return the receipt with this execution appended, or in place of the execution with the same number."""
@@ -252,6 +255,17 @@ class Receipt:
 
 NOTHING_WRITTEN = Receipt()
 """The record of a run before its first execution."""
+
+
+def _of_same_topics(execution: Execution, plan: Plan) -> list[Entry]:
+    """Return the entries of an execution, without those of a topic that was deleted and created again before the plan.
+
+    A topic whose id is not known, for instance because it was deleted, counts as the same.
+    """
+    then, now = execution.topic_ids, plan.topic_ids
+    return [
+        each for each in execution.entries if not is_recreated(then.get(each.change.topic), now.get(each.change.topic))
+    ]
 
 
 def _names_by_state(lanes: Mapping[Order, Lane]) -> Mapping[State, list[str]]:

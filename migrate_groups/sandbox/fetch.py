@@ -36,14 +36,14 @@ class Fetch:
     report: Callable[[FetchProgress], None] = lambda progress: None
 
     def jars(self, folder: Path, what: str, retrieve: Retrieve) -> tuple[Path, ...]:
-        """Return the paths of the jars in ``folder``, sorted; download them first if some are missing.
+        """Return the paths of the jars in ``folder``, sorted; download them first if a complete download is not there.
 
         what: the name of the jars in error messages. retrieve: downloads the jars into a folder, and returns the names
-        of those that must not be missing.
+        of jars that must then be there; otherwise the download has failed.
 
         A download that fails or is killed leaves its files in a folder beside ``folder``; the next download resumes
         from them. Raises `ClusterUnavailable` if a download fails; `UsageError` if the folder can't be written;
-        `MissingDependency` if PySpark, which contains Ivy, is not installed.
+        `MissingDependency` if PySpark, whose Apache Ivy downloads the jars, is not installed.
         """
         try:
             if not _complete(folder):

@@ -375,6 +375,24 @@ def test_hand_back_waits_until_the_source_group_has_no_member(cli, monkeypatch):
     assert "written and read back: START THE OLD APPLICATIONS NOW\n" in done.stderr
 
 
+def test_a_hand_back_says_which_groups_to_delete_and_on_which_condition(cli):
+    """The last line names the groups that handed back. They may have offsets of topics that this run did not write."""
+    cli.cluster.create_topic("u", 1)
+    cli.cluster.commit("old", TopicPartition("u", 0), 0)
+    cli.cluster.commit("second", TopicPartition("u", 0), 0)
+    second = '[[target]]\ngroup = "second"\ntopics = ["u"]\n[options]'
+    (cli.folder / "split.toml").write_text((cli.folder / "split.toml").read_text().replace("[options]", second))
+    cli(*MIGRATE)
+    cli.cluster.create_topic("kept", 1)
+    cli.cluster.commit("new", OTHER, 0)
+    done = cli("hand-back", RUN, "--yes")
+    assert "new keeps its offsets of topic kept, which this run did not hand over" in done.stdout
+    assert done.stderr.splitlines()[-1] == (
+        "later: migrate-groups delete-group new second, if nothing else uses them; or migrate again, which replaces "
+        "their offsets"
+    )
+
+
 def test_a_target_commit_while_hand_back_is_planned_is_pending(cli, monkeypatch):
     """If a target commits while the first plan of a hand-back is made, the hand-back reads the offsets again."""
     cli(*MIGRATE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -63,10 +64,8 @@ def rollback(
     if done and not done.is_of_deletion:
         changes = [entry.change for entry in done.executions[-1].entries]
         kept = {change.group for change in changes if change.after is not None}
-        emptied = sorted({group for group, *_ in done.lanes} - kept)
-        use = f"if nothing else uses {'it' if len(emptied) == 1 else 'them'}"
-        also = f"migrate-groups {shell_command('delete-group', emptied)}, {use}; or " if emptied else ""
-        talk(f"later: {also}migrate again")
+        emptied = {group for group, *_ in done.lanes} - kept
+        talk(f"later: {_delete_groups(emptied)}; or migrate again" if emptied else "later: migrate again")
     if done and (left := done.deleted):
         offsets = f"{counted(len(left), 'offset')} of {named('topic', {change.topic for change in left})}"
         talk(f"next: the same command again restores {offsets}, deleted before those")
@@ -92,15 +91,15 @@ def hand_back(
 
     Example: migrate-groups hand-back split.toml.run --wait 10m
     """
-    from migrate_groups.planning.run_states import Verb
+    from migrate_groups.planning.run_states import State, Verb
 
     seconds = parse_duration(wait, "--wait")
     done = _go(
         receipt, Verb.HAND_BACK, connection, Person(yes=yes, output_format=output_format), dry_run=dry_run, wait=seconds
     )
     if done:
-        delete = shell_command("delete-group", sorted({group for group, *_ in done.lanes}))
-        talk(f"later: migrate-groups {delete}; or migrate again, which replaces their offsets")
+        left = {group for (group, *_), lane in done.lanes.items() if lane.state is State.HANDED_BACK}
+        talk(f"later: {_delete_groups(left)}; or migrate again, which replaces their offsets")
 
 
 def delete_offsets(
@@ -186,6 +185,14 @@ def delete_offsets(
 
     patterns, seconds = tuple(map(TopicPattern, topic)), parse_duration(settle or _SETTLE, "--settle")
     _delete(OffsetsToDelete(group=named, topics=patterns, settle=seconds), path, connection, person, dry_run=dry_run)
+
+
+def _delete_groups(groups: Collection[str]) -> str:
+    """Return the command that deletes the groups, and its condition: they may have offsets of other topics."""
+    return (
+        f"migrate-groups {shell_command('delete-group', sorted(groups))}, if nothing else uses "
+        f"{'it' if len(groups) == 1 else 'them'}"
+    )
 
 
 def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, person: Person, *, dry_run: bool) -> None:

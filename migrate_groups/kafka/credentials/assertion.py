@@ -35,7 +35,7 @@ class AssertionFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedAssertion:
-    """An assertion that this process signs; the key and the template are read from their files each time.
+    """A JWT that this process signs. The key and the template are read from their files anew for each JWT.
 
     key_file: a private key in PEM. claims: the claims ``aud``, ``iss`` and ``sub`` that the properties set. lifetime:
     the seconds from now to the claim ``exp``. back_dated: the seconds from the claim ``nbf`` to now. with_id: whether

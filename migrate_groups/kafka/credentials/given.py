@@ -183,7 +183,7 @@ class Given:
         return {key.removeprefix(prefix): self.take(key) for key in self._values if key.startswith(prefix)}
 
     def add_unused(self, keys: Iterable[str]) -> None:
-        """Mark these keys as not used."""
+        """Add keys to those that `not_used` returns, to warn that they have no effect."""
         self._unused |= dict.fromkeys(keys)
 
     def not_used(self) -> tuple[str, ...]:

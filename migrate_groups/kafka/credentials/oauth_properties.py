@@ -56,9 +56,9 @@ def oauth(given: Given, options: Given) -> OAuth:
     return OAuth(source=_source(given, options), extensions=extensions)
 
 
-def _azure(given: Given, kind: str) -> AzureMetadata:
-    """Return the source of a managed identity's tokens, from librdkafka's properties for Azure."""
-    if kind != "azure_imds":
+def _azure(given: Given, authentication_type: str) -> AzureMetadata:
+    """Return the source of a managed identity's tokens, from librdkafka's properties. Raises `InvalidInput`."""
+    if authentication_type != "azure_imds":
         raise InvalidInput(f"{_METADATA} is not supported; supported is azure_imds")
     query = _pairs(given.take("sasl.oauthbearer.config")).get("query", "")
     endpoint = given.take(_ENDPOINT)

@@ -61,7 +61,7 @@ class ClientAssertion:
     client_id: str = ""
 
     def form(self) -> dict[str, str]:
-        """Return the fields of the request to the token server. Raises `NoToken` if there is no assertion."""
+        """Return the form fields for the token server. Raises `NoToken` if the JWT can't be read or signed."""
         client = {"client_id": self.client_id} if self.client_id else {}
         return {
             "grant_type": "client_credentials",
@@ -88,7 +88,7 @@ class JwtBearer:
     principal = "the principal of the OAuth assertion"
 
     def form(self) -> dict[str, str]:
-        """Return the fields of the request to the token server. Raises `NoToken` if there is no assertion."""
+        """Return the form fields for the token server. Raises `NoToken` if the JWT can't be read or signed."""
         return {"grant_type": f"{_URN}:grant-type:jwt-bearer", "assertion": self.assertion.text()}
 
     def headers(self) -> dict[str, str]:

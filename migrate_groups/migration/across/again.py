@@ -1,4 +1,4 @@
-"""Find copies to which a mirror has delivered records again, which groups would then read twice."""
+"""Find mirrored partitions to which the mirror has delivered records again; groups would read these records twice."""
 
 from __future__ import annotations
 

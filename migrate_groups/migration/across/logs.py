@@ -1,4 +1,4 @@
-"""Read the records of both clusters that show at which offset a group must continue in a mirror's copy."""
+"""Read records of source partitions and of their mirrored copies, to find where a group must continue in the copies."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from migrate_groups.model.records import Records
 
 
 class Window(NamedTuple):
-    """The records of a source partition from some offset before a committed offset to the log end.
+    """The records of a mirrored source partition from some offset before a committed offset to the log end.
 
-    part: these records. is_anchored: whether they begin at offset 0, or with a record that has another timestamp than
-    the record before it. If so, and if the timestamps are in order, no earlier record is identical with one of these.
-    If not, more records before the committed offset may be needed to find the corresponding offset in the copy.
+    They serve to find the offset in the mirror's copy that corresponds to the committed offset. part: these records.
+    is_anchored: whether they begin at offset 0, or with a record that has another timestamp than the record before it.
+    If so, and if the timestamps are in order, no earlier record is identical with one of these. If not, more records
+    before the committed offset may be needed.
     """
 
     part: LogPart
@@ -24,7 +25,7 @@ class Window(NamedTuple):
 
 
 class Logs:
-    """The logs of the source's partitions and of their copies: where they start and end, and their records."""
+    """Reads partitions of the source cluster, and a mirror's copies of them on the target cluster."""
 
     def __init__(
         self, source: Side, target: Side, partitions: Collection[TopicPartition], copies: Collection[TopicPartition]
@@ -75,7 +76,8 @@ class Logs:
 
         parts: pairs of a copy and the records that were read of its source partition. A copy is read from its first
         record that is as new as the oldest of these records, or newer, because all records before it are too old to be
-        copies of them. offsets: pairs of a copy and an offset, from which the copy is read if it is lower.
+        copies of them. offsets: pairs of a copy and an offset. If this offset is lower than that of the first record to
+        read, the copy is read from this offset on.
 
         most: a copy is left out if more than ``most`` offsets would be read. The copies that are left out because they
         have no leader are then in ``unanswered`` of this object.
@@ -114,11 +116,12 @@ class Logs:
 
 
 def _window(records: Records, live: Records | None, span: range, committed: int) -> Window:
-    """Return the records of a source partition as a `Window`.
+    """Return the records of a source partition as a `Window`, which begins where the timestamp changes, if it can.
 
-    span: the offsets that were read. If it does not begin at 0, the window begins with the first record whose timestamp
-    differs from that of the record before it, if there is one below the offset ``committed``. live: the records without
-    those of aborted transactions; None: no record was aborted.
+    span: the offsets that were read. If it begins at 0, all records are returned. Otherwise the records before the
+    first change of the timestamp are dropped, because earlier records, which were not read, may be identical with them.
+    If there is no such change below the offset ``committed``, no record is dropped. live: the records without those of
+    aborted or open transactions; None: no record was aborted.
     """
     first = _first_of_a_timestamp(records, committed) if span.start else 0
     offsets = records.offsets[first or 0 :]

@@ -28,8 +28,8 @@ class MirroredPartition(NamedTuple):
     """A partition with a committed offset on the source, and its copy on the target.
 
     committed: the offset to find in the copy; None if a transactional commit is pending. copy: None if the target has
-    no copy. there: the group's committed offset in the copy, which is compared with the offset that is found; None if
-    it has none, or if it is not to be compared.
+    no copy. there: the group's committed offset in the copy, to be compared with the offset that is found; None:
+    nothing to compare.
     """
 
     source: TopicPartition
@@ -82,7 +82,7 @@ def find_places(
 
 
 class _Wanted(NamedTuple):
-    """A `MirroredPartition` with a committed offset and a copy, in whose records this offset is to be found."""
+    """A partition whose records must be read, to find the offset in its copy that matches its committed offset."""
 
     of: MirroredPartition
     source: TopicPartition
@@ -122,7 +122,7 @@ class _Finder:
         return found
 
     def _wanted(self, each: MirroredPartition) -> _Wanted | Place:
-        """Return the offset in the copy, or why there is none, if no records must be read; otherwise a `_Wanted`."""
+        """Return a `Place` (an offset in the copy, or why there is none) if this needs no records; else a `_Wanted`."""
         reason = ""
         if each.committed is None:
             reason = "a transactional commit is pending"
@@ -144,10 +144,11 @@ class _Finder:
         return Place(status=Status.UNDETERMINED, reason=reason)
 
     def _end_of_copy(self, copy: TopicPartition, there: int | None) -> Place:
-        """Return the end of the copy as the offset to continue at; all records of the source partition are deleted.
+        """Return the end of the copy as the offset to continue at, if the source's records are all deleted.
 
         The group has read every record of the copy, because it committed the source's log end offset, which was read
-        after the end of the copy. there: the group's committed offset in the copy.
+        after the end of the copy. there: the group's committed offset in the copy; the result counts the records from
+        it to the end.
         """
         end = self._logs.copy_ends[copy]
         counts = Counts() if there is None else Counts(again=max(0, end - there), skipped=0)
@@ -170,9 +171,10 @@ class _Finder:
             yield part
 
     def _round(self, left: Sequence[_Wanted], window: int) -> dict[_Wanted, tuple[Place, bool]]:
-        """Return, for each partition, its offset in the copy; and whether more source records would not change it.
+        """Return, for each partition, the offset in the copy at which a group must continue, and whether it is final.
 
-        window: a source partition is read from this many offsets before its lowest committed offset.
+        It is final if reading more source records would not change it. window: a source partition is read from this
+        many offsets before its lowest committed offset; the next round reads more.
         """
         lowest: dict[TopicPartition, int] = {}
         for each in left:

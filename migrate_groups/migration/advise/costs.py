@@ -65,9 +65,9 @@ class GroupCost:
 def judge_costs(rows: Iterable[SharedCost], now: datetime, delay: timedelta | None) -> tuple[GroupCost, ...]:
     """Return, for each group, what sharing it costs its applications, and the advice about it.
 
-    The group comes first in which an application stood still longest because members of other applications joined or
-    left. rows: what sharing a group costs a single application. now: the end of the measured time. delay:
-    ``group.initial.rebalance.delay.ms`` of the brokers; None: not known.
+    The groups are sorted: first the group that has the application which stood still longest because members of other
+    applications joined or left. rows: what sharing a group costs a single application. now: the end of the measured
+    time. delay: ``group.initial.rebalance.delay.ms`` of the brokers; None: not known.
     """
     by_group = groupby(sorted(rows, key=lambda row: row.group), lambda row: row.group)
     found = (_judged(group, tuple(of_group), now, delay) for group, of_group in by_group)
@@ -91,8 +91,8 @@ def alone(
     - A KIP-848 group does not wait for ``delay``. But the first member gets all partitions, and the second member may
       get its partitions only with the first member's next heartbeat.
 
-    Returns None if ``delay`` is needed and not known, or if all members restart together now but never did in the
-    shared group. docs/advise.md#predictions has the measurements.
+    Returns None if ``delay`` is needed and not known, or if ``restarts`` is not 0, but the members never restarted
+    together in the shared group, so that there is no measurement. docs/advise.md#predictions has the measurements.
     """
     again = row.replaced if restarts is None else restarts
     single = max((row.outage or 0) - (row.restart_outage or 0), 0) * times

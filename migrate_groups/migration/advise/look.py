@@ -53,7 +53,7 @@ class GroupAdvice:
 
     @property
     def idle(self) -> tuple[Member, ...]:
-        """The members without an assigned partition; empty if the applications are not known."""
+        """The members without an assigned partition; empty if the group was not examined (``applications`` is None)."""
         return idle(self.status.members or ()) if self.applications is not None else ()
 
     @property
@@ -68,9 +68,10 @@ class GroupAdvice:
 
 
 def advise(reader: GroupReader, clock: Clock, groups: Sequence[str] = ()) -> tuple[GroupAdvice, ...]:
-    """Describe these groups, or all groups if none is named, and return the findings, the worst first.
+    """Describe these groups, or all groups if none is named. Return a finding about each, the worst first.
 
-    Raises `GroupNotFound` if a named group does not exist; `NotAuthorized`; `ClusterUnavailable`.
+    It says whether several applications share the group, and whether members have no partition. Raises `GroupNotFound`
+    if a named group does not exist; `NotAuthorized`; `ClusterUnavailable`.
     """
     return tuple(sorted(map(judge, list_groups(reader, clock, names=groups)), key=_rank))
 

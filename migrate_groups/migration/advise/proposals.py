@@ -17,9 +17,9 @@ from migrate_groups.migration.ports import GroupReader
 class Suggestion:
     """What may be done about a group.
 
-    cures: client settings that cost less than a split; empty if the group is one application, and would be without any
-    one subscription. proposal: a split, which gives each application a group of its own; None if there is none, and
-    ``why_not`` then says why.
+    cures: client settings to try first, because they cost less than a split; empty unless several applications share
+    the group, or would if one broad subscription, such as a regular expression, did not make them one. proposal: a
+    split, which gives each application a group of its own; None if there is none, and ``why_not`` then says why.
     """
 
     cures: tuple[Cure, ...]
@@ -28,9 +28,9 @@ class Suggestion:
 
 
 def suggestions(reader: GroupReader, clock: Clock, groups: Collection[str]) -> dict[str, Suggestion]:
-    """Describe the groups with these names, and return a suggestion for each that exists, by name.
+    """Return for each of these groups that exists, by name, what may be done: client settings to change, or a split.
 
-    Raises the errors of `GroupReader`.
+    Raises `NotAuthorized` or `ClusterUnavailable`.
     """
     there = {each.group for each in reader.list_groups()}
     found = advise(reader, clock, sorted(there.intersection(groups))) if there.intersection(groups) else ()

@@ -36,7 +36,7 @@ def propose(reader: GroupReader, advice: GroupAdvice) -> Proposal:
     group gets the name of a group that exists.
 
     Raises `Refused` if the group is not shared by several applications; `Undetermined` if its applications are not
-    known; and the errors of `GroupReader`.
+    known; `NotAuthorized`; `ClusterUnavailable`.
     """
     group, found = advice.status.group, advice.applications
     if advice.finding is Finding.UNKNOWN:

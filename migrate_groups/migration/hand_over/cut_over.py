@@ -19,6 +19,7 @@ from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.reading.take import ObservedGroup, Reading, TopicsToRead, read_group
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.mirrors.place import Status
+from migrate_groups.model.topics import is_recreated
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.translation import Translated
 from migrate_groups.snapshots.row import Row
@@ -178,7 +179,7 @@ def _refuse_recreated(final: Reading, baseline: Reading) -> None:
     recreated = [
         name
         for name, topic in final.observed.topics.items()
-        if name in topics and topics[name].topic_id not in (None, topic.topic_id)
+        if name in topics and is_recreated(topics[name].topic_id, topic.topic_id)
     ]
     if recreated:
         raise Refused(

@@ -12,6 +12,7 @@ from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.take import ObservedGroup, Reading
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.model.topics import TopicDescription, is_recreated
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import counted
@@ -41,6 +42,15 @@ class LastCommitted:
         rows = [*baseline.rows()]
         committed = {row.topic_partition: row.committed for row in rows if row.committed}
         return LastCommitted(committed, stopped=all(row.group_state == "Empty" for row in rows))
+
+    def forget_recreated(self, baseline: SnapshotTable, topics: Mapping[str, TopicDescription]) -> None:
+        """Remove the offsets of topics that were deleted and created again since the baseline.
+
+        They do not apply to the new topics. topics: the topics as they are now.
+        """
+        for row in baseline.rows():
+            if row.topic in topics and is_recreated(row.topic_id, topics[row.topic].topic_id):
+                self.committed.pop(row.topic_partition, None)
 
     def seen(self, look: ObservedGroup) -> bool:
         """Add the committed offsets of an observation made during the wait for the stop; return whether it has any.

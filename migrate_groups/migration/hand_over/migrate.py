@@ -29,7 +29,7 @@ from migrate_groups.model.fence import Fence
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.planning.checks.mirror import PLACES
 from migrate_groups.planning.execution import Execution
-from migrate_groups.planning.intent import intent_differences
+from migrate_groups.planning.intent import intent_differences, split_differences
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan, Verdict
 from migrate_groups.planning.planned_stop import PlannedStop
@@ -84,7 +84,7 @@ def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, ev
     with open_receipt(wanted.run.receipt, read_only=True) as file:
         refuse_by_record(file.receipt, Verb.HAND_OVER)
         clusters = _clusters(reader, wanted)
-        if is_over(reader, file, events, clusters.elsewhere):
+        if _is_over(clusters, wanted, file, events):
             return None
         return _prepared(clusters, wanted, file, clock, events)
 
@@ -111,7 +111,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     clients = clients._replace(elsewhere=clusters.elsewhere)
     with run.made(), open_receipt(run.receipt) as file:
         refuse_by_record(file.receipt, Verb.HAND_OVER)
-        if is_over(writer, file, events, clusters.elsewhere):
+        if _is_over(clusters, wanted, file, events):
             return None
         shown = _prepared(clusters, wanted, file, clock, events)
         agree(shown.plan, shown.rows, events, provisional=True)
@@ -145,6 +145,18 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
             execution = _watched_after_hold(writer, held, shown.spec.source, execution, clock, events)
             file.record(execution)
         return replace(result_of(execution, file), delivered_again=repeated)
+
+
+def _is_over(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, events: Events) -> bool:
+    """Return whether the run has handed over this split and a target group has started since. If so, tell the user."""
+    spec = wanted.file.spec
+    return is_over(
+        clusters.target,
+        file,
+        events,
+        clusters.elsewhere,
+        lambda: split_differences(file.receipt, spec, wanted.run.load_baseline(spec.source)),
+    )
 
 
 def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:

@@ -93,7 +93,8 @@ def prepare(
     spec: the split: which topics of the source group each target group gets.
     receipt: the record of the run so far.
     baseline: the source group's snapshot from an interrupted run; None if there is none. It is used if the group no
-    longer exists because all its offsets have expired.
+    longer exists because all its offsets have expired. Its offsets of a topic that was deleted and created again since
+    are not used.
     hold: also check whether this tool can join the stopped source group to keep consumers out.
 
     Raises `InvalidInput` if the spec does not cover the group's topics; `GroupNotFound`; `Refused` if the group no
@@ -117,6 +118,7 @@ def prepare(
         last.refuse_unless_restorable(spec.source, options)
         topics = replace(topics, also=expired | {partition.topic for partition in last.committed})
         reading = read_group(reader, spec.source, clock, topics=topics, may_be_gone=True)
+        last.forget_recreated(baseline, reading.observed.topics)
     else:
         reading = read_group(reader, spec.source, clock, topics=topics)
         last = LastCommitted.of_observation(reading.observed)

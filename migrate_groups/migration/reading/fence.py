@@ -1,6 +1,6 @@
-"""Read the fence: the log end offsets of ``__consumer_offsets`` at the cut-over.
+"""Read the log end offsets of ``__consumer_offsets`` once the source group has stopped (the fence).
 
-To prove the cut-over, `audit` later reads the topic from these offsets on.
+`audit` later reads the topic from these offsets on, to find every commit since then.
 """
 
 from __future__ import annotations

@@ -79,10 +79,11 @@ def land(
 
 
 def _bounds(reader: GroupReader, reached: Mapping[int, int]) -> dict[int, LogRange]:
-    """Return the current log start and log end offset of each partition in ``reached``, by partition number.
+    """Return the current log range of each partition of ``__consumer_offsets`` in ``reached``, by partition number.
 
-    reached: the offset up to which each partition was copied before. Raises `ClusterUnavailable` if a partition has no
-    leader; `Undetermined` if the log end offset of a partition is now below its offset in ``reached``.
+    reached: by partition number, the offset up to which the partition was copied before. Raises `ClusterUnavailable` if
+    a partition has no leader; `Undetermined` if the log end offset of a partition is now below its offset in
+    ``reached``.
     """
     bounds = reader.log_ranges([TopicPartition(OFFSETS_TOPIC, number) for number in reached])
     found = {partition.partition: ends for partition, ends in bounds.items()}

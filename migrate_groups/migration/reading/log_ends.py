@@ -27,7 +27,7 @@ class LogEnd(NamedTuple):
 def current_log_ends(reader: GroupReader) -> dict[TopicPartition, int]:
     """Return the log end offset of each partition that the client's principal may describe.
 
-    A partition without a leader is left out. Raises the errors of `GroupReader`.
+    A partition without a leader is left out. Raises `NotAuthorized` or `ClusterUnavailable`.
     """
     topics = reader.describe_topics(None)
     every = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
@@ -55,7 +55,7 @@ def log_ends(
     clock, so the offset found could be lower than the committed offset of a group that has caught up.
 
     A partition is left out if it does not exist or has no leader, or if the client's principal lacks Describe on its
-    topic. Raises the errors of `GroupReader`.
+    topic. Raises `NotAuthorized` or `ClusterUnavailable`.
     """
     visible = reader.describe_topics(None)
     wanted = [partition for partition in partitions if partition.topic in visible]

@@ -84,8 +84,8 @@ class GroupFacts:
 def with_time_lags(reader: GroupReader, groups: Sequence[GroupStatus]) -> tuple[tuple[GroupStatus, ...], str]:
     """Return the groups with the timestamp of each partition's oldest unread record, and a remark for the user.
 
-    The remark says why some timestamps may be those of transaction markers; it is empty if they are not. Raises the
-    errors of `GroupReader`.
+    The remark says that some timestamps may be those of transaction markers, because the client's principal may not
+    read a topic; otherwise it is empty. Raises `NotAuthorized` or `ClusterUnavailable`.
     """
     from migrate_groups.migration.reading.time_lag import with_time_lag
     from migrate_groups.snapshots.snapshot import SnapshotTable

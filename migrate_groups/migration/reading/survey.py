@@ -49,8 +49,8 @@ def refuse_unreadable(reader: GroupReader, topics: Collection[str]) -> None:
 def read_cluster_facts(reader: GroupReader, wanted: Sequence[Wanted]) -> ClusterFacts:
     """Return the permissions on the groups and topics in ``wanted``, all visible topics, and the offsets retention.
 
-    Raises `NotAuthorized` if the client's principal lacks Describe on one of the groups and topics; and the errors of
-    `GroupReader`.
+    Raises `NotAuthorized` if the client's principal lacks Describe on one of the groups and topics;
+    `ClusterUnavailable`.
     """
     visible = reader.describe_topics(None)
     return ClusterFacts(
@@ -73,8 +73,8 @@ def survey(
     cluster_facts: permissions, topic names and offsets retention, if they were read before; they are read again if they
     lack a group or topic. reading: what was just read of the source group, which is not read again. Every partition of
     every topic is requested by name, so that brokers return an error for a topic on which the principal lacks Describe,
-    and do not leave it out. Raises `NotAuthorized` if the principal lacks Describe on one of the groups and topics; and
-    the errors of `GroupReader`.
+    and do not leave it out. Raises `NotAuthorized` if the principal lacks Describe on one of the groups and topics;
+    `ClusterUnavailable`; `PendingCommits` if a transactional commit is still pending at the time-out.
     """
     if cluster_facts is None or not needed(wanted).keys() <= cluster_facts.permissions.keys():
         cluster_facts = read_cluster_facts(reader, wanted)

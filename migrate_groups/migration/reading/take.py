@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 class ObservedGroup:
     """A group at one moment: its coordinator's description, and its committed offsets on some topics.
 
-    topics: the descriptions of these topics. committed: the committed offset of each partition of these topics; None
-    means no committed offset. If a hand-over leaves a topic with the group, ``committed`` has only those partitions of
-    the topic whose committed offset is known.
+    topics: the descriptions of these topics. committed: the committed offset of each of their partitions; None if there
+    is none, or if a transactional commit is pending. Of topics that a hand-over leaves with this group, such partitions
+    are left out.
     """
 
     description: GroupDescription
@@ -118,7 +118,7 @@ def take_snapshot(
     progress.
 
     Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; `PendingCommits` if a
-    transactional commit is still pending at the time-out; and the errors of `GroupReader`.
+    transactional commit is still pending at the time-out; `NotAuthorized`; `ClusterUnavailable`.
     """
     from migrate_groups.snapshots.snapshot import SnapshotTable
 
@@ -153,8 +153,8 @@ def read_group(
     it, if nothing is committed, or if the leader has changed.
 
     Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; `PendingCommits` if a
-    transactional commit is still pending at the time-out; and the errors of `GroupReader`. With ``may_be_gone``, a
-    group that does not exist has no committed offsets, and neither the name nor the type of the group is checked.
+    transactional commit is still pending at the time-out; `NotAuthorized`; `ClusterUnavailable`. With ``may_be_gone``,
+    a group that does not exist has no committed offsets, and neither the name nor the type of the group is checked.
     """
     description = reader.describe_group(group) if may_be_gone else _committing(existing_group(reader, group))
     look = observe(reader, description, topics.also.union, topics.stay)
@@ -181,8 +181,8 @@ def observe(
     """Return the described group with its committed offsets on the topics that ``choice`` returns.
 
     choice: called with the group's own topics, for which it has a commit, an assignment or a subscription. stay:
-    patterns of topics that a hand-over leaves with the group. Raises the errors of `GroupReader`, and `PendingCommits`
-    if a transactional commit on a topic that does not stay is still pending at the time-out.
+    patterns of topics that a hand-over leaves with the group. Raises `PendingCommits` if a transactional commit on a
+    topic that does not stay is still pending at the time-out; `NotAuthorized`; `ClusterUnavailable`.
     """
     everywhere = reader.all_committed(description.group)
     chosen = frozenset(choice(own_topics_of(everywhere, description)))
@@ -227,7 +227,7 @@ def committed_by_order(reader: GroupReader, orders: Iterable[Order]) -> dict[Ord
 def own_topics(reader: GroupReader, description: GroupDescription) -> frozenset[str]:
     """Return the topics for which a group has a commit, an assignment or a subscription.
 
-    Raises the errors of `GroupReader`.
+    Raises `NotAuthorized` or `ClusterUnavailable`.
     """
     return own_topics_of(reader.all_committed(description.group), description)
 
@@ -243,7 +243,8 @@ def own_topics_of(committed: Iterable[TopicPartition], description: GroupDescrip
 def existing_group(reader: GroupReader, group: str) -> GroupDescription:
     """Return the description of a group.
 
-    Raises `GroupNotFound` if the group does not exist; `UsageError` for an empty name; and the errors of `GroupReader`.
+    Raises `GroupNotFound` if the group does not exist; `UsageError` for an empty name; `NotAuthorized`;
+    `ClusterUnavailable`; `Refused` if a member's metadata is not in Kafka's consumer protocol.
     """
     return existing(reader.describe_group(not_empty(group)))
 
@@ -275,6 +276,6 @@ def check_visible(reader: GroupReader, patterns: Iterable[TopicPattern]) -> None
 
     The message names each of these topics. Globs and regular expressions are ignored. From a group's offsets, brokers
     would leave out the offsets of a topic that the principal may not describe, without an error. So each topic is
-    requested by name (docs/kafka-behaviour.md#what-a-principal-may-not-see). Raises the errors of `GroupReader`.
+    requested by name (docs/kafka-behaviour.md#what-a-principal-may-not-see). Also raises `ClusterUnavailable`.
     """
     reader.describe_topics({pattern.name for pattern in patterns if pattern.name is not None})

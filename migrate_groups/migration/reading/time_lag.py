@@ -45,8 +45,8 @@ def with_time_lag(reader: GroupReader, snapshot: SnapshotTable) -> TimeLag:
 
     The timestamp is None if no record is unread, or if no offset is committed. Transaction markers and aborted records
     do not count. If one of them may be at the committed offset, the log is read, which needs Read on the topic. Without
-    this permission, markers and aborted records count as records, and the remark says so. Raises the errors of
-    `GroupReader`.
+    this permission, markers and aborted records count as records, and the remark says so. Raises `NotAuthorized`
+    without Describe on a topic; `ClusterUnavailable`.
     """
     rows = list(snapshot.rows())
     found: dict[tuple[str | None, TopicPartition], int] = {}
@@ -97,8 +97,9 @@ def _oldest(
 ) -> tuple[dict[TopicPartition, int], str]:
     """Return the timestamp of the first record in each span of offsets, and a remark for the user.
 
-    A span without records is left out. The remark says why timestamps may be those of transaction markers; it is empty
-    if they are not. now: the timestamp to look up first. All timestamps are milliseconds since 1970.
+    A span without records is left out. The remark says that timestamps may be those of transaction markers, because the
+    principal may not read a topic; otherwise it is empty. now: the timestamp with which the search begins. All
+    timestamps are milliseconds since 1970.
     """
     searches = _searches(reader, spans, now)
     found = {partition: search.low for partition, search in searches.items()}
@@ -122,7 +123,7 @@ def _searches(reader: GroupReader, spans: Mapping[TopicPartition, range], now: i
     """Find the timestamp of the record at the first offset of each span, with a binary search for each partition.
 
     Return the search of each partition, whose ``low`` is the timestamp. A partition without records or without a leader
-    is left out. now: the timestamp to look up first.
+    is left out. now: the timestamp with which the search begins.
     """
     searches = {}
     for partition, start in reader.offsets_at(dict.fromkeys(spans, 0)).items():

@@ -14,7 +14,7 @@ from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.checks.target import is_trimmed
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Change, Check
+from migrate_groups.planning.plan import Change, Check, Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 
@@ -70,6 +70,15 @@ def both_clusters(source: GroupReader, target: GroupReader, execution: Execution
     if wrong:
         return Check.refused("cluster", "; ".join(wrong))
     return Check.passed("cluster", f"the old group is on this cluster, {here[0]}, the new groups are on {here[1]}")
+
+
+def plan_for_wrong_cluster(reader: GroupReader, execution: Execution, check: Check) -> Plan:
+    """Return a plan without changes, and with only the check that refuses the cluster of the reader.
+
+    Other checks are left out, because groups of the same names on another cluster would mislead. execution: the
+    hand-over.
+    """
+    return Plan(cluster_id=reader.cluster_id(), options=execution.options, changes=(), checks=(check,))
 
 
 def permissions_wanted(

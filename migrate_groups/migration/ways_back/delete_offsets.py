@@ -19,6 +19,7 @@ from migrate_groups.migration.ways_back.common import (
     options_of_write,
     permissions_wanted,
     permitted,
+    plan_for_wrong_cluster,
 )
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.execution import Order, Source
@@ -55,8 +56,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
     check_clusters_named(execution, is_target_named=elsewhere is not None)
     cluster = both_clusters(reader, elsewhere or reader, execution)
     if cluster.verdict is Verdict.REFUSE:
-        # Groups of the same names on another cluster would mislead.
-        return Plan(cluster_id=reader.cluster_id(), options=execution.options, changes=(), checks=(cluster,))
+        return plan_for_wrong_cluster(reader, execution, cluster)
     sources = {source.order: source for _, source in moved}
     deletions = [_deletion(source) for source in sources.values()]
     targets = {change.group for change, _ in moved}

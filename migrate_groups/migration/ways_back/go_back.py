@@ -16,11 +16,12 @@ from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.stop import Wait, prove_stopped
+from migrate_groups.migration.ways_back.common import same_cluster
 from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.planning.execution import Execution
-from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.plan import Plan, Verdict
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import some
@@ -98,8 +99,11 @@ def go_back(
         return None
     reader = clients.writer
     if file.receipt.is_done(verb):
+        last = _last(file, verb)
+        cluster = same_cluster(reader, last)
+        refuse_forbidden([cluster] if cluster.verdict is Verdict.REFUSE else [])
         events.said(f"{file.path} {_ALREADY[verb]}; its groups could not be watched after the write")
-        execution = look_at_watched(reader, _last(file, verb))
+        execution = look_at_watched(reader, last)
         file.record(execution)
         return watch_afterwards(reader, execution, file, clock, events)
     shown = plan_way_back(reader, verb, file, clock, clients.elsewhere)

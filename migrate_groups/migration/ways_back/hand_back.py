@@ -15,13 +15,18 @@ from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import committed_by_order, take_snapshot
 from migrate_groups.migration.record import refuse_by_record
-from migrate_groups.migration.ways_back.common import last_hand_over, options_of_write
+from migrate_groups.migration.ways_back.common import (
+    last_hand_over,
+    options_of_write,
+    plan_for_wrong_cluster,
+    same_cluster,
+)
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.checks.permission import of_hand_over
 from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.lanes import Lane
-from migrate_groups.planning.plan import Check, Plan
+from migrate_groups.planning.plan import Check, Plan, Verdict
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Step, Verb
 from migrate_groups.snapshots.row import Row
@@ -40,7 +45,8 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
     """Return the plan of a hand-back: the target groups hand over to their source group.
 
     The plan moves the source group's offsets forward only, to the target groups' current committed offsets. It warns of
-    topics that a target group also consumes and that the run did not hand over, because these are not handed back.
+    topics that a target group also consumes and that the run did not hand over, because these are not handed back. On
+    another cluster than that of the run, the plan has no changes, and a check refuses.
 
     Raises `Refused` if the receipt forbids a hand-back; if not exactly one source group handed over a topic; if two
     target groups share a partition; if a target group no longer has its committed offset for a partition; or if there
@@ -68,6 +74,10 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
         each.order for lane in lanes.values() for each in lane.handed_over_by
     }:
         raise Refused(_SHARED)
+    hand_over = last_hand_over(receipt)
+    cluster = same_cluster(reader, hand_over)
+    if cluster.verdict is Verdict.REFUSE:
+        return plan_for_wrong_cluster(reader, hand_over, cluster)
     groups = sorted({group for group, _ in origin})
     permissions_unless_hidden(
         reader, of_hand_over(groups, set().union(*origin.values()), {topic for _, topic in origin})
@@ -95,7 +105,7 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
             f"no committed offset any more for {some(lost)}, so it is not known how far the group read: set the right "
             "offset with rewind and apply, and run hand-back again; nothing was written"
         )
-    options = replace(last_hand_over(receipt).options, on_existing="forward", uncommitted="leave", restore=False)
+    options = replace(hand_over.options, on_existing="forward", uncommitted="leave", restore=False)
     options = options_of_write(options, {row.group or "" for row in rows})
     plan = make_plan(reader, SnapshotTable.of_rows(rows), options, advice=_ADVICE)
     return replace(

@@ -53,10 +53,13 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     undone = {order: lane for order, lane in lanes.items() if lane.takes(Verb.ROLLBACK, *WORKS)}
     wrote = any(lane.entry.change.action is not Action.UNCHANGED for lane in undone.values())
     if not wrote and not receipt.is_done(Verb.ROLLBACK):
-        raise Refused(
-            "nothing to roll back: the last hand-over wrote nothing; if another run wrote the offsets, roll back with "
-            "its receipt"
+        why = (
+            "the receipt has no deleted offset, for instance because the topic was deleted and created again while the "
+            "deletion was interrupted"
+            if receipt.is_of_deletion
+            else "the last hand-over wrote nothing; if another run wrote the offsets, roll back with its receipt"
         )
+        raise Refused(f"nothing to roll back: {why}")
     inverses = [lane.entry.change.inverse for lane in undone.values()]
     # Includes partitions that are undone already or were refused: their source group needs its offset, too.
     origins = [(lane, source) for lane in receipt.lanes.values() for source in lane.sources]

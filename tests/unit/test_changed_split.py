@@ -1,0 +1,99 @@
+"""The same run directory with another split, after a target group has started."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_groups.errors import UsageError
+from migrate_groups.migration.events import Silent
+from migrate_groups.migration.hand_over.migrate import plan_migration
+from migrate_groups.model.partitions import TopicPartition
+from tests.support.connected import MIGRATE, PARTITION, Connected
+from tests.support.move import OPTIONS, THERE, Move
+
+STAY = '[stay]\ntopics = ["u.1"]\n'
+NEW, MORE = '[[target]]\ngroup = "new"\ntopics = ["t", "v.*"]\n', '[[target]]\ngroup = "more"\ntopics = ["u.*"]\n'
+
+
+def write_split(cli: Connected, *targets: str, source: str = "old", uncommitted: str = "refuse") -> None:
+    options = f'[options]\nsettle = "0s"\nguard = "1ms"\nuncommitted = "{uncommitted}"\n'
+    (cli.folder / "split.toml").write_text(f'source = "{source}"\n{"".join(targets)}{options}')
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch) -> Connected:
+    """Group ``old`` has handed over ``t`` and ``v.1`` to ``new``, which has started. It keeps ``u.1``."""
+    made = Connected(tmp_path, monkeypatch)
+    for topic in ("u.1", "v.1"):
+        made.cluster.create_topic(topic, 1)
+        made.cluster.commit("old", TopicPartition(topic, 0), 0)
+    write_split(made, NEW, STAY)
+    made(*MIGRATE)
+    made.cluster.commit("new", PARTITION, 8)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        ((NEW, MORE), "topic u.1 from old to more is new"),
+        ((NEW.replace("v.*", "*"),), "topic u.1 from old to new is new"),
+        ((NEW, MORE.replace("u.*", "w.*"), STAY), "topic w.* from old to more is new"),
+        ((NEW.replace(', "v.*"', ""), STAY), "topic v.1 from old to new is missing now"),
+        ((NEW.replace('"new"', '"other"'), STAY), "topic t from old to other is new"),
+    ],
+)
+def test_another_split_is_not_handed_over_already(cli, targets, said):
+    """If a topic or a target group was added, removed or changed, `migrate` is exit 2, and names the difference."""
+    write_split(cli, *targets)
+    for option in ("--dry-run", "--yes"):
+        error = cli.fails("migrate", "split.toml", option, code=2)
+        assert "split.toml.run/receipt.json is the receipt of another migration" in error
+        assert said in error
+
+
+def test_another_source_group_is_not_handed_over_already(cli):
+    """If the split names another source group, `migrate` is exit 2, and names both groups."""
+    cli.cluster.commit("other", TopicPartition("u.1", 0), 3)
+    write_split(cli, MORE, source="other")
+    assert "another migration (the old group was old, is other)" in cli.fails(*MIGRATE, code=2)
+
+
+def test_the_same_split_in_other_words_is_handed_over_already(cli):
+    """A split with other patterns that gives each topic to the same group is exit 0, even if the old group is gone."""
+    cli.cluster.delete_group("old")
+    write_split(cli, NEW.replace("v.*", "v.1"), STAY)
+    assert "handed over already, and started since: group new; nothing was written" in cli(*MIGRATE).stderr
+
+
+def test_a_topic_without_a_commit_that_was_left_out_is_no_other_split(tmp_path, monkeypatch):
+    """With ``uncommitted = "leave"``, a topic without a committed offset is not in the receipt. A re-run is exit 0."""
+    cli = Connected(tmp_path, monkeypatch)
+    cli.cluster.create_topic("v.1", 1)
+    cli.cluster.create_topic("w", 1)
+    cli.cluster.commit("old", TopicPartition("w", 0), 0)
+    write_split(cli, NEW.replace("v.*", "w"), uncommitted="leave")
+    cli(*MIGRATE)
+    cli.cluster.commit("new", PARTITION, 8)
+    write_split(cli, NEW.replace("v.*", 'w", "v.1'), uncommitted="leave")
+    assert "handed over already" in cli(*MIGRATE).stderr
+
+
+def test_a_topic_that_the_old_group_has_got_since_is_no_other_split(cli):
+    """A topic that the old group commits for the first time after the hand-over does not change the split: exit 0."""
+    cli.cluster.create_topic("v.2", 1)
+    cli.cluster.commit("old", TopicPartition("v.2", 0), 0)
+    assert "handed over already" in cli(*MIGRATE).stderr
+
+
+def test_a_move_to_another_cluster_compares_the_topics_names_there(tmp_path):
+    """After a move to another cluster, the same split is handed over already. A further target group is refused."""
+    move = Move(tmp_path)
+    move.copy(0, 50)
+    move.commit(10, 20)
+    move.migrate()
+    move.target.commit("g", THERE, 15)
+    assert plan_migration(move.target, move.wanted(OPTIONS), move.clock, Silent()) is None
+    move.groups = ["g", "h"]
+    with pytest.raises(UsageError, match=r"another migration \(topic orders from g to h is new\)"):
+        plan_migration(move.target, move.wanted(OPTIONS), move.clock, Silent())

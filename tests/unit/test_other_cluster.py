@@ -1,0 +1,83 @@
+"""A command that is run on another cluster than its run, with groups and topics of the same names, is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_groups.cli.commands import ways_back
+from migrate_groups.errors import ClusterUnavailable
+from tests.support.clock import FakeClock
+from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
+from tests.support.in_memory import InMemoryCluster
+
+RUN = "split.toml.run"
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch) -> Connected:
+    return Connected(tmp_path, monkeypatch)
+
+
+def other_cluster(**offsets: int) -> InMemoryCluster:
+    """Return a cluster with the same topic. offsets: committed offsets by group."""
+    made = InMemoryCluster("staging")
+    made.create_topic("other", 1)  # so that the topic ids differ from those of the run
+    made.create_topic("t", 1)
+    made.produce("t", 0, 100)
+    for group, offset in offsets.items():
+        made.commit(group, PARTITION, offset)
+    return made
+
+
+def test_a_hand_back_on_another_cluster_is_refused(cli):
+    """A hand-back on another cluster writes nothing: exit 3. On the run's cluster it still does its work."""
+    cli(*MIGRATE)
+    cli.cluster.commit("new", PARTITION, 8)
+    right, cli.cluster = cli.cluster, other_cluster(old=20, new=70)
+    for option in ("--dry-run", "--yes"):
+        error = cli.fails("hand-back", RUN, option, code=3)
+        assert "cluster: the receipt is from cluster in-memory, this is staging: check --bootstrap-server" in error
+    assert cli.offset("old") == 20
+    cli.cluster = right
+    cli("hand-back", RUN, "--yes")
+    assert cli.offset("old") == 8
+
+
+def test_a_watch_is_repeated_on_the_cluster_of_the_run_only(cli, monkeypatch):
+    """If a rollback's guard got no answer, a second rollback on another cluster does not count as the watch."""
+    cli(*MIGRATE)
+
+    def silent(group: str) -> None:
+        raise ClusterUnavailable("no answer")
+
+    with monkeypatch.context() as patched:
+        clock = FakeClock(lambda: patched.setattr(cli.cluster, "describe_group", silent))
+        patched.setattr(ways_back, "SystemClock", lambda: clock)
+        cli.fails("rollback", RUN, "--yes", code=4)
+    cli.cluster.commit("new", PARTITION, 7)
+    right, cli.cluster = cli.cluster, other_cluster()
+    error = cli.fails("rollback", RUN, "--yes", code=3)
+    assert (
+        "the receipt is from cluster in-memory, this is staging: check --bootstrap-server; nothing was written" in error
+    )
+    cli.cluster = right
+    assert "t-0 no offset → 7; stop its consumers" in cli.fails("rollback", RUN, "--yes", code=4)
+
+
+@pytest.mark.parametrize("old", [5, 20])
+def test_a_migrate_on_another_cluster_is_not_the_hand_over(cli, old):
+    """The same `migrate` on another cluster says neither "handed over already" nor "processed twice": exit 2."""
+    cli(*MIGRATE)
+    cli.cluster = other_cluster(old=old, new=70)
+    for option in ("--dry-run", "--yes"):
+        error = cli.fails("migrate", "split.toml", option, code=2)
+        assert "is the receipt of another migration (the cluster was in-memory, this is staging)" in error
+    assert cli.offset("new") == 70
+
+
+def test_an_apply_on_another_cluster_is_not_the_hand_over(cli):
+    """The same `apply` on another cluster does not say "handed over already": exit 2."""
+    cli(*APPLY)
+    cli.cluster = other_cluster(old=5, new=9)
+    assert "(the cluster was in-memory, this is staging)" in cli.fails(*APPLY, code=2)
+    assert cli.offset("new") == 9

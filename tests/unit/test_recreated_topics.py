@@ -1,0 +1,110 @@
+"""A topic is deleted and created again while a run is interrupted. The old topic's offsets never reach the new one."""
+
+from __future__ import annotations
+
+import pytest
+
+from migrate_groups.migration.hand_over import migrate
+from migrate_groups.model.partitions import TopicPartition
+from tests.support.connected import MIGRATE, PARTITION, Connected
+
+DELETE = ("delete-offsets", "--group", "old", "--topic", "t", "--settle", "0s", "--yes")
+RECEIPT = "old.delete-offsets.receipt.json"
+SECOND, KEPT = TopicPartition("t", 1), TopicPartition("kept", 0)
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch) -> Connected:
+    """Group ``old`` has committed offsets in two partitions of topic ``t``."""
+    made = Connected(tmp_path, monkeypatch)
+    made.cluster.add_partitions("t", 2)
+    made.cluster.produce("t", 1, 10)
+    made.cluster.commit("old", SECOND, 7)
+    return made
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
+def recreate(cli: Connected) -> None:
+    cli.cluster.delete_topic("t")
+    cli.cluster.create_topic("t", 2)
+    for number in range(2):
+        cli.cluster.produce("t", number, 30)
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_a_resumed_deletion_does_not_restore_offsets_of_the_old_topic(cli, monkeypatch, is_deleted):
+    """If a topic was recreated before a deletion was resumed, a rollback writes none of its old offsets."""
+    cli.cluster.create_topic("kept", 1)
+    cli.cluster.commit("old", KEPT, 0)
+    delete = cli.cluster.delete_offsets
+
+    def stop_in_between(group, partitions):
+        if is_deleted:
+            delete(group, partitions)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cli.cluster, "delete_offsets", stop_in_between)
+        cli(*DELETE, code=130)
+    recreate(cli)
+    cli.cluster.commit("old", SECOND, 3)
+    cli(*DELETE)
+    assert [*cli.cluster.all_committed("old")] == [KEPT]
+    cli("rollback", RECEIPT, "--yes")
+    found = {partition: each.offset for partition, each in cli.cluster.all_committed("old").items() if each}
+    assert found == {KEPT: 0, SECOND: 3}
+
+
+def test_a_resumed_deletion_without_offsets_of_the_new_topic_has_nothing_to_roll_back(cli, monkeypatch):
+    """If the group has committed nothing on the recreated topic, a rollback is exit 3, and says why."""
+    with monkeypatch.context() as patched:
+        patched.setattr(cli.cluster, "delete_offsets", interrupt)
+        cli(*DELETE, code=130)
+    recreate(cli)
+    cli(*DELETE)
+    error = cli.fails("rollback", RECEIPT, "--yes", code=3)
+    assert "the receipt has no deleted offset, for instance because the topic was deleted and created again" in error
+    assert cli.offset("old") is None
+
+
+def test_a_deletion_that_is_resumed_without_the_topic_keeps_its_id(cli, monkeypatch):
+    """If the topic was gone when a deletion was resumed, and was created afterwards, a rollback is refused: exit 3."""
+    with monkeypatch.context() as patched:
+        patched.setattr(cli.cluster, "delete_offsets", interrupt)
+        cli(*DELETE, code=130)
+    cli.cluster.delete_topic("t")
+    cli(*DELETE)
+    cli.cluster.create_topic("t", 2)
+    assert "topics: t: deleted, or created again, since the deletion" in cli.fails("rollback", RECEIPT, "--yes", code=3)
+    assert cli.offset("old") is None
+
+
+def test_a_resumed_hand_over_does_not_write_offsets_of_the_old_topic(cli, monkeypatch):
+    """If a topic was recreated after a kill at the write, the same `migrate` is exit 2, and names the topic."""
+    with monkeypatch.context() as patched:
+        patched.setattr(cli.cluster, "alter_offsets_by_group", interrupt)
+        cli(*MIGRATE, code=130)
+    recreate(cli)
+    cli.cluster.commit("old", PARTITION, 2)
+    for option in ("--dry-run", "--yes"):
+        error = cli.fails("migrate", "split.toml", option, code=2)
+        assert "another migration (topic t was deleted and created again)" in error
+    assert cli.offset("new") is None
+    cli.cluster.commit("old", SECOND, 0)
+    cli(*MIGRATE, "--run-dir", "another")
+    assert cli.offset("new") == 2
+
+
+def test_the_baseline_does_not_restore_offsets_of_the_old_topic(cli, monkeypatch):
+    """If the old group and its topic were deleted during the wait, and the topic recreated, nothing is restored."""
+    with monkeypatch.context() as patched:
+        patched.setattr(migrate, "write_plan", interrupt)
+        cli(*MIGRATE, code=130)
+    recreate(cli)
+    cli.cluster.delete_group("old")
+    error = cli.fails(*MIGRATE, "--vanished", "restore", code=3)
+    assert "complete: 2 partitions without a committed offset: t-0, t-1; pass --uncommitted earliest" in error
+    assert cli.offset("new") is None
