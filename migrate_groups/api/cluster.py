@@ -85,9 +85,9 @@ class Cluster(ReadingCluster):
         to_groups: the target group of all rows, as a list of one name; if empty, each row's ``group`` is its target
         group. options: None: the defaults.
 
-        Raises `UsageError` if neither the rows nor ``to_groups`` name a target group, if ``to_groups`` names several
-        groups, or if it names the group that the snapshot was taken from. Raises `InvalidInput` if the snapshot was
-        taken from its target group and ``options.restore``, which allows this, is false.
+        Raises `UsageError` if ``to_groups`` has several groups, or the group that the snapshot was taken from. Without
+        ``to_groups``, raises `UsageError` if a row has no group, and `InvalidInput` if a row's group is still the one
+        that the snapshot was taken from, unless ``options.restore`` allows this.
         """
         wanted = apply_request(snapshot, to_groups, options)
         plan = applying.plan_apply(self._reading_client(), wanted, ReceiptFile(None), self._events)
@@ -167,14 +167,14 @@ class Cluster(ReadingCluster):
 
         Args:
             split: a `Split`, or the path of a spec file.
-            run_dir: the run directory. The same call with it resumes an interrupted run. to: the cluster of the target
-            groups, to which a mirror copies the topics; or the `Copies` on it: that
+            run_dir: the run directory. The same call with it resumes an interrupted run.
+            to: the cluster of the target groups, to which a mirror copies the topics; or the `Copies` on it: that
                 cluster, and the names of the copied topics. Each offset is translated to the offset in the copy at
                 which a group skips no record and reads none again. None: this cluster.
             options: None: those of the spec file, or the defaults.
             wait: seconds within which the source group must stop, and then the mirror must deliver the last records.
             hold: keep every other client out of the stopped source group until the watch after the write is over. Then
-                watch the group again, for as long.
+                watch the group for another ``options.guard`` seconds.
             approved: the file of a plan that was reviewed. The write is refused if cluster, groups, partitions or
                 options differ from it.
 
@@ -208,9 +208,10 @@ class Cluster(ReadingCluster):
         """Restore the committed offsets that the target groups had before a write, and return the outcome.
 
         receipt: the path of the receipt, or of its run directory. Returns None if an earlier call completed the
-        rollback, and could watch the target groups; otherwise they are watched now. Raises `Refused` if a target group
-        has started or the receipt forbids the rollback; nothing was written then. Raises `PartlyApplied` if not every
-        partition is confirmed, or if a target group consumes after the write.
+        rollback. But if that call could not check afterwards whether a target group consumes, this is checked now, and
+        the outcome is returned. Raises `Refused` if a target group has started or the receipt forbids the rollback;
+        nothing was written then. Raises `PartlyApplied` if not every partition is confirmed, or if a target group
+        consumes after the write.
         """
         return self._go_back(Verb.ROLLBACK, receipt)
 
@@ -226,18 +227,19 @@ class Cluster(ReadingCluster):
         """Move the source group forward to the committed offsets of the target groups, once all of them have stopped.
 
         receipt: the path of the receipt, or of its run directory. wait: seconds within which the target groups and the
-        source group must stop. Returns None if an earlier call completed the hand-back, and could watch the target
-        groups; otherwise they are watched now. Raises `Refused` if the receipt or a check forbids the hand-back, or if
-        a group does not stop; nothing was written then. Raises `PartlyApplied` if not every partition is confirmed, or
-        if a target group still consumes.
+        source group must stop. Returns None if an earlier call completed the hand-back. But if that call could not
+        check afterwards whether a target group consumes, this is checked now, and the outcome is returned. Raises
+        `Refused` if the receipt or a check forbids the hand-back, or if a group does not stop; nothing was written
+        then. Raises `PartlyApplied` if not every partition is confirmed, or if a target group still consumes.
         """
         return self._go_back(Verb.HAND_BACK, receipt, checked_seconds("wait", wait))
 
     def plan_delete_offsets(self, receipt: Path, *, to: Cluster | None = None) -> Plan:
-        """Return the plan of what `delete_offsets` would delete. Deletes nothing.
+        """Return the plan to delete the source group's committed offsets of the moved topics. Deletes nothing.
 
         receipt: the path of the receipt, or of its run directory. to: the cluster of the target groups, if it is
-        another one; it is only read. Raises `Refused` if the receipt forbids the deletion.
+        another one; it is only read. Raises `Refused` if the receipt forbids the deletion; `UsageError` if ``to`` is
+        missing or not needed.
         """
         return self._plan_way_back(Verb.DELETE_OFFSETS, receipt, to)
 
@@ -245,10 +247,11 @@ class Cluster(ReadingCluster):
         """Delete the source group's committed offsets of the moved topics, so that its lag no longer counts them.
 
         receipt: the path of the receipt, or of its run directory. to: the cluster of the target groups, if it is
-        another one; it is only read. Returns None if an earlier call completed the deletion, and could watch the source
-        group; otherwise the group is watched now. Raises `Refused` if the receipt or a check forbids the deletion, and
-        `UsageError` if ``to`` is missing or not needed; nothing was deleted then. Raises `PartlyApplied` if not every
-        partition is confirmed, or if the source group consumes these topics.
+        another one; it is only read. Returns None if an earlier call completed the deletion. But if that call could not
+        check afterwards whether the source group consumes these topics, this is checked now, and the outcome is
+        returned. Raises `Refused` if the receipt or a check forbids the deletion, and `UsageError` if ``to`` is missing
+        or not needed; nothing was deleted then. Raises `PartlyApplied` if not every partition is confirmed, or if the
+        source group consumes these topics.
         """
         return self._go_back(Verb.DELETE_OFFSETS, receipt, to=to)
 
@@ -267,7 +270,6 @@ class Cluster(ReadingCluster):
 
 
 def _checked(result: WriteResult | None) -> WriteResult | None:
-    """Return the result unchanged. Raises `PartlyApplied` if the write is not complete, or a group still consumes."""
     if result is not None:
         result.check()
     return result

@@ -35,7 +35,8 @@ class Copies:
 
     cluster: that cluster. rename_topics: the names of the copies by the names of the topics, such as ``{"orders":
     "eu.orders"}`` or ``{"*": "eu.*"}``. For any other topic, the copy has the same name, or a prefix, a dot and the
-    name. max_records: on each cluster, at most this many offsets of a partition are read.
+    name. max_records: to find an offset in a copy, a range of at most this many offsets of the partition is read on
+    each cluster; if that is not enough, the offset stays unknown.
     """
 
     cluster: ReadingCluster
@@ -147,8 +148,8 @@ class ReadingCluster:
         """Wait until a group has reached the log end offset of each partition, and return the last progress.
 
         until: a snapshot, whose log end offsets are the goal. Its rows of the group are used or, if there are none, its
-        rows that name no group, which `rewind` makes. If None, a snapshot is taken now. Partitions without an offset in
-        these rows are not watched. timeout: seconds. progress: called about once a second.
+        rows that name no group, which `rewind` makes. If None, a snapshot is taken now. Partitions without a committed
+        offset in these rows are not watched. timeout: seconds. progress: called about once a second.
 
         Raises `Refused` after ``timeout`` seconds, if the snapshot is from another cluster, or if a topic is deleted or
         was created again since; `GroupNotFound`; `InvalidInput` if the snapshot has no such row, if one of these rows

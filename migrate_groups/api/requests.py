@@ -20,9 +20,13 @@ def apply_request(
 ) -> ApplyRequest:
     """Return the request that writes the rows of a snapshot, or a saved plan as it is.
 
-    to_groups: the target group of all rows; if empty, each row's ``group``. options: None: the defaults. Raises
-    `UsageError` if ``to_groups`` or ``options`` is given with a plan, or if ``to_groups`` is not a list of texts; and
-    the errors of `name_groups`.
+    to_groups: the target group of all rows; if empty, each row's ``group``. options: None: the defaults.
+
+    Raises `UsageError` if ``to_groups`` or ``options`` is given with a plan; if ``to_groups`` is no list of texts, has
+    several names, an invalid one or the group that the snapshot was taken from, or is given with ``options.restore``;
+    or if it is empty and a row has no group. Raises `InvalidInput` if several rows have the same partition and target
+    group; or if ``to_groups`` and ``options.restore`` are not given, and a row's group is still the one that it was
+    taken from.
     """
     if isinstance(what, PlannedWrite):
         if to_groups or options:

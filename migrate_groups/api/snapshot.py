@@ -33,8 +33,9 @@ class LooksUp(Protocol):
         """Return the partitions of a snapshot with the offsets that ``target`` requests, in rows without a group.
 
         past_end: what to do for a partition without a record at or after the time of a `ToTime`: use the log end offset
-        (``end``), return no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if a partition
-        can't start exactly as requested.
+        (``end``), return no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if the requested
+        offset is outside the log, if the log starts after the time of a `ToTime`, or if ``target`` needs a committed
+        offset and a partition has none.
         """
         ...
 
@@ -171,14 +172,15 @@ class Snapshot:
         return Snapshot(select(self.table, selection))
 
     def split(self, wanted: Split | Path) -> Snapshot:
-        """Return the source group's rows, each with its target group. The topics that stay are left out.
+        """Return the source group's rows, each with its target group. Topics that stay with the source are left out.
 
         wanted: the split, or the path of a spec file. Rows of other groups are left out. If no row has a group (after a
         rewind), all rows are split, and their source group is None.
 
-        Raises `InvalidInput` if a topic of the source group matches no pattern, or matches patterns of several target
-        groups without ``fan_out``, or one that stays; if a pattern matches no topic; if only some rows have a group; if
-        the snapshot has no row of the source group, or its rows have been split before or were taken at several times.
+        Raises `InvalidInput` if a topic of the source group matches no pattern, matches patterns of several target
+        groups without ``fan_out``, or patterns of both a target group and ``stay``; if a pattern matches no topic; if
+        only some rows have a group; if the snapshot has no row of the source group, or its rows have been split before
+        or were taken at several times.
         """
         return Snapshot(split(self.table, load_split(wanted).spec)[0])
 
@@ -188,10 +190,10 @@ class Snapshot:
         groups: one target group, or several with ``fan_out``: then each of them gets all rows. If none is given, the
         rows must have target groups already, for instance from `split`, and are returned unchanged.
 
-        Raises `UsageError` for several groups without ``fan_out``, for the group that the snapshot was taken from, and
-        if none is given and a row has no group. Raises `InvalidInput` if none is given and the rows still have the
-        group that the snapshot was taken from, if some are given and several groups have the same partition, or if the
-        rows were taken at several times.
+        Raises `UsageError` for several groups without ``fan_out``, and for the group that the snapshot was taken from.
+        Raises `InvalidInput` if the rows were taken at several times, or if a group is given and several rows have the
+        same partition. If no group is given, raises `UsageError` if a row has no group, and `InvalidInput` if a row's
+        group is still the one that the snapshot was taken from.
         """
         return Snapshot(name_groups(self.table, groups, fan_out=fan_out, restore=False))
 
@@ -202,8 +204,9 @@ class Snapshot:
 
         cluster: the cluster that looks up the offsets. The returned rows name no group: choose one with `given_to`.
         past_end: what to do for a partition without a record at or after the time of a `ToTime`: use the log end offset
-        (``end``), return no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if a partition
-        can't start exactly as requested.
+        (``end``), return no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if the requested
+        offset is outside the log, if the log starts after the time of a `ToTime`, or if ``target`` needs a committed
+        offset and a partition has none.
 
         Raises `UsageError` if the time of a `ToTime` is in the future, before 1970, or looks like seconds, or if
         ``target`` or ``past_end`` is wrong; `InvalidInput` if several groups have the same partition; `Refused` if the

@@ -77,9 +77,9 @@ def log_sides(
 def _side(connection: Connection, words: tuple[str, str], fences: Mapping[str, Fence]) -> LogSide:
     """Return the log of ``__consumer_offsets`` on a cluster, and the groups that are judged from it.
 
-    words: the option that named the cluster, and the start of a clause that says where it should be, such as ``the old
-    group is on``: parts of the error for a wrong cluster. fences: by group, the log end offsets of
-    ``__consumer_offsets`` at the cut-over; the group is judged from later records.
+    words: two parts of the error for a connection to a wrong cluster. For instance, ``--bootstrap-server`` and ``the
+    old group is on`` make "--bootstrap-server is cluster X; the old group is on cluster Y". fences: by group, the log
+    end offsets of ``__consumer_offsets`` at the cut-over; the group is judged from later records.
 
     Raises `Undetermined` if a partition had no leader when its log end offset was to be read.
     """

@@ -102,7 +102,6 @@ def _lag(
 
 
 def _drawn(of: Suggestion) -> Drawn:
-    """Return a suggestion in the form that the page shows."""
     from migrate_groups.files.split_toml import to_toml
     from migrate_groups.show.costs_page import Drawn
 

@@ -22,6 +22,9 @@ from_variables: ContextVar[frozenset[str]] = ContextVar("from_variables", defaul
 
 
 def take_properties() -> None:
-    """Remove the environment variables that have client properties, and keep them in this module's ``properties``."""
+    """Remove ``MIGRATE_GROUPS_PROPERTIES`` and ``MIGRATE_GROUPS_TO_PROPERTIES`` from the environment; keep the values.
+
+    The values are texts with client properties. The context variable `properties` has them by the variable's name.
+    """
     names = (PROPERTIES, TARGET_PROPERTIES)
     properties.set({name: text for name in names if (text := os.environ.pop(name, ""))})

@@ -35,9 +35,9 @@ class HandOver:
     def dry_run(self, reader: GroupReader, mirror: Mirror | None) -> Plan | None:
         """Show the plan, and return it.
 
-        If an earlier run has handed over and a target group has started, show the receipt and return None. Raises
-        `Refused`, `UsageError` or `InvalidInput` if the hand-over can't be planned, and `PartlyApplied` if an earlier
-        run has handed over and the source group still consumes.
+        If an earlier run has handed over and a target group has started, show the receipt and return None; but raise
+        `PartlyApplied` if the source group still consumes or can't be read. Raises `Refused`, `UsageError` or
+        `InvalidInput` if the hand-over can't be planned.
         """
         from migrate_groups.migration.hand_over.migrate import plan_migration
 

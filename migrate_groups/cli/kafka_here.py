@@ -67,9 +67,10 @@ def find_kafka(*, version: str, home: Path | None, maven_mirror: str | None) -> 
 def find_mirror_maker(kafka: KafkaJars, java: Java, *, home: Path | None, maven_mirror: str | None) -> KafkaJars:
     """Return the jars of MirrorMaker 2, in the same version as ``kafka``.
 
-    home: the folder of a Kafka distribution, from which ``kafka`` is: it has these jars too. If None, they come from
-    the user's cache, or are fetched first. maven_mirror: the URL of the Maven repository to fetch from; None: Maven
-    Central. Raises `ClusterUnavailable` if they can't be fetched; `UsageError` if the cache can't be written.
+    home: the folder of the Kafka distribution whose jars ``kafka`` names. MirrorMaker 2 is among them, so ``kafka`` is
+    returned. If None, the jars come from the user's cache, or are fetched first. maven_mirror: the URL of
+    the Maven repository to fetch from; None: Maven Central. Raises `ClusterUnavailable` if the jars can't be fetched;
+    `UsageError` if the cache can't be written.
     """
     from migrate_groups.sandbox.jars import user_cache
     from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars

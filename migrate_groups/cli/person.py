@@ -81,8 +81,8 @@ class Person:
     def dry_run(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
         """Show the plan of a dry run on stdout, and save it if ``plan_out`` is set.
 
-        rows: returns the snapshot rows that the plan was made from. If ``is_part`` and the output format is ``json``,
-        the plan is shown as a table on stderr, because stdout gets only one document for all plans.
+        rows: returns the snapshot rows that the plan was made from. If the command makes several plans and the output
+        format is ``json``, the plan is shown as a table on stderr, because stdout gets one document for all plans.
         """
         if self.is_part:
             self.planned(plan, rows)

@@ -99,7 +99,7 @@ def application_of_group(
     allow several target groups.
 
     Raises `UsageError` if ``to_group`` is empty or contains ``source``, if it has several groups without ``fan_out``,
-    or if an option needs a file.
+    or for the options ``--restore``, which needs a snapshot file, and ``--uncommitted latest``, which needs `migrate`.
     """
     from migrate_groups.migration.hand_over.apply import read_request
     from migrate_groups.snapshots.regroup import check_target_groups

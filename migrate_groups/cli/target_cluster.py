@@ -48,7 +48,7 @@ class TargetCluster(NamedTuple):
 
     @property
     def is_named(self) -> bool:
-        """Whether a target cluster is named."""
+        """Whether ``--to-bootstrap-server`` or ``--to-command-config`` is set, also by its environment variable."""
         return self.to_bootstrap_server is not None or self.to_command_config is not None
 
     def check(self, *, alone: str | None = None) -> None:
@@ -75,7 +75,7 @@ class TargetCluster(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """The options for translating a group's offsets to a mirror's copies of its topics, and for accepting inexact ones.
+    """The options for translating a group's offsets to a mirror's copies of its topics.
 
     A command with a parameter of this type has one option for each field.
     """

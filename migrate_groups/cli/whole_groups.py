@@ -57,9 +57,10 @@ class WholeGroups:
     hand_over: Callable[[SplitFile, RunDir, Path | None, Path | None], HandOver]
 
     def check(self, output_format: str, *, has_target: bool, force: bool) -> None:
-        """Raise `UsageError` if an option does not go with a spec of whole groups, which move to another cluster.
+        """Raise `UsageError` for options that can't be used to move several whole groups to another cluster.
 
-        has_target: whether a target cluster is named, as it must be. force: whether ``--force`` was given.
+        These are ``--format markdown``, ``--force``, an ``--approved`` that is no folder, and a ``--run-dir`` that is
+        the run directory of a single split. Also raises it if no target cluster is named (``has_target`` is False).
         """
         from migrate_groups.files.read import is_folder
 
@@ -80,7 +81,8 @@ class WholeGroups:
     def move(self, mirror: Mirror, target: Connection) -> MovesDocument:
         """Move the groups one after the other, and return the outcome for each. An error of one is part of its outcome.
 
-        Raises `InvalidInput` if a glob matches no group, `UsageError` if ``names`` has another group.
+        Raises `InvalidInput` if a glob of the spec matches no group; `UsageError` if a group that ``--rename`` names is
+        not among the groups of the spec.
         """
         from migrate_groups.show.moves import STARTED
 
@@ -97,7 +99,8 @@ class WholeGroups:
     def plan(self, mirror: Mirror, target: Connection) -> MovesDocument:
         """Show the plan of each group, and return for each whether its checks allow the hand-over.
 
-        Raises `InvalidInput` if a glob matches no group, `UsageError` if ``names`` has another group.
+        Raises `InvalidInput` if a glob of the spec matches no group; `UsageError` if a group that ``--rename`` names is
+        not among the groups of the spec.
         """
         from migrate_groups.migration.prepare import refuse_forbidden
         from migrate_groups.show.moves import STARTED
@@ -166,10 +169,9 @@ class WholeGroups:
 
 
 def conclude(found: MovesDocument, output_format: str, *, detailed: bool) -> None:
-    """Show the verdicts of all groups, and end the command with an error if a group has one.
+    """Show the verdicts of all groups. If groups have errors, raise one with the most serious of their exit codes.
 
-    The error has the most serious exit code of all groups. detailed: end with exit code 10 if no group has an error and
-    there are offsets to write.
+    detailed: if no group has an error and there are offsets to write, end the command with exit code 10.
     """
     talk("")
     show_as(output_format, lambda: found, found.terminal)

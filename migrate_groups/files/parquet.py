@@ -1,7 +1,7 @@
 """Write Parquet files with a checksum for each page, and read them whole.
 
-The functions import ``pyarrow.parquet``, and not this module, because few commands need it, and its import takes in
-pyarrow's file systems.
+``pyarrow.parquet`` is imported inside the functions, because few commands need it, and it imports pyarrow's file
+systems too.
 """
 
 from __future__ import annotations

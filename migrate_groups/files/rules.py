@@ -19,9 +19,9 @@ from migrate_groups.snapshots.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA
 class Rule:
     """The values that a column may hold, and the type that its cells are cast to.
 
-    kind: the Arrow type of the column. in_range: returns whether the text of a cell that matches `pattern` is also in
-    the valid range, which a regular expression can't check. least, most: the smallest and the largest valid value of a
-    number or a timestamp; None for other columns.
+    kind: the Arrow type of the column. in_range: returns whether the text of a cell is in the valid range. It is called
+    only if the text matches the regular expression of the column. least, most: the smallest and the largest valid value
+    of a number or a timestamp; None for other columns.
     """
 
     column: Column
@@ -42,7 +42,7 @@ class Rule:
 
     @property
     def nullable(self) -> bool:
-        """Whether an empty cell is null. If False, an empty cell is an error, unless `keeps_empty` is True."""
+        """Whether an empty cell is null. If False, it is an empty text in a text column, and an error in any other."""
         return self.column.nullable
 
     @property

@@ -46,7 +46,7 @@ class GroupsFile:
     options: WriteOptions
 
     def of_group(self, group: str) -> SplitFile:
-        """Return the split that hands over all topics of a group to a group of the same name."""
+        """Return the split that hands over all topics of a group to the group of that name on the target cluster."""
         spec = SplitSpec(source=group, targets=(SplitTarget(group=group, topics=(TopicPattern("*"),)),))
         return SplitFile(content=to_toml(spec, (), {}).encode(), spec=spec, options=self.options)
 

@@ -15,10 +15,10 @@ from migrate_groups.text import is_unicode, named, some
 def name_groups(snapshot: SnapshotTable, to_groups: Sequence[str], *, fan_out: bool, restore: bool) -> SnapshotTable:
     """Return the snapshot's rows, each with the target group to which its offset is to be written.
 
-    to_groups: the target groups; the result has every row once for each. A row without a source group gets its previous
-    group as its source group. If ``to_groups`` is empty, the rows are returned unchanged. fan_out: allow several target
-    groups, each of which then processes every record. restore: with empty ``to_groups``, allow writing a snapshot back
-    to the group that it was taken from.
+    to_groups: the target groups; the result has every row once for each. If a row of ``snapshot`` has no source group,
+    its group there becomes its source group. If ``to_groups`` is empty, the rows are returned unchanged. fan_out: allow
+    several target groups, each of which then processes every record. restore: with empty ``to_groups``, allow writing a
+    snapshot back to the group that it was taken from.
 
     Raises `UsageError` if a target group's name is empty or not UTF-8, if ``to_groups`` has several names without
     ``fan_out``, has the group that the snapshot was taken from, or is given together with ``restore``, or if it is
@@ -32,7 +32,7 @@ def name_groups(snapshot: SnapshotTable, to_groups: Sequence[str], *, fan_out: b
     if restore:
         raise UsageError("--restore writes a snapshot back to its own group: drop --restore, or --to-group")
     table = snapshot.with_each_partition_once().table
-    if back := {*to_groups} & {*_rows_as_taken(table)["group"].to_pylist()}:
+    if back := {*to_groups} & {*_rows_under_original_group(table)["group"].to_pylist()}:
         raise UsageError(
             f"the file is a snapshot of {named('group', back)}: to write it back, pass --restore in place of --to-group"
         )
@@ -58,7 +58,7 @@ def _as_named(snapshot: SnapshotTable, *, restore: bool) -> SnapshotTable:
     table = snapshot.table
     if table["group"].null_count:
         raise UsageError("the offsets in the file have no group yet: name the target group with --to-group")
-    as_taken = _rows_as_taken(table)
+    as_taken = _rows_under_original_group(table)
     if as_taken.num_rows and not restore:
         groups = named("group", set(as_taken["group"].to_pylist()))
         raise InvalidInput(
@@ -68,8 +68,7 @@ def _as_named(snapshot: SnapshotTable, *, restore: bool) -> SnapshotTable:
     return snapshot
 
 
-def _rows_as_taken(table: pa.Table) -> pa.Table:
-    """Return the rows whose group is the one that the command `snapshot` read them from, not a target group."""
+def _rows_under_original_group(table: pa.Table) -> pa.Table:
     # Only a file of the command `snapshot` has the state of its group; the results of `rewind` and
     # files for kafka-consumer-groups --from-file don't.
     return table.filter(pc.and_(pc.is_null(table["source_group"]), pc.is_valid(table["group_state"])))

@@ -73,7 +73,7 @@ class RewindDecision:
 
     @property
     def to_replay(self) -> int:
-        """The number of offsets from the start of the replay to the log end offset; 0 if `offset` is None.
+        """The number of offsets from the replay's start to the log end offset; 0 if the replay has no start offset.
 
         The number of records is lower if the log has gaps or transaction markers.
         """

@@ -90,19 +90,21 @@ def demo(
 
 @contextmanager
 def _scene(
-    story: Tale, jars: KafkaJars, mirror: KafkaJars | None, java: Java, folder: Path, telling: Telling
+    story: Tale, jars: KafkaJars, mirror_jars: KafkaJars | None, java: Java, folder: Path, telling: Telling
 ) -> Iterator[Scene]:
-    """Start the Kafka that a story needs, and yield the story.
+    """Start the brokers for a demonstration, and yield the object that plays it.
 
-    mirror: the jars of MirrorMaker 2, for the story `Tale.CLUSTERS`; otherwise None. folder: for the story's files.
+    story: the kind of the demonstration. mirror_jars: MirrorMaker 2, for the move to another cluster
+    (`Tale.CLUSTERS`); otherwise None. folder: gets the files of the demonstration. telling: the functions that print
+    its progress.
     """
     from migrate_groups.sandbox.broker import start_sandbox
 
-    if mirror is not None:
+    if mirror_jars is not None:
         from migrate_groups.demo.clusters import Clusters
         from migrate_groups.sandbox.mirrored import start_mirrored
 
-        with start_mirrored(jars, mirror, java=java) as both:
+        with start_mirrored(jars, mirror_jars, java=java) as both:
             yield Clusters(both, folder, telling)
     elif story is Tale.OVERLOAD:
         from migrate_groups.demo.overload import DELAY_MS, Overload

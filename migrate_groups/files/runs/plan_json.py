@@ -66,8 +66,8 @@ class PlanJson(strict_json.Document, frozen=True, kw_only=True):
 
     intent: the hash of cluster, groups, partitions and options, which a reviewer approves. content: the hash of the
     same and of the offsets. verdict: the worst verdict of all checks. rows: in each row, ``group`` is the target group.
-    source: the source group, if it is on another cluster. translations: the places of the source group's offsets in
-    the mirror's copies.
+    source: the source group, if it is on another cluster. translations: each offset of such a group, with the
+    corresponding offset in the mirror's copy.
     """
 
     cluster_id: str

@@ -24,13 +24,13 @@ SCHEMA_VERSION = 3
 
 
 class ExecutionJson(strict_json.Strict, frozen=True):
-    """One write to the cluster. The entries of its partitions refer to it by ``number``.
+    """One write to the cluster.
 
-    number: counts the executions of a receipt from 1. verb: the kind of the write. intent, content: the hashes of the
-    plan that was written, without and with the offsets. topic_ids: topic ids by topic name, as far as brokers return
-    them. source: the source group of a hand-over, if it is on another cluster. moved: messages about groups that still
-    consumed partitions which they must no longer consume. not_watched: messages about such groups that could not be
-    read. remarks: other messages.
+    number: the position of the write in the receipt, from 1; each partition's entry there has it as ``execution``.
+    verb: the kind of the write. intent, content: the hashes of the plan that was written, without and with the offsets.
+    topic_ids: topic ids by topic name, as far as brokers return them. source: the source group of a hand-over, if it is
+    on another cluster. moved: messages about groups that still consumed partitions which they must no longer consume.
+    not_watched: messages about such groups that could not be read. remarks: other messages.
     """
 
     number: Int32
@@ -52,8 +52,9 @@ class EntryJson(ChangeJson, frozen=True):
 
     before, after: null means that the group has no committed offset. attempts: how often the change was sent. error:
     why the change failed; empty if it did not. own: further offsets that this migration wrote, or may have written:
-    those of earlier, interrupted runs, and ``after`` if the outcome is ``refused`` but it may have been committed.
-    execution: the number of the write (execution) that the entry belongs to.
+    those of earlier, interrupted runs, and ``after`` if the outcome is ``refused`` but the group may have had ``after``
+    for a time, for instance until another client committed. execution: the number of the write (execution) that the
+    entry belongs to.
     """
 
     outcome: Outcome
@@ -66,7 +67,7 @@ class EntryJson(ChangeJson, frozen=True):
 class TranslationJson(TranslatedJson, frozen=True):
     """An offset on the source cluster, and its place: the offset at which a group must continue in the mirror's copy.
 
-    execution: the number of the write, as the receipt counts them, for which the place was determined.
+    execution: the ``number`` of the write in the receipt for which the place was determined.
     """
 
     execution: Int32

@@ -28,7 +28,7 @@ _LONGEST = 200
 class RunDir:
     """The directory with the files of a run.
 
-    - ``baseline.parquet``: a snapshot of the source group, kept while the run waits for the group to stop
+    - ``baseline.parquet``: a snapshot of the source group, saved when the run begins to wait for the group to stop
     - ``spec.toml``: the split spec
     - ``before.parquet``: a snapshot of the source group after it stopped
     - ``split.parquet``: the same rows under their target groups
@@ -74,10 +74,10 @@ class RunDir:
 
     @property
     def baseline(self) -> Path:
-        """The path of a snapshot of the source group that is kept while the run waits for the group to stop.
+        """The path of a snapshot of the source group, saved when the run begins to wait for the group to stop.
 
-        The first snapshot is taken before the group has stopped. It is replaced each time that the run reads the
-        stopped group and finds committed offsets.
+        A check that finds the group stopped, and with committed offsets, replaces the snapshot. This may happen more
+        than once, because the group may commit or get members again before the wait is over.
         """
         return self.folder / "baseline.parquet"
 
@@ -115,8 +115,8 @@ class RunDir:
     def made(self) -> Iterator[None]:
         """Make the folder if it does not exist. After the block, remove it if this call made it and it is empty.
 
-        Raises `InvalidInput` if the folder can't be made or used, or has files of something else that a run would
-        replace.
+        Raises `InvalidInput` if the folder can't be made or used, or if a run would replace files in it that no earlier
+        run wrote.
         """
         is_new = not is_folder(self.folder)
         self.make()

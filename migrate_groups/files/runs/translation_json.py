@@ -57,12 +57,15 @@ class TranslatedJson(Strict, frozen=True):
 
 
 def source(translation: Translation | None) -> SourceJson | None:
-    """Return the source group of a translation; None if there is no translation."""
+    """Return, as JSON, the group whose offsets were translated to another cluster; None without ``translation``."""
     return None if translation is None else SourceJson(translation.cluster_id, translation.group)
 
 
 def lines(translation: Translation | None) -> tuple[TranslatedJson, ...]:
-    """Return the partitions of a translation; none if there is no translation."""
+    """Return, as JSON, each partition's offset in the source group and the corresponding one in a mirror's copy.
+
+    The result is empty without ``translation``.
+    """
     return tuple(map(_line, translation.partitions)) if translation else ()
 
 
