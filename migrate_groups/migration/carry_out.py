@@ -56,8 +56,8 @@ def is_over(
     called if a target group has started; returns how that hand-over differs from the one that is asked for now.
 
     If a target group has started, raises `UsageError` if there are ``differences``; `PartlyApplied` if a source group
-    still consumes what it handed over, because records that both groups read are processed twice; `Refused` if a target
-    group has lost the committed offset of a partition.
+    still consumes what it handed over, or can't be read, because records that both groups read are processed twice;
+    `Refused` if a target group has lost the committed offset of a partition.
     """
     started = started_since(reader, file.receipt, elsewhere)
     if started is None:

@@ -55,8 +55,8 @@ def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFil
 
     Raises `UsageError` if the receipt is of another group, of a hand-over, or of an unfinished deletion of other
     topics; `InvalidInput` naming each topic and glob that matches no committed offset; `GroupNotFound`; `Refused` if
-    the group is not a consumer group, or if a rollback in the receipt has not finished; `NotAuthorized`; and the errors
-    of `GroupReader`.
+    the group is not a consumer group, or if a rollback in the receipt has not finished; `NotAuthorized`,
+    `ClusterUnavailable` and `PendingCommits`.
     """
     group, receipt = wanted.group, file.receipt
     _refuse_other_receipt(file, group)
@@ -104,8 +104,9 @@ def delete_offsets(
     Returns None if an earlier run with this receipt has deleted them, and the group has committed none since. The
     offsets are read twice, ``wanted.settle`` seconds apart, because a consumer without membership shows only by its
     commits. Raises `Refused` if a check, the group's type or an unfinished rollback forbids the deletion, or if the
-    user does not agree; `UsageError` if the receipt is of something else; `InvalidInput` if a topic matches no
-    committed offset; `GroupNotFound`; and the errors of `GroupReader`. Nothing is deleted then.
+    user does not agree; `UsageError` if the receipt is of a hand-over, of another group, or of an unfinished deletion
+    of other topics; `InvalidInput` if a topic matches no committed offset; `GroupNotFound`, `ClusterUnavailable`,
+    `NotAuthorized` and `PendingCommits`. If an error is raised, nothing was deleted.
     """
     shown = plan_deletion(clients.writer, wanted, file)
     if is_done(shown, file, events):
@@ -179,7 +180,8 @@ def _with_pending(
     """Return the committed offsets of all partitions of the topics; None means no committed offset.
 
     ``committed`` lacks a partition whose first commit is still pending. So each partition without a committed offset is
-    read by name (docs/kafka-behaviour.md#pending-transactions). Offsets of partitions that no longer exist are kept.
+    read by name; `PendingCommits` is raised if a commit is still pending at the time-out
+    (docs/kafka-behaviour.md#pending-transactions). Offsets of partitions that no longer exist are kept.
     """
     partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
     rest = reader.committed(group, [each for each in partitions if committed.get(each) is None])

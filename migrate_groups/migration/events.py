@@ -131,7 +131,7 @@ class Silent:
     def still_running(
         self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
     ) -> None:
-        """Ignore the observation."""
+        """Show nothing while a command waits for groups to stop."""
 
     def writing(self, told_by: str) -> None:
         """Ignore the notice that a write is in progress."""
@@ -140,7 +140,7 @@ class Silent:
         """Ignore the notice that the write was read back."""
 
     def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
-        """Return a context manager within which the caller works; no progress is shown."""
+        """Return a context manager that shows nothing. The command works within it. doing, done: not used."""
         return in_silence(doing, done)
 
     def said(self, line: str) -> None:

@@ -56,8 +56,8 @@ def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
 
     The groups are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
     hand-back. A group still consumes if it has members on the partitions' topics, or has committed since its offsets
-    were read. This is added to ``moved`` of the returned execution. Its ``not_watched`` names the groups that could not
-    be read this time.
+    were read. Messages about such groups are added to ``moved`` of the returned execution. Messages in its
+    ``not_watched`` name the groups that could not be read this time.
     """
     return _check_once(reader, replace(execution, not_watched=()))[0]
 
@@ -98,7 +98,8 @@ def _check_once(reader: GroupReader, execution: Execution) -> tuple[Execution, l
     """Check once whether groups consume that must no longer do so; return the execution, and the groups still unclear.
 
     In the execution, messages name the groups that consume (``moved``) and those that could not be read
-    (``not_watched``). A group is unclear while it rebalances, if it also consumes topics that it may consume.
+    (``not_watched``). A group that has committed offsets for other topics too is unclear while it rebalances, because
+    its assignment is not known then.
     """
     unclear = []
     for group, stopped in watched(execution).items():
@@ -148,7 +149,7 @@ def _from_to(before: int | None, now: int) -> str:
 
 
 def _compare_with_written(reader: GroupReader, execution: Execution) -> Execution:
-    """Read the committed offsets of target groups without members again, and compare them with those written.
+    """Compare the committed offsets of target groups that have no members with those written; return the execution.
 
     If an offset is lower than the one written, or missing, another client has changed it: in the returned execution,
     the outcome of the partition is ``refused``. Any other difference is a remark, because the target group's

@@ -1,4 +1,4 @@
-"""The interfaces for logs: their offsets, the records of ``__consumer_offsets``, and the fingerprints of records."""
+"""The interfaces for reading logs: their offsets, the records of ``__consumer_offsets``, and hashes of records."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class OffsetsTopicReader(Protocol):
     """Reads partitions of ``__consumer_offsets``. Joins no group and commits nothing. Needs Read on the topic."""
 
     def read(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[LogPiece]:
-        """Yield the records of each partition from its offset in ``positions`` up to its offset in ``ends``.
+        """Yield the records of ``__consumer_offsets`` from the offsets in ``positions`` up to the offsets in ``ends``.
 
         Both mappings are by partition number. Reading ends earlier if no new record comes within the time-out, for
         instance because an open transaction holds records back. Raises `ClusterUnavailable` or `NotAuthorized`.

@@ -34,7 +34,8 @@ def make_plan(
     """Return the plan that writes the offsets of a snapshot to the groups in its rows, with the verdict of every check.
 
     Writes nothing. receipt: the record of the run so far. advice: what the messages of checks tell the user to do.
-    Raises `InvalidInput` if the snapshot has rows from several times; and the errors of `GroupReader`.
+    Raises `InvalidInput` if the snapshot has rows from several times; `ClusterUnavailable`, `NotAuthorized` and
+    `PendingCommits`.
     """
     wanted = wanted_rows(snapshot.at_one_moment().rows())
     return _judged(wanted, survey(for_one_phase(reader), wanted), options, receipt, advice)
@@ -45,8 +46,8 @@ def make_again(reader: GroupReader, snapshot: SnapshotTable, approved: Plan, adv
 
     Changes that an earlier run of the plan has already written are ``unchanged``. Raises `Refused` if the approved plan
     is for another cluster, if a committed offset has changed since it was made, or if an offset to write is no longer
-    in the log; the message names the partitions. Raises `InvalidInput` if the snapshot has rows from several times; and
-    the errors of `GroupReader`.
+    in the log; the message names the partitions. Raises `InvalidInput` if the snapshot has rows from several times;
+    `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
     wanted = wanted_rows(snapshot.at_one_moment().rows())
     facts = survey(for_one_phase(reader), wanted)
@@ -78,7 +79,7 @@ def plan_at_the_write(
     advice: what the messages of checks tell the user to do next.
 
     Raises `Refused` if a check now forbids the write, if a committed offset has changed since the plan was shown, or if
-    an offset to write is no longer in the log; and the errors of `GroupReader`.
+    an offset to write is no longer in the log; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
     clock.sleep(still_to_settle(snapshot, shown.options.settle, clock.now()))
     wanted = wanted_rows(snapshot.at_one_moment().rows())
@@ -101,7 +102,7 @@ def plan_of(
 
     wanted: each partition, once for each target group that gets it. cluster_facts: permissions, topic names and offsets
     retention, if they were read before. reading: the source group's offsets and log ranges, if they were just read. If
-    either is None, it is read from the cluster. Raises the errors of `GroupReader`.
+    either is None, it is read from the cluster. Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     facts = survey(for_one_phase(reader), wanted, cluster_facts, reading)
     return _judged(wanted, facts, options, receipt, FROM_FILE)

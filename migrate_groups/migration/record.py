@@ -1,4 +1,4 @@
-"""Refuse what the receipt of the run forbids: a write, or clusters that do not fit the run."""
+"""Refuse a command that the receipt (the record of a run) forbids, or that names too few or too many clusters."""
 
 from __future__ import annotations
 

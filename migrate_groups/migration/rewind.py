@@ -38,7 +38,7 @@ def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock:
     """Return a snapshot of the topics that match ``patterns``: one row for each partition, without group and offset.
 
     Topics whose names begin with ``__`` (Kafka's own) are ignored. Raises `InvalidInput` if a pattern matches no topic;
-    and the errors of `GroupReader`.
+    `ClusterUnavailable` and `NotAuthorized`.
     """
     topics = {name: topic for name, topic in reader.describe_topics(None).items() if not name.startswith("__")}
     taken_at, cluster_id = clock.now(), reader.cluster_id()
@@ -82,7 +82,7 @@ def rewind(
 
     Raises `InvalidInput` if several rows have the same partition, because they are of several groups or times;
     `Refused` if the snapshot is from another cluster, or if a partition no longer exists, has no leader, or belongs to
-    a recreated topic; and the errors of `GroupReader`.
+    a recreated topic; `ClusterUnavailable` and `NotAuthorized`.
     """
     rows = list(snapshot.with_each_partition_once().rows())
     partitions = [row.topic_partition for row in rows]

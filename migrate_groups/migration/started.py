@@ -35,11 +35,11 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
     """Return which target groups have started since the last hand-over of a run; None if none has.
 
     A group has started if it has members, if it has committed a higher offset than the hand-over wrote, or if it has
-    committed for a partition that was added to its topics since. The result
-    is also None if a partition of the last hand-over is not in the state "handed over". Target groups that got offsets
-    without a source group, as for a replay, are ignored. elsewhere: reads the source groups, if they are on another
-    cluster. If ``reader`` and ``elsewhere`` are not connected to the clusters of the hand-over, the result is None.
-    Raises the errors of `GroupReader`.
+    committed for a partition that was added to its topics since. The result is also None if a partition of the last
+    hand-over is not in the state "handed over". Target groups that got offsets without a source group, as for a replay,
+    are ignored. elsewhere: reads the source groups, if they are on another cluster. If ``reader`` and ``elsewhere`` are
+    not connected to the clusters of the hand-over, the result is None. Raises `ClusterUnavailable`, `NotAuthorized` or
+    `PendingCommits`.
     """
     execution = receipt.hand_over
     if execution is None or not _is_of_these_clusters(execution, reader, elsewhere):

@@ -66,14 +66,14 @@ def prove_stopped(
 ) -> Mapping[str, ObservedGroup]:
     """Wait until these groups have stopped, and return the observation of each.
 
-    With ``patterns`` or ``topics``, a group only has to stop consuming these topics. Patterns are matched with the
-    topics for which the group has a commit, an assignment or a subscription. A pattern must match one of them, unless
-    it is the name of a topic of the cluster. ``topics`` need not be topics of the group, because the last commit on a
-    topic may expire during the wait.
+    With ``patterns`` or ``topics``, a group only has to stop consuming these topics. For each group, the patterns are
+    matched with the topics for which it has a commit, an assignment or a subscription. Each pattern must match such a
+    topic of every group, unless it is the name of a topic of the cluster. ``topics`` need not be topics of the group,
+    because the last commit on a topic may expire during the wait.
 
     Raises `GroupNotFound`; `Refused` if the wait runs out or a group is not a consumer group; `PendingCommits` if a
-    transactional commit is still pending when the wait runs out; `InvalidInput` if a pattern matches no topic; and the
-    errors of `GroupReader`.
+    transactional commit is still pending when the wait runs out; `InvalidInput` if a pattern matches no topic;
+    `ClusterUnavailable` and `NotAuthorized`.
     """
     check_visible(reader, patterns)
     started = clock.monotonic()
@@ -170,9 +170,9 @@ def _look(
 ) -> tuple[list[str], ObservedGroup]:
     """Return why a group still runs (empty if it has stopped), and its observation.
 
-    in_question: returns the topics that the group must stop consuming; None: every topic. The observation has committed
-    offsets only if the group has stopped and ``offsets`` is set. Raises `GroupNotFound` unless ``how.may_be_gone`` is
-    set; `Refused` if the group is not a consumer group.
+    in_question: a function that returns the topics that the group must stop consuming, or None for every topic. The
+    observation has committed offsets only if the group has stopped and ``offsets`` is set. Raises `GroupNotFound`
+    unless ``how.may_be_gone`` is set; `Refused` if the group is not a consumer group.
     """
     if how.may_be_gone and not (description := reader.describe_group(group)).exists:
         return [], ObservedGroup(description=description, topics={}, committed={})

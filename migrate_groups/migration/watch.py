@@ -66,7 +66,7 @@ class WatchProgress:
 
     @property
     def reached(self) -> bool:
-        """Whether the group has read every partition to its end."""
+        """Whether the group has no record left to read before the log end offsets in the snapshot."""
         return self.total.reached == self.total.partitions
 
 
@@ -74,8 +74,8 @@ class WatchProgress:
 class Goals:
     """The offsets that a watched group has to read.
 
-    rows: the snapshot's rows that the goals are from. spans: for each partition, from the group's offset to the log end
-    offset in the snapshot. unset: the partitions that have no offset in the snapshot; they are not watched.
+    rows: the snapshot's rows that the goals are from. spans: for each partition, the offsets from ``offset`` to
+    ``log_end_offset`` of its row. unset: the partitions that have no offset in the snapshot; they are not watched.
     """
 
     rows: Sequence[Row]
@@ -131,7 +131,7 @@ def watch(
     about once a second.
 
     Raises `GroupNotFound`; `Refused` after ``timeout`` seconds, if a topic is deleted, or if the goals are from another
-    cluster or from a topic that was created again since; and the errors of `GroupReader`.
+    cluster or from a topic that was created again since; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
     refuse_other_logs(reader, wanted.rows, "watch without --until")
     watching = _Watching(reader, group, wanted.spans, clock)
@@ -220,10 +220,10 @@ class _Watching:
             )
 
     def _without_records_left(self, positions: Mapping[TopicPartition, int]) -> Collection[TopicPartition]:
-        """Return partitions whose log has no record between their offset in ``positions`` and the end to reach.
+        """Return partitions with no record between their offset in ``positions`` and the snapshot's log end offset.
 
-        Only partitions whose offset has not moved since the last call are checked, some at a time, because each check
-        reads the log.
+        positions: how far the group has read. Only partitions whose offset has not moved since the last call are
+        checked, some at a time, because each check reads the log.
         """
         still = []
         for partition, offset in positions.items():

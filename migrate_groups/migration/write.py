@@ -38,7 +38,8 @@ def write(
 
     record: called with the execution, to save it, before the first request, after the last answer of an attempt, and
     after each read back. second: the client that reads back at the same time as the first one; None if only the first
-    client reads back. elsewhere: reads the source groups, if they are on another cluster.
+    client reads back. elsewhere: reads the source groups, if they are on another cluster, to see after the write
+    whether they still consume.
 
     No partition must ever lack a committed offset in all groups at once. So a rollback sets the source group's offsets
     first, and offsets are deleted only after all offsets to be set were read back. A failure of a partition is in its
@@ -71,10 +72,10 @@ def write(
 def _sent(writer: GroupWriter, todo: Sequence[Entry], attempt: int, execution: Execution, record: Record) -> Execution:
     """Send these changes, none of which has to wait for another, and return the execution with the brokers' answers.
 
-    record: called once at the end, also if the user interrupts. It is not called after each request, because saving a
-    receipt of many partitions takes longer than a request. If the process is killed before the end, the receipt has
-    ``not attempted`` for entries that were sent. So every later command treats such an entry as possibly written
-    (`Entry.written`).
+    attempt: 1, or 2 if they were sent before. record: saves the execution in the receipt. It is called once at the end,
+    also if the user interrupts, and not after each request, because saving a receipt of many partitions takes longer
+    than a request. If the process is killed before the end, the receipt has ``not attempted`` for entries that were
+    sent. So every later command treats such an entry as possibly written (`Entry.written`).
     """
     answered: list[Entry] = []
     looks_first = execution.verb is Verb.ROLLBACK and _turn(todo[0], execution.verb) > 0

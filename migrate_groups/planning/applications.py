@@ -38,8 +38,9 @@ class Application:
 def applications(members: Iterable[Member], topics: Collection[str]) -> tuple[Application, ...]:
     """Return the applications that share a group, sorted by name.
 
-    members: the members of the group; a member that subscribes to no topic is left out. topics: the topic names to
-    match against the members' regular expressions.
+    The members of an application share subscribed topics with each other, and none with other members. members: the
+    members of the group; a member that subscribes to no topic is left out. topics: the topic names to match against the
+    members' regular expressions.
     """
     subscriptions = {member: subscription(member, topics) for member in members}
     found = components(subscriptions.values())

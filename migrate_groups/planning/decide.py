@@ -15,10 +15,10 @@ class Decision(PartitionValue, frozen=True, kw_only=True):
     """The committed offset that a target group is to get for a partition, and why.
 
     wanted: the partition, with the source group's committed offset. before: the target group's current committed
-    offset; None if it has none. after: the offset at which it is to start by source group and options; None if there is
-    none to write. stays: whether ``after`` is not written, because it is lower than ``before`` and the option
-    ``on_existing`` is ``forward``. raised_from: the source group's offset, if it is below the log start offset and
-    ``after`` is the log start offset instead; otherwise None.
+    offset; None if it has none. after: the offset at which the target group is to start; None if there is none to
+    write. stays: whether ``after`` is not written, because it is lower than ``before`` and the option ``on_existing``
+    is ``forward``. raised_from: the source group's offset, if it is below the log start offset and ``after`` is the log
+    start offset instead; otherwise None.
     """
 
     wanted: Wanted

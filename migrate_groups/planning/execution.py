@@ -64,8 +64,8 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
     def written(self) -> tuple[CommittedOffset | None, ...]:
         """The offsets that this run and the runs that it resumes wrote to the partition, or may have written.
 
-        None in the result is a deletion of the offset. An entry with the outcome ``not attempted`` counts as perhaps
-        written, because the run may have been killed after it sent the request and before it recorded the broker's
+        None in the result is a deletion of the offset. ``change.after`` is included even if the run has recorded no
+        request (the outcome is ``not attempted``), because it may have been killed before it recorded the broker's
         answer.
         """
         if self.change.action is Action.UNCHANGED or self.outcome is Outcome.REFUSED:
@@ -95,7 +95,7 @@ class Source(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def order(self) -> Order:
-        """The source group, the topic and the partition number."""
+        """The source group, the topic and the partition number: a key, which also sorts."""
         return self.group, *self.partition
 
 
@@ -208,7 +208,7 @@ class Execution:
 
     @property
     def source_groups(self) -> frozenset[str]:
-        """The groups that hand over offsets in this execution, as they are named on their cluster."""
+        """The groups that hand over offsets in this execution; also those that are on another cluster."""
         if self.translation:
             return frozenset({self.translation.group})
         groups = {entry.change.source_group for entry in self.entries}
@@ -233,7 +233,7 @@ class Execution:
         return replace(self, remarks=tuple(dict.fromkeys((*self.remarks, remark))))
 
     def with_moved(self, reasons: Iterable[str]) -> Execution:
-        """Return the execution with these messages added to ``moved``, each only once."""
+        """Return the execution with these messages about groups that still consume added to ``moved``, once each."""
         return replace(self, moved=tuple(dict.fromkeys((*self.moved, *reasons))))
 
     def with_not_watched(self, reason: str) -> Execution:
@@ -251,7 +251,7 @@ class Execution:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every partition is confirmed or unchanged, and ``moved`` and ``not_watched`` are empty."""
+        """Whether all offsets are in place, and each group that must stop consuming was found to have stopped."""
         return not (self.failed or self.moved or self.not_watched)
 
     @property

@@ -20,10 +20,10 @@ class Lane:
 
     The partition is of a target group, or of the group of ``delete-offsets --group``. state: what was done with it,
     such as handed over. entry: its entry in the last hand-over or deletion that included it. sources: the source groups
-    that handed over its topic; empty if they are on another cluster. handed_over_by: the source groups from which the
-    partition was taken over, each with the partition's name on that group's cluster, and the committed offset there.
-    execution: the number of the execution that led to the state. left: the target group's committed offset when the
-    partition was handed back; None if it was not handed back, or if the group had no committed offset.
+    on the target groups' cluster that handed over any partition of the topic. handed_over_by: the source groups of this
+    partition, also those on another cluster, each with the partition's name there and its committed offset. execution:
+    the number of the execution that led to the state. left: the target group's committed offset when the partition was
+    handed back; None if it was not handed back, or if the group had no committed offset.
     """
 
     state: State
@@ -43,9 +43,9 @@ class Lane:
 
 
 def lanes_after(executions: Iterable[Execution]) -> Mapping[Order, Lane]:
-    """Return the state and history of each partition after these executions (writes), by group, topic and partition.
+    """Return the `Lane` of each partition: what these executions (writes) did with it, and the state that it is in now.
 
-    executions: oldest first.
+    The keys are group, topic and partition number. executions: oldest first.
     """
     lanes: dict[Order, Lane] = {}
     has_handed_over = False
@@ -137,7 +137,7 @@ def _changes_state(change: Change, verb: Verb, lane: Lane) -> bool:
 
 
 def _added_since(change: Change, execution: int) -> Lane:
-    """Return the state and history of a partition that was added to a handed-over topic after the hand-over.
+    """Return the `Lane` (the history in this run) of a partition that was added to a topic after its hand-over.
 
     change: the partition's change in a hand-back, from the target group to the source group. execution: the number of
     that hand-back in the receipt.

@@ -50,11 +50,12 @@ class Receipt:
         return Verb.DELETE_OFFSETS in verbs and Verb.HAND_OVER not in verbs
 
     def to_roll_back(self) -> tuple[Execution | None, Mapping[Order, Lane]]:
-        """Return the execution (write) that a rollback undoes, and the state of each partition that is not undone yet.
+        """Return the execution (write) that a rollback undoes, and the partitions that are not undone yet.
 
-        The states are given by group, topic and partition, each with what led to it.
+        The partitions are by group, topic and partition number, each with its `Lane`: what this run did with it.
 
-        - The execution is the last hand-over, and the partitions are those of all hand-overs; None if there is none.
+        - A rollback undoes all hand-overs at once: the execution is the last one, and the partitions are those of all.
+          The execution is None if there is no hand-over.
         - In the record of `delete-offsets --group`, the execution is the last deletion that is not undone yet, with its
           partitions. So each rollback undoes one deletion, the last one first. If all deletions are undone, the last
           one is returned, without partitions.
@@ -78,14 +79,14 @@ class Receipt:
     def hand_over(self) -> Execution | None:
         """The write to target groups that `migrate` or `apply` resumes when it is run again.
 
-        It is the last hand-over in the receipt, but with the entries of these partitions, each from the last hand-over
-        that included it:
+        It is the last hand-over in the receipt, with other entries: one for each of the following partitions, taken
+        from the last hand-over that included the partition.
 
         - each partition that a hand-over in the receipt has written, or has begun to write, unless a rollback,
           hand-back or delete-offsets of the partition has begun since
         - each partition that was refused in the last hand-over
 
-        None if there are no partitions, or only refused ones.
+        None if there are no such partitions, or only refused ones.
         """
         executions = [execution for execution in self.executions if execution.verb is Verb.HAND_OVER]
         going_on = {order: lane for order, lane in self.lanes.items() if lane.takes(Verb.HAND_OVER, Step.RESUME)}
@@ -150,7 +151,8 @@ class Receipt:
     def source_offsets(self) -> Mapping[Order, int]:
         """The source groups' committed offsets that this run has handed over, by target group, topic and partition.
 
-        For a hand-over from another cluster, the keys have the source group, and its topics' names on that cluster.
+        For a hand-over from another cluster, the source group stands in place of the target group, and topics have
+        their names on the source cluster.
         """
         if self.hand_over is None:
             return {}
@@ -161,10 +163,11 @@ class Receipt:
         return {change.order: change.source_committed.offset for change in changes if change.source_committed}
 
     def refusals(self, verb: Verb) -> list[str]:
-        """Return why a verb, such as rollback, is refused in the current state of the run; empty if it is allowed.
+        """Return why the receipt forbids a verb, such as rollback; empty if it allows it.
 
-        There is one message for each state that forbids it, with the partitions in this state. A hand-back is always
-        refused if the source group is on another cluster.
+        Each partition has a state in the run, such as handed over. There is one message for each state that forbids the
+        verb; it names the partitions in this state. A hand-back is always refused if the source group is on another
+        cluster.
         """
         elsewhere = self.elsewhere
         if elsewhere is not None and verb is Verb.HAND_BACK:
@@ -194,9 +197,9 @@ class Receipt:
         the receipt. In all other cases the result gets a new number. A hand-over can always be resumed. Any other
         execution can be resumed only if it has failed entries.
 
-        The result keeps the pre-images of the run that it resumes. A pre-image is the committed offset from before the
-        run, which a rollback restores. Those of a topic that was deleted and created again since are not kept, because
-        they do not apply to the new topic.
+        If the execution continues an earlier one, it keeps the pre-images of that one. A pre-image is the committed
+        offset from before the first of these writes, which a rollback restores. Those of a topic that was deleted and
+        created again since are not kept, because they do not apply to the new topic.
         """
         execution = Execution.of(plan, started_at, verb, number=len(self.executions) + 1)
         last = self.executions[-1] if self.executions else None

@@ -115,8 +115,8 @@ def step(state: State, verb: Verb) -> Step:
 def state_after(verb: Verb, *, settled: bool) -> State:
     """Return a partition's state after a write of this kind, for instance ``handed over`` after a hand-over.
 
-    settled: whether the outcome is confirmed or unchanged. If not, the state is that of an unfinished write, for
-    instance ``writing``.
+    settled: whether the offset is in place: read back as written, or there before. If it is not, the state is that of
+    an unfinished write, for instance ``writing``.
     """
     return (_DONE if settled else _OPEN)[verb]
 
@@ -124,7 +124,8 @@ def state_after(verb: Verb, *, settled: bool) -> State:
 def advice(state: State, *, is_elsewhere: bool = False) -> str:
     """Return a text for users: why a command refuses a partition in this state, and what to do next.
 
-    is_elsewhere: whether the source group is on another cluster, so that there is no hand-back.
+    is_elsewhere: whether the source group is on another cluster. Its offsets can then not be set to those of the target
+    groups (a hand-back), because the records have other offsets there.
     """
     if is_elsewhere and state is State.CLEANED:
         return (

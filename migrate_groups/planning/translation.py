@@ -28,13 +28,13 @@ class Translated:
 
     @property
     def stopped_at(self) -> int:
-        """The offset at which the source group stopped: its committed offset, or ``offset`` if it has none."""
+        """The source group's committed offset; if it has none, the offset that was translated in its place."""
         return self.offset if self.committed is None else self.committed
 
     def start(self, most_reread: int) -> int | None:
-        """Return the offset in the copy that may be written for a target group; None if no offset may be written.
+        """Return the offset in the mirror's copy at which a target group may start; None if no offset may be written.
 
-        It may be written if it is known exactly to be the offset at which the group must continue; otherwise, if a
+        An offset may be written if it is known exactly to be the one at which the group must continue; otherwise, if a
         group that starts there reads at most ``most_reread`` records again.
         """
         place = self.place
@@ -65,9 +65,9 @@ class Translation:
         return frozenset(each.source.topic for each in self.partitions)
 
     def of(self, partition: TopicPartition) -> Translated | None:
-        """Return a source partition with its offset and the corresponding offset in the copy; None if it has none."""
+        """Return the translated offset of a partition of the source cluster; None if none was translated."""
         return next((each for each in self.partitions if each.source == partition), None)
 
     def with_status(self, *statuses: Status) -> Iterator[Translated]:
-        """Yield the partitions for which the offset in the copy is known this exactly, for instance ``exact``."""
+        """Yield the partitions whose offset in the mirror's copy has one of these statuses, for instance ``exact``."""
         return (each for each in self.partitions if each.place.status in statuses)

@@ -36,9 +36,10 @@ class Wanted(PartitionValue, frozen=True, kw_only=True):
 
     group: the target group. source_group: the group that hands over the partition; None if the offset is set without a
     source group. committed: the source group's committed offset with leader epoch and metadata; None if it has none.
-    origin: where the offset to start at comes from. start: the offset to start at without ``committed``: a log end
-    offset (origin `PROVEN_END`), or that of a partition which was added during the run (`ADDED`); otherwise None.
-    cluster_id, topic_id: the ids of the cluster and the topic from which the offset was read; None if not known.
+    origin: where the offset to start at comes from. start: the offset to start at if ``committed`` is None: a log end
+    offset (origin `PROVEN_END`), or the log start offset of a partition that was added during the run (`ADDED`);
+    otherwise None. cluster_id, topic_id: the ids of the cluster and the topic from which the offset was read; None if
+    not known.
     """
 
     group: str

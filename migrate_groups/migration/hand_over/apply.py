@@ -48,8 +48,8 @@ def read_request(
     """Return the request that hands over all current committed offsets of a group to each of ``to_groups``.
 
     Raises `GroupNotFound`; `Refused` for a share group, or if the client's principal sees no topic of the group;
-    `UsageError` if ``to_groups`` has the group itself or a name that can't be a group's; and the errors of
-    `GroupReader`.
+    `UsageError` if ``to_groups`` has the group itself or a name that can't be a group's; `ClusterUnavailable`,
+    `NotAuthorized` and `PendingCommits`.
     """
     taken = take_snapshot(reader, [source], clock)
     if not len(taken):
@@ -64,15 +64,16 @@ def read_request(
 def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events: Events) -> Plan | None:
     """Return the plan that writes the offsets of a request, from the cluster's current state. Writes nothing.
 
-    Returns None if the run has written these offsets already and a target group has started.
+    Returns None if the run has written these offsets already and a target group has started since.
 
     Raises:
-        Refused: the receipt forbids the write; a committed offset has changed since ``wanted.approved`` was made, or an
-            offset to write is no longer in the log; or a target group has started and lost a committed offset.
-        UsageError: the receipt is of another migration.
-        PartlyApplied: a target group has started, and the source group still consumes the topics.
+        PartlyApplied: instead of None, if the source group still consumes the topics or can't be read.
+        Refused: instead of None, if a target group has lost a committed offset; or if the receipt (the record of the
+            run) has a deletion, or an unfinished rollback or hand-back; or if, since ``wanted.approved`` was made, a
+            committed offset has changed or an offset to write is no longer in the log.
+        UsageError: the receipt is of another migration, or a target group has committed since the run.
 
-    Also raises the errors of `GroupReader`.
+    Also raises `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     if same_hand_over(file.receipt, wanted.rows.rows()) and is_over(reader, file, events):
@@ -89,11 +90,12 @@ def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, eve
 def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:
     """Write the offsets in the rows of a request, and return the execution with the outcomes.
 
-    Returns None if the run has handed over these rows already and a target group has started.
+    Returns None if an earlier run has handed over these rows and a target group has started since. But if the source
+    group then still consumes or can't be read, raises `PartlyApplied`.
 
-    Raises `Refused` if the receipt or a check forbids the write, the user does not agree, or a committed offset has
-    changed since the plan was made; `UsageError` if the receipt is of another migration; `PartlyApplied` if a target
-    group has started, and the source group still consumes; and the errors of `GroupReader`. Nothing is written then.
+    Raises `Refused` if the receipt (the record of the run) or a check forbids the write, the user does not agree, or a
+    committed offset has changed since the plan was made; `UsageError` if the receipt is of another migration;
+    `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`. If an error is raised, this call has written nothing.
     """
     shown = plan_apply(clients.writer, wanted, file, events)
     if shown is None:

@@ -52,14 +52,15 @@ class Clusters(Protocol):
         ...
 
     def for_one_phase(self) -> Clusters:
-        """Return the same clusters, with readers that cache topics and permissions, for instance to make one plan."""
+        """Return the same clusters, with readers that cache topics and permissions, for one step, such as a plan."""
         ...
 
     def plan(self, wanted: AllWanted, earlier: Planned | None = None) -> Planned:
         """Return the plan to write offsets to the target groups, with the verdict of every check. Reads only.
 
         wanted: the partitions, and the source group's offsets. earlier: the plan that was made before the source group
-        stopped; its ``facts`` are not read again. Raises the errors of `GroupReader`.
+        stopped, whose permissions, topic names and offsets retention need not be read again. Raises
+        `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
         """
         ...
 
@@ -89,16 +90,17 @@ class OneCluster:
 
     @property
     def elsewhere(self) -> None:
-        """None, because the source group is on the cluster of the target groups."""
+        """No reader of another cluster (None), because the source group is on the cluster of the target groups."""
 
     def for_one_phase(self) -> OneCluster:
-        """Return the same cluster, with a reader that caches topics and permissions, for instance to make one plan."""
+        """Return the same cluster, with a reader that caches topics and permissions, for one step, such as a plan."""
         return OneCluster(for_one_phase(self.reader))
 
     def plan(self, wanted: AllWanted, earlier: Planned | None = None) -> Planned:
         """Return the plan to write the source group's offsets to the target groups, with the verdict of every check.
 
-        earlier: the plan that was made before the source group stopped; its ``facts`` are not read again.
+        earlier: the plan that was made before the source group stopped. Permissions, topic names and offsets retention
+        are taken from it; all else is read again.
         """
         known, partitions = wanted.knowledge, wanted.partitions
         facts = earlier.facts if earlier and earlier.facts else read_cluster_facts(self.reader, partitions)

@@ -60,10 +60,11 @@ class CutOver:
         self._seen = set(shown.reading.observed.topics)
 
     def wait_for_stop(self) -> None:
-        """Wait until the source group has stopped consuming the topics that it hands over.
+        """Wait until the source group has stopped consuming the topics that it hands over. Reads only.
 
-        Raises `Refused` if the wait runs out, or if the group no longer exists and its last known offsets can't be
-        restored; `GroupNotFound`; and the errors of `GroupReader`.
+        Raises `Refused` if the wait runs out, or if the group no longer exists and its last known offsets may not be
+        used: they were read while it still ran, or the option ``vanished`` is not "restore". Raises `GroupNotFound`,
+        `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
         """
         with self._gone_is_restorable():
             self._prove_stopped()
@@ -75,8 +76,9 @@ class CutOver:
         offset does not exceed it.
 
         Raises `Refused` if a check forbids the write, if a topic was added, removed or recreated since the plan was
-        shown, or if the group no longer exists and its last known offsets can't be restored; `GroupNotFound`; and the
-        errors of `GroupReader`.
+        shown, or if the group no longer exists and its last known offsets may not be used: they were read while it
+        still ran, or the option ``vanished`` is not "restore". Raises `GroupNotFound`, `ClusterUnavailable`,
+        `NotAuthorized` or `PendingCommits`.
         """
         shown = self._shown
         with self._gone_is_restorable():

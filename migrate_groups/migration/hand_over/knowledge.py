@@ -1,4 +1,4 @@
-"""Determine the offset of each partition that a source group hands over, from its commits or from earlier readings."""
+"""Find each partition's offset to hand over: the source group's committed offset, or one that was read earlier."""
 
 from __future__ import annotations
 
@@ -85,9 +85,10 @@ class Knowledge:
     ) -> tuple[Origin, CommittedOffset | None, int | None]:
         """Return what a target group gets for a partition in which the source group has no committed offset now.
 
-        group: the target group. The result is the origin of the offset; a committed offset that the source group had,
-        and that has expired; and another offset to start at. At least one of the two offsets is None. Both are None if
-        nothing is known about the partition.
+        group: the target group. The result is (origin, expired, start). origin: where the offset comes from. expired:
+        the committed offset that the source group had, and that has expired. start: the offset to start at instead,
+        such as the log start offset. At least one of the two offsets is None; both are if nothing is known about the
+        partition.
         """
         if (translation := self._translation) is not None and (known := translation.of(partition)) is not None:
             if known.committed is None:
@@ -112,7 +113,6 @@ class Knowledge:
 
     @property
     def _translation(self) -> Translation | None:
-        """The offsets in a mirror's copies that an interrupted run found; None if there is none, or on one cluster."""
         return self.receipt.hand_over.translation if self.receipt.hand_over else None
 
     @cached_property

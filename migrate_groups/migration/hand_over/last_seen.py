@@ -53,9 +53,10 @@ class LastCommitted:
                 self.committed.pop(row.topic_partition, None)
 
     def seen(self, look: ObservedGroup) -> bool:
-        """Add the committed offsets of an observation made during the wait for the stop; return whether it has any.
+        """Keep the committed offsets of an observation of the source group; return whether it has any.
 
-        Such an observation has committed offsets only if the group has stopped.
+        The observation is made while this tool waits for the group to stop. It has committed offsets only if the group
+        has stopped.
         """
         if not look.committed or not look.description.exists:
             return False
@@ -118,7 +119,8 @@ class EndsWhileConsumed:
         """Return the log end offsets of the partitions without a committed offset, as ``unproven``.
 
         Unproven: it is not known yet whether a member consumed the topic after they were read. The result has no
-        partitions if the option ``uncommitted`` is not "latest". baseline: the source group before the wait.
+        partitions if the option ``uncommitted`` is not "latest". baseline: what was read of the source group before
+        this tool waits for it to stop.
         """
         ends = {
             partition: baseline.bounds[partition].end
@@ -130,11 +132,11 @@ class EndsWhileConsumed:
         return watching
 
     def seen(self, look: ObservedGroup) -> None:
-        """Add an observation of the source group during the wait for its stop.
+        """Add an observation of the source group, made while this tool waits for it to stop.
 
-        If the group is Stable with a member on a topic, a member still consumed the topic after its log end offsets
-        were last read. So target groups may start at these (``proven``). Then the log end offsets are read again, for
-        the next observation.
+        If the group is Stable and a member is assigned or subscribed to a topic, the topic was still consumed after its
+        log end offsets were last read. So target groups may start at those offsets, and they become ``proven``. Then
+        the log end offsets are read again, for the next observation.
         """
         members = look.description.members if look.description.state == "Stable" else ()
         held = frozenset[str]().union(*(member.topics for member in members))
@@ -145,9 +147,10 @@ class EndsWhileConsumed:
             self._note({partition: bounds.end for partition, bounds in self.reader.log_ranges(still).items()})
 
     def _note(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Add log end offsets to ``unproven``: a member must be seen to consume the topic after they were read.
+        """Add log end offsets to ``unproven``, until a member is seen to consume the topic after they were read.
 
-        Those above the last stable offset are left out, because ``read_committed`` members lack records below them.
+        Those above the last stable offset are left out: ``read_committed`` members have not received all records before
+        them.
         """
         stable = self.reader.last_stable_offsets(ends) if ends else {}
         reached = {partition: end for partition, end in ends.items() if stable.get(partition, -1) >= end}

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrateRequest:
-    """The input of a cut-over.
+    """The input of `migrate`, which hands over a source group's offsets to target groups.
 
     file: the split, and its bytes as they were loaded. options: the options of the write. run: the run directory. wait:
     seconds to wait for the source group to stop. hold: keep consumers out of the source group until the watch after the
@@ -62,7 +62,7 @@ class MigrateRequest:
     mirror: Mirror | None = None
 
     def __post_init__(self) -> None:
-        """Raise `UsageError` if ``hold`` is set and topics stay with the source group: a hold stops their consumers."""
+        """Raise `UsageError` if topics stay with the source group and ``hold`` would keep their consumers out too."""
         if self.hold and self.file.spec.stay:
             raise UsageError(
                 "--hold would also stop the consumers of the topics that stay with the old group: drop --hold"
@@ -73,13 +73,15 @@ def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, ev
     """Return the provisional plan from the cluster's current state. Reads only.
 
     The plan is provisional, because `migrate` makes it again once the source group has stopped. Returns None if the run
-    has handed over already and a target group has started.
+    has handed over already and a target group has started since. But if the source group then still consumes or can't
+    be read, raises `PartlyApplied`.
 
-    Raises `Refused` if the receipt forbids a hand-over, if groups, partitions or cluster differ from those of the plan
-    in ``wanted.approved``, or if a committed offset that is needed no longer exists; `UsageError` if the options differ
-    from those of that plan, or if the run directory is of another migration; `PartlyApplied` if a target group has
-    started, and the source group still consumes; `InvalidInput` if the split does not cover the group's topics;
-    `GroupNotFound`; and the errors of `GroupReader`.
+    Raises `Refused` if the receipt (the record of the run) forbids a hand-over, if groups, partitions or cluster differ
+    from those of the plan in ``wanted.approved``, if a target group that has started has lost a committed offset, or if
+    the source group no longer exists and its last known offsets may not be used (option ``vanished``); `UsageError` if
+    the options differ from those of that plan, or if the run directory is of another migration; `InvalidInput` if the
+    split does not cover the group's topics; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` and
+    `PendingCommits`.
     """
     with open_receipt(wanted.run.receipt, read_only=True) as file:
         refuse_by_record(file.receipt, Verb.HAND_OVER)
@@ -100,12 +102,14 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     - Read the log end offsets of ``__consumer_offsets``, which `audit` needs.
     - Read the committed offsets, and make the final plan.
     - Write the offsets, read them back, and save the files of the run.
-    - Watch the source group. If it is on another cluster, look whether the mirror has delivered records again.
+    - Watch the source group. If it is on another cluster, check whether the mirror has since delivered records a second
+      time.
 
-    If an error is raised, nothing is written: `Refused` if the user does not agree, the receipt or a check forbids the
-    write, or the source group does not stop in time; `UsageError` or `InvalidInput` if options, split and run directory
-    do not fit; `PartlyApplied` if the source group still consumes although a target group has started; `GroupNotFound`;
-    and the errors of `GroupReader`.
+    If an error is raised, this call has written nothing: `Refused` if the user does not agree, the receipt or a check
+    forbids the write, or the source group does not stop in time; `UsageError` or `InvalidInput` if options, split and
+    run directory do not fit; `PartlyApplied` if an earlier run has handed over and a target group has started, but the
+    source group still consumes or can't be read; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` and
+    `PendingCommits`.
     """
     writer, run, clusters = clients.writer, wanted.run, _clusters(clients.writer, wanted)
     clients = clients._replace(elsewhere=clusters.elsewhere)
@@ -160,11 +164,11 @@ def _is_over(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, even
 
 
 def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
-    """Return the cluster or the two clusters of a cut-over.
+    """Return the cluster or the two clusters of a hand-over.
 
     With one cluster, raises `InvalidInput` if a target group is the source group. With two clusters, raises
-    `UsageError` if ``hold`` is set, because nothing is written to the source group's cluster, and `InvalidInput` if
-    both are the same.
+    `InvalidInput` if both are the same, and `UsageError` if ``wanted.hold`` is set: to keep consumers out, this tool
+    would join the source group, but nothing is to be changed on its cluster.
     """
     if wanted.mirror is None:
         wanted.file.spec.check_other_groups()
@@ -195,7 +199,7 @@ def _prepared(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clo
 
 
 def _lacks_places(plan: Plan) -> bool:
-    """Return whether a plan is refused, and lacks partitions, because their offset in a mirror's copy is not known."""
+    """Return whether a plan is refused because it lacks partitions whose offset in a mirror's copy is not known."""
     return any(check.name == PLACES and check.verdict is Verdict.REFUSE for check in plan.checks)
 
 
@@ -219,8 +223,8 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
     The error is `UsageError` if the options differ, and otherwise `Refused`. approved: the file name of the reviewed
     plan, and that plan; None means that there is nothing to compare.
 
-    If an interrupted run is resumed, changes without a source group are not compared: their partitions were added while
-    the interrupted run waited.
+    receipt: the record of the run. If it has a hand-over, which is resumed now, changes without a source group are not
+    compared, because their partitions were added while the interrupted run waited.
     """
     if approved is None:
         return
@@ -290,12 +294,12 @@ def keep(
 def _watched_after_hold(
     reader: GroupReader, held: HeldGroup, source: str, execution: Execution, clock: Clock, events: Events
 ) -> Execution:
-    """Watch the source group once more, after this tool has left it, and return the execution.
+    """After this tool has left the source group, watch the group for ``options.guard`` seconds; return the execution.
 
-    The watch takes ``execution.options.guard`` seconds. While this tool was a member, consumers were kept out and
-    commits refused, so the watch after the write found nothing. Those consumers try again, and process records that
-    were handed over (docs/evidence/reliability.md#settle-and-hold). ``moved`` of the returned execution says what the
-    group has done since, or why this tool may not have been a member all the time.
+    While this tool was a member, other consumers could not join or commit, so an earlier watch could not detect them.
+    They try again, and process records that were handed over (docs/evidence/reliability.md#settle-and-hold). If they
+    do, messages about it are added to ``moved`` of the returned execution. If this tool may not have been a member all
+    the time, a message about that is added, and nothing is watched.
     """
     execution = execution.with_moved([held.lost] if held.lost else [])
     seconds = execution.options.guard

@@ -53,7 +53,8 @@ class Prepared:
     def rows(self) -> Iterator[Row]:
         """Yield a snapshot row for each partition of a target group, with the offset that the group is to get.
 
-        The offset is None if the option ``uncommitted`` decides.
+        It is None if the source group has no committed offset, so that the option ``uncommitted`` decides where to
+        start.
         """
         look, bounds = self.reading.observed, self.planned.bounds
         for each in self.planned.written:
@@ -98,7 +99,7 @@ def prepare(
     hold: also check whether this tool can join the stopped source group to keep consumers out.
 
     Raises `InvalidInput` if the spec does not cover the group's topics; `GroupNotFound`; `Refused` if the group no
-    longer exists and the baseline can't replace it; and the errors of `GroupReader`.
+    longer exists and the baseline can't replace it; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
     patterns = [pattern for target in spec.targets for pattern in target.topics]
     named_topics = {pattern.name for pattern in patterns if pattern.name is not None}

@@ -31,7 +31,7 @@ from migrate_groups.planning.wanted import Origin, Wanted
 
 @dataclass(frozen=True, slots=True)
 class TwoClusters:
-    """The target groups are on another cluster, so each offset is translated to an offset in the mirror's copy."""
+    """Plans a hand-over to groups on another cluster: translates offsets to those in the mirror's copies of topics."""
 
     target: GroupReader
     mirror: Mirror
@@ -47,7 +47,7 @@ class TwoClusters:
         return self.source
 
     def for_one_phase(self) -> TwoClusters:
-        """Return the same clusters, with readers that cache topics and permissions, for instance to make one plan."""
+        """Return the same clusters, with readers that cache topics and permissions, for one step, such as a plan."""
         source = self.mirror.source._replace(groups=for_one_phase(self.source))
         return TwoClusters(for_one_phase(self.target), self.mirror._replace(source=source))
 
@@ -101,9 +101,10 @@ class TwoClusters:
     ) -> list[Wanted]:
         """Return the copies of the wanted partitions, with the offset at which a target group continues in each.
 
-        starts: the offsets to hand over, by partition of the source cluster. If the mirror has not yet delivered the
-        records up to such an offset, the copy has its log end offset, which is shown in the plan and never written.
-        Other copies in which no offset may be written are left out. Copies of partitions not in ``starts`` get None.
+        starts: the offsets to hand over, by partition of the source cluster. Copies of partitions not in ``starts``
+        have no offset. If the mirror has not yet delivered the records up to an offset in ``starts``, the result has
+        the log end offset of the copy instead, which is shown in the plan and never written. Other copies in which no
+        offset may be written are left out.
         """
         late = {each.target for each in translation.with_status(Status.NOT_MIRRORED) if each.target}
         ends = self.target.log_ranges(late)
@@ -136,9 +137,10 @@ class TwoClusters:
         return placed + self._without_start([each for each in wanted if each.topic_partition not in starts])
 
     def _without_start(self, wanted: Sequence[Wanted]) -> list[Wanted]:
-        """Return the copy of each of these partitions, without an offset to write; those without a copy are left out.
+        """Return the mirror's copy of each of these source partitions, without an offset to write.
 
-        A check needs the copies to find committed offsets that the target groups already have for them.
+        The copy is the partition on the target cluster to which the mirror writes. Source partitions without a copy are
+        left out. A check needs the copies to find committed offsets that the target groups already have.
         """
         copy_of = copies(
             {each.topic_partition for each in wanted}, self.target.describe_topics(None), self.mirror.names

@@ -17,8 +17,8 @@ def find_groups(reader: GroupReader, patterns: Sequence[str], reviewed: Collecti
     if the group does not exist; its hand-over is then refused. reviewed: the groups of the reviewed plans. Globs match
     them even if they do not exist now.
 
-    Raises `InvalidInput` if a glob matches no group that the client's principal may describe; and the errors of
-    `GroupReader`.
+    Raises `InvalidInput` if a glob matches no group that the client's principal may describe; `ClusterUnavailable` and
+    `NotAuthorized`.
     """
     listed = sorted({each.group for each in reader.list_groups()})
     found: dict[str, None] = {}

@@ -1,1 +1,1 @@
-"""Rollback, hand-back, and the deletion of source offsets after a hand-over."""
+"""Undo a hand-over (rollback), give the topics back to the source group (hand-back), or delete its offsets for them."""

@@ -84,7 +84,7 @@ def plan_for_wrong_cluster(reader: GroupReader, execution: Execution, check: Che
 def permissions_wanted(
     changes: Sequence[Change], looked_at: Iterable[str] = (), *, written: Iterable[str] = ()
 ) -> Mapping[Resource, frozenset[Operation]]:
-    """Return the operations, by group and topic, that the client's principal needs to write these changes.
+    """Return, for each group and topic, the operations that the client's principal needs to write these changes.
 
     looked_at: groups that are only read, for which Describe is needed. written: further groups that are written, for
     which Describe and Read are needed.

@@ -43,9 +43,9 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
 
     A check warns if a target group has no member and still has the offsets that the hand-over wrote.
 
-    Raises `Refused` if the receipt forbids the deletion or contains nothing to delete; `UsageError` if ``elsewhere`` is
-    None and the target groups are on another cluster, or if it is given and they are not; `NotAuthorized`; and the
-    errors of `GroupReader`.
+    Raises `Refused` if, by the receipt (the record of the run), another write has not finished, partitions were rolled
+    back or handed back, or there is nothing to delete; `UsageError` if ``elsewhere`` is None and the target groups are
+    on another cluster, or if it is given and they are not; `NotAuthorized`, `ClusterUnavailable` and `PendingCommits`.
     """
     refuse_by_record(receipt, Verb.DELETE_OFFSETS)
     lanes = [lane for lane in receipt.lanes.values() if lane.takes(Verb.DELETE_OFFSETS, *WORKS)]

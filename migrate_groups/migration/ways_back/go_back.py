@@ -1,6 +1,7 @@
 """Carry out a rollback, hand-back or delete-offsets from the receipt of a run: plan, ask the user, re-plan, write.
 
 A rollback restores the offsets from before the run. A hand-back moves the source group to the target groups' offsets.
+Delete-offsets deletes the source group's offsets of the partitions that it handed over.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def plan_way_back(
     stopped. elsewhere: for delete-offsets, reads the target groups if they are on another cluster.
 
     Raises `Refused` if the receipt forbids the verb or there is nothing to write; for delete-offsets, `UsageError` if
-    ``elsewhere`` is missing or not needed; and the errors of `GroupReader`.
+    ``elsewhere`` is missing or not needed; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
     plan = _plan(reader, verb, file, clock, elsewhere)
     return plan.provisional(("targets", "not moved")) if verb is Verb.HAND_BACK else plan
@@ -92,8 +93,8 @@ def go_back(
 
     Raises `Refused` if the receipt or a check forbids the verb, if the wait runs out, or if the user does not agree;
     `PartlyApplied` if the verb was completed before, but a group that must no longer consume was seen to consume;
-    `UsageError` if ``clients.elsewhere`` is missing or not needed; and the errors of `GroupReader`. Nothing is written
-    then.
+    `UsageError` if ``clients.elsewhere`` is missing or not needed; `ClusterUnavailable`, `NotAuthorized` and
+    `PendingCommits`. If an error is raised, this call has written nothing.
     """
     if is_done(file, verb, events, watch_again=True):
         return None

@@ -48,9 +48,10 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
     topics that a target group also consumes and that the run did not hand over, because these are not handed back. On
     another cluster than that of the run, the plan has no changes, and a check refuses.
 
-    Raises `Refused` if the receipt forbids a hand-back; if not exactly one source group handed over a topic; if two
-    target groups share a partition; if a target group no longer has its committed offset for a partition; or if there
-    is nothing to hand back. Raises `GroupNotFound`, `NotAuthorized`, and the errors of `GroupReader`.
+    Raises `Refused` if, by the receipt (the record of the run), a hand-over or rollback has not finished, partitions
+    were rolled back, or the source group is on another cluster; if not exactly one source group handed over a topic; if
+    two target groups share a partition; if a target group no longer has its committed offset for a partition; or if
+    there is nothing to hand back. Raises `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     refuse_by_record(receipt, Verb.HAND_BACK)
     lanes = {order: lane for order, lane in receipt.lanes.items() if lane.state is not State.NEW}

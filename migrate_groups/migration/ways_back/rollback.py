@@ -43,8 +43,8 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     In a receipt of deletions without a hand-over, the plan sets the offsets of the last deletion again, with the same
     checks. A warning names earlier deletions that are not undone yet.
 
-    Raises `Refused` if the receipt forbids a rollback or the last hand-over wrote nothing; `NotAuthorized`; and
-    the errors of `GroupReader`.
+    Raises `Refused` if, by the receipt (the record of the run), a hand-back or delete-offsets has begun since the
+    hand-over, or the hand-over wrote nothing; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
     refuse_by_record(receipt, Verb.ROLLBACK)
     undoes, lanes = receipt.to_roll_back()
@@ -95,7 +95,7 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
 def _earlier_deletions(receipt: Receipt, undone: set[Order]) -> list[Check]:
     """Return a warning if offsets that earlier executions deleted stay deleted after the rollback; otherwise nothing.
 
-    undone: the partitions whose offsets this rollback sets again.
+    undone: group, topic and partition of each offset that this rollback sets again.
     """
     left = [change for change in receipt.deleted if change.order not in undone]
     if not left:
@@ -135,11 +135,12 @@ def _source_group(
 ) -> Check:
     """Check that the source groups will continue from the offsets at which they stopped.
 
-    The check warns if source groups have lost offsets, which the rollback sets again, and refuses if these can't be
-    set: brokers accept offsets only for consumer groups without members. It also warns if a source group has committed
-    since, and if it is on another cluster, because then it is not read.
+    If such an offset has expired or was deleted, the rollback sets it again, and the check warns. The check refuses
+    instead if the group has members or is not a consumer group, because brokers then don't accept the offset. It also
+    warns if a source group has committed since, and if it is on another cluster, because then it is not read.
 
-    stopped: the changes that set these offsets. now: the source groups' current committed offsets.
+    stopped: by partition of a source group, the change that sets its offset again. now: the source groups' current
+    committed offsets.
     """
     name = "source group"
     if (there := execution.translation) is not None:
@@ -256,14 +257,16 @@ def _not_committed_since(
     now: Mapping[Order, CommittedOffset | None],
     added: Mapping[Order, CommittedOffset | None],
 ) -> Check:
-    """Check that no group has committed since the run's write: each offset in ``now`` must be one that the run wrote.
+    """Check that no group has committed since the run's write; otherwise the check refuses.
 
-    If the run deleted the offset, the group must have none. The offset from before the run passes too, if the new one
-    was not read back after the write, or if the write is already undone. The check also refuses if an offset that was
-    read back is missing: it has expired or was deleted, and it is not known how far the group had read.
+    Each offset in ``now`` must be one that the run wrote; None if the run deleted it. The offset from before the run
+    passes too, if the new one was not read back after the write, or if the write is already undone. The check also
+    refuses if ``now`` has None although the run read an offset back: it has expired or was deleted, and it is not known
+    how far the group had read.
 
-    lanes: the partitions of the write, with what the receipt says about them. added: the committed offsets of target
-    groups on partitions that were added since; there must be none.
+    lanes: the partitions of the write, with what the receipt says about them. now: their committed offsets, by group,
+    topic and partition. added: the committed offsets of target groups on partitions that were added since; there must
+    be none.
     """
     since = [f"{group} {topic}-{number}" for (group, topic, number), committed in added.items() if committed]
     gone: list[str] = []

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """The advice in the reasons of checks. The defaults are for offsets from a file.
+    """Texts for the reasons of checks: what the user should do next. The defaults fit offsets from a snapshot file.
 
     read_again: what to do if the offsets are out of date. still_running: what to do while a source group runs.
     """

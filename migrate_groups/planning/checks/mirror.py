@@ -94,8 +94,8 @@ def partitions(
 ) -> Check:
     """Check that no copy has more partitions than its topic: target groups get no offset for additional partitions.
 
-    here, there: the topics of the source cluster and of the target cluster. A partition without a copy is refused by
-    `places`.
+    here, there: the topics of the source cluster and of the target cluster. Another check (`places`) refuses a
+    partition without a copy.
     """
     more = [
         f"{copy} has {counted(len(there[copy].partitions), 'partition')}, not {len(here[topic].partitions)}"

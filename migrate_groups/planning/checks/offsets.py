@@ -130,10 +130,10 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
 
 
 def _left_out(decisions: Sequence[Decision], survey: Survey) -> set[TopicPartition]:
-    """Return the partitions for which neither a decision nor a committed offset of the target group exists.
+    """Return the partitions that no decision names and for which the target group has no committed offset.
 
-    Only topics whose offsets are set without a source group can have such partitions. Of a topic that a source group
-    hands over, the partitions without a snapshot row have a decision with the origin ``ABSENT``.
+    Only topics whose offsets are set without a source group can have such partitions. If a source group hands over a
+    topic, every partition has a decision (the offset to write to a target group, or that there is none).
     """
     topics = {(each.wanted.group, each.wanted.topic) for each in decisions if each.wanted.source_group is None}
     if not topics:

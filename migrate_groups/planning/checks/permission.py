@@ -84,7 +84,7 @@ def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
 
 
 def needed(rows: Sequence[Wanted]) -> Mapping[Resource, frozenset[Operation]]:
-    """Return the permissions required to hand over these partitions: operations by group and topic."""
+    """Return, for each group and topic, the operations that are required to hand over these partitions."""
     return of_hand_over(
         {row.source_group for row in rows if row.source_group is not None},
         {row.group for row in rows if row.group is not None},

@@ -35,7 +35,7 @@ def run_checks(
     """Return all checks of these decisions with their verdicts, in the order in which they are shown.
 
     changes: the changes that follow from the decisions. receipt: the record of the run so far, with the offsets that
-    this run wrote. advice: what the reasons tell the user to do.
+    this run wrote. advice: texts for the checks' reasons: what the user should do next.
     """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
     return (

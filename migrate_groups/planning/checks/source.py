@@ -48,7 +48,7 @@ def hand_over(wanted: Sequence[Wanted], advice: Advice) -> Check:
 
     The check warns if offsets have no source group, because then no check can tell whether a group still consumes the
     partition. It also warns if several target groups get a partition of a source group, because each of them processes
-    its records. This is legal (``fan_out``).
+    its records. This is legal (``fan_out``). advice: texts that tell the user what to do next.
     """
     if not wanted:
         return Check.refused("hand-over", f"the file has no offsets to write: {advice.read_again}")
