@@ -107,7 +107,7 @@ class Hold:
             over = self._over.wait(self._member.session_timeout / _HEARTBEATS_PER_SESSION)
 
     def _send_heartbeat(self) -> bool:
-        """Send a heartbeat, and return whether the coordinator refused it, so that no consumer is kept out any more.
+        """Send a heartbeat, and return whether the coordinator refused it. Then the hold is over: consumers can join.
 
         ``lost`` becomes None if the coordinator accepts the heartbeat, and a reason if it refuses the heartbeat or does
         not answer. If it does not answer, the result is False.

@@ -197,9 +197,9 @@ class Receipt:
         the receipt. In all other cases the result gets a new number. A hand-over can always be resumed. Any other
         execution can be resumed only if it has failed entries.
 
-        If the execution continues an earlier one, it keeps the pre-images of that one. A pre-image is the committed
-        offset from before the first of these writes, which a rollback restores. Those of a topic that was deleted and
-        created again since are not kept, because they do not apply to the new topic.
+        A resumed execution, and a hand-over that follows another, keep the pre-images: the committed offsets from
+        before the first write, which a rollback restores. Those of a topic that was deleted and created again since are
+        not kept, because they do not apply to the new topic.
         """
         execution = Execution.of(plan, started_at, verb, number=len(self.executions) + 1)
         last = self.executions[-1] if self.executions else None

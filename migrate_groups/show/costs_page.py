@@ -1,4 +1,4 @@
-"""What sharing a group costs, as an HTML page: maps of members and topics, timelines, bars, lag, and the split."""
+"""An HTML page that shows what sharing a group costs the applications, and the split that ``advise`` proposes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The Spark jobs of reconcile, audit, history and advise: functions from DataFrame to DataFrame, and a job for each."""
+"""The Spark jobs of the commands reconcile, audit, history and advise, and the functions of which they are made."""

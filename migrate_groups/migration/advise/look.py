@@ -41,8 +41,8 @@ class GroupAdvice:
     """A group and the finding about it.
 
     advice: the finding as text for users. applications: the applications that share the group; None if they are not
-    known. broad: the members with a broad subscription, such as a regular expression that matches every topic, without
-    which the group would be several applications; empty if there is no such subscription.
+    known. broad: members that subscribe to the topics of several applications, for instance by a regular expression, so
+    that these count as one application; empty if there are none.
     """
 
     status: GroupStatus

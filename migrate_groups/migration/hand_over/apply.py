@@ -64,13 +64,14 @@ def read_request(
 def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events: Events) -> Plan | None:
     """Return the plan that writes the offsets of a request, from the cluster's current state. Writes nothing.
 
-    Returns None if the run has written these offsets already and a target group has started since.
+    If the run has written these offsets already and a target group has started since, the result is None, or one of two
+    errors: `PartlyApplied` if the source group still consumes the topics or can't be read, `Refused` if a target group
+    has lost a committed offset.
 
     Raises:
-        PartlyApplied: instead of None, if the source group still consumes the topics or can't be read.
-        Refused: instead of None, if a target group has lost a committed offset; or if the receipt (the record of the
-            run) has a deletion, or an unfinished rollback or hand-back; or if, since ``wanted.approved`` was made, a
-            committed offset has changed or an offset to write is no longer in the log.
+        Refused: the receipt (the record of the run) has a deletion, or an unfinished rollback or hand-back; or a
+            committed offset has changed since ``wanted.approved`` was made, or an offset to write is no longer in the
+            log.
         UsageError: the receipt is of another migration, or a target group has committed since the run.
 
     Also raises `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.

@@ -77,8 +77,8 @@ class CutOver:
 
         Raises `Refused` if a check forbids the write, if a topic was added, removed or recreated since the plan was
         shown, or if the group no longer exists and its last known offsets may not be used: they were read while it
-        still ran, or the option ``vanished`` is not "restore". Raises `GroupNotFound`, `ClusterUnavailable`,
-        `NotAuthorized` or `PendingCommits`.
+        still ran, or the option ``vanished`` is not "restore". Raises `GroupNotFound` if it disappears while it is
+        read, and these offsets could be used: run again; `ClusterUnavailable`; `NotAuthorized`; `PendingCommits`.
         """
         shown = self._shown
         with self._gone_is_restorable():

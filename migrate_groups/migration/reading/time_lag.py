@@ -98,7 +98,7 @@ def _oldest(
     """Return the timestamp of the first record in each span of offsets, and a remark for the user.
 
     A span without records is left out. The remark says that timestamps may be those of transaction markers, because the
-    principal may not read a topic; otherwise it is empty. now: the timestamp with which the search begins. All
+    principal may not read a topic; otherwise it is empty. now: the first timestamp to try. All
     timestamps are milliseconds since 1970.
     """
     searches = _searches(reader, spans, now)
@@ -123,7 +123,7 @@ def _searches(reader: GroupReader, spans: Mapping[TopicPartition, range], now: i
     """Find the timestamp of the record at the first offset of each span, with a binary search for each partition.
 
     Return the search of each partition, whose ``low`` is the timestamp. A partition without records or without a leader
-    is left out. now: the timestamp with which the search begins.
+    is left out. now: the first timestamp to try.
     """
     searches = {}
     for partition, start in reader.offsets_at(dict.fromkeys(spans, 0)).items():

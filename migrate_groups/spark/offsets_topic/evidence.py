@@ -82,9 +82,9 @@ def reasons(
 ) -> Iterator[tuple[str, str]]:
     """Yield (group, reason) for each group whose commits may be missing from the copied log, or be in it twice.
 
-    groups: for each group its name, its partition of the log, and the offset from which its records count. found: the
-    counts of each partition of the log. deleted: the names of deleted groups. Their commits are compacted away; only
-    the deletion is certain to remain.
+    groups: for each group its name, its partition of the log, and the offset of the first record that is needed. found:
+    what was found in each partition of the log. deleted: the names of deleted groups. Their commits are compacted away;
+    only the deletion is certain to remain.
     """
     of_partitions = {each.log_partition: [*_reasons(each)] for each in found}
     for group, log_partition, _ in groups:

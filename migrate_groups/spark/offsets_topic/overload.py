@@ -102,9 +102,8 @@ def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, com
     """Return tables: the applications in each group, and for how long rebalances stopped each application.
 
     An application is the members of a group that share topics. generations: one row for each generation of a classic
-    group. consumers: one row for each record of a KIP-848 member's subscription. commits: one row for each commit. (The
-    functions of these names in `generations` return these tables.) owned: one row for each assignment of a KIP-848
-    member (`ownership.owners`). The caller may restrict all four to the records of a period.
+    group. consumers: one row for each record of a KIP-848 member's subscription. owned: one row for each assignment of
+    a KIP-848 member. commits: one row for each commit. The caller may restrict all four to the records of a period.
     """
     in_order = Window.partitionBy("group").orderBy("log_offset")
     ids = F.transform("members", lambda each: each["member_id"])

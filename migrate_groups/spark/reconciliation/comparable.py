@@ -19,10 +19,10 @@ class Alignment(NamedTuple):
     """Facts about BEFORE and AFTER, the snapshots from before and after a hand-over, that their comparison needs.
 
     cluster_id: the cluster id to which rows without one belong; empty if no row has a cluster id. hints: sentences for
-    the user, such as that AFTER lacks a group. has_history: whether a group has snapshots of more than two moments.
-    clusters: the number of cluster ids. rows: the number of rows in BEFORE and AFTER. single: whether both BEFORE and
-    AFTER have snapshots of only one moment for each group. other_groups: whether AFTER may have rows of groups that
-    BEFORE lacks.
+    the user, such as that AFTER lacks a group. has_history: whether a group has snapshots of more than two moments in
+    BEFORE and AFTER together. clusters: the number of cluster ids. rows: the number of rows in BEFORE and AFTER.
+    single: whether both BEFORE and AFTER have snapshots of only one moment for each group. other_groups: False if AFTER
+    surely has no rows of groups that BEFORE lacks.
     """
 
     cluster_id: str

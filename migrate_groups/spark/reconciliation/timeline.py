@@ -1,10 +1,9 @@
 """Compute lag over time from snapshots that were taken at more than two moments.
 
 The result has one line of points for each topic of each expected group (`mapping.expected`: the group in which an
-offset is expected after the hand-over). Until that group's first commit in the topic, the points come from the source
-group's offsets in the snapshots from before the hand-over, and from then on from its own offsets. So a line continues
-across the hand-over. The column ``source_group`` of a point names the source group if the offsets are those of the
-source group.
+offset is expected after the hand-over). Points before the first snapshot in which the group has an offset in the topic
+come from the source group's offsets, in the snapshots from before the hand-over; their column ``source_group`` names
+that group. All others come from the group's own offsets. So a line continues across the hand-over.
 """
 
 from __future__ import annotations
