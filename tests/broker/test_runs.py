@@ -42,6 +42,22 @@ def test_hand_back_waits_for_the_source_group_and_migrate_works_again(cli, world
     assert world.committed(old.pay_group)[first] == 9
 
 
+def test_rollback_counts_a_partition_that_was_added(cli, world):
+    """A new group that committed only on an added partition has started: no rollback, but a hand-back."""
+    old = Old(cli, world)
+    before = world.committed(old.group)
+    cli("migrate", "split.toml", "--yes")
+    world.add_partitions(old.pay, 3)
+    added = TopicPartition(old.pay, 2)
+    world.produce(old.pay, 2, 5)
+    world.commit(old.pay_group, added, 5)
+    error = cli.fails("rollback", RUN, "--yes", code=3)
+    assert f"not committed since: {old.pay_group} {added}: the group has committed since the hand-over" in error
+    assert "handed over already, and started since" in cli("migrate", "split.toml", "--yes").stderr
+    cli("hand-back", RUN, "--yes")
+    assert world.committed(old.group) == before | {added: 5}
+
+
 def test_rollback_restores_offsets_that_the_source_group_lost(cli, world):
     """Rollback restores an offset that the source group has lost, and then deletes the target group's offset."""
     old = Old(cli, world)

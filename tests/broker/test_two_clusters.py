@@ -88,6 +88,28 @@ def move(world, target_servers, cli) -> Iterator[Move]:
         yield Move(world, target, cli)
 
 
+def test_ways_back_are_refused_on_a_cluster_with_groups_of_the_same_names(move):
+    """A run is undone on its own cluster only: elsewhere nothing is written, and the run is not recorded as undone."""
+    old, new, first = f"{move.group}-old", f"{move.group}-new", TopicPartition(move.topic, 0)
+    for world in (move.source, move.target):
+        world.produce(move.topic, 0, 30)
+        world.commit(old, first, 5)
+    del move.cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"]
+    spec = f'source = "{old}"\n[[target]]\ngroup = "{new}"\ntopics = ["{move.topic}"]\n'
+    (move.cli.folder / "split.toml").write_text(
+        f'{spec}[options]\nsettle = "0s"\nguard = "0s"\nuncommitted = "leave"\n'
+    )
+    move.cli("migrate", "split.toml", "--yes")
+    move.source.commit(new, first, 8)
+    move.target.commit(new, first, 20)
+    for command in ("rollback", "hand-back", "delete-offsets"):
+        elsewhere = (command, "split.toml.run", "--yes", "--bootstrap-server", move.target.bootstrap_servers)
+        assert "cluster: the receipt is from cluster" in move.cli.fails(*elsewhere, code=3)
+    assert (move.target.committed(old), move.target.committed(new)) == ({first: 5}, {first: 20})
+    move.cli("hand-back", "split.toml.run", "--yes")
+    assert move.source.committed(old) == {first: 8}
+
+
 def test_a_group_keeps_its_name_on_the_other_cluster(move):
     """The target group reads exactly the remaining records, although the mirror copied some twice.
 
