@@ -133,7 +133,7 @@ class Connection(NamedTuple):
             raise InvalidInput("bootstrap.servers is not host:port[,host:port]") from None
         if not given:
             return in_properties
-        if {*named} != {*ClientConfig(bootstrap_servers=given, side=self._side()).addresses()}:
+        if not {*named} & {*ClientConfig(bootstrap_servers=given, side=self._side()).addresses()}:
             raise UsageError(
                 f"{variable} is {given}, but bootstrap.servers of the client properties is {in_properties}: pass "
                 f"{option} to say which cluster"

@@ -38,8 +38,8 @@ def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
 def _refuse_differences(file: ReceiptFile, differences: Sequence[str]) -> None:
     if differences:
         raise UsageError(
-            f"{file.path} is the receipt of another migration ({some(differences)}): undo it with rollback, "
-            "or name another receipt or run directory"
+            f"{file.path} is the receipt of another migration ({some(differences)}): name another receipt or run "
+            "directory; rollback undoes the other migration, as long as its groups have not started"
         )
 
 

@@ -71,6 +71,8 @@ class WriteResult:
             raise PartlyApplied(
                 f"{execution.moved[0]}; stop its consumers: records that they read from there on are processed twice"
             )
+        if execution.not_watched and self.receipt.is_of_deletion:
+            raise PartlyApplied(f"{execution.not_watched[0]}: look at its offsets with describe")
         if execution.not_watched:
             raise PartlyApplied(f"{execution.not_watched[0]}: run {self.again} again, which looks at the group")
 

@@ -108,7 +108,7 @@ def goals(snapshot: SnapshotTable, group: str) -> Goals:
             f"no partition of group {group!r} has an offset in the snapshot: take it again once the group has committed"
         )
     return Goals(
-        rows=rows,
+        rows=[row for row in rows if row.offset is not None],
         spans=spans,
         unset=tuple(row.topic_partition for row in rows if row.offset is None),
     )

@@ -62,13 +62,38 @@ class Receipt:
         """
         left = {order: lane for order, lane in self.lanes.items() if not lane.takes(Verb.ROLLBACK, Step.NO_OP)}
         if not self.is_of_deletion:
-            return next((each for each in reversed(self.executions) if each.verb is Verb.HAND_OVER), None), left
+            return self.last_hand_over, left
         deletions = [each for each in reversed(self.executions) if each.verb is Verb.DELETE_OFFSETS]
         for execution in deletions:
             entries = {entry.change.order: entry for entry in execution.entries}
             if of_it := {order: lane for order, lane in left.items() if entries.get(order) == lane.entry}:
                 return execution, of_it
         return deletions[0], {}
+
+    @cached_property
+    def last_hand_over(self) -> Execution | None:
+        """The last hand-over of the run; None if there is none."""
+        return next((each for each in reversed(self.executions) if each.verb is Verb.HAND_OVER), None)
+
+    @property
+    def refused(self) -> dict[Order, Lane]:
+        """The partitions that brokers refused in the last hand-over, by target group, topic and partition."""
+        last = self.last_hand_over.number if self.last_hand_over else None
+        return {order: lane for order, lane in self.lanes.items() if lane.state is State.NEW and lane.execution == last}
+
+    @property
+    def to_restore(self) -> Mapping[Order, Lane]:
+        """The partitions whose source group must have its committed offset after a rollback.
+
+        They are those of the hand-overs that are not undone, those that brokers refused in the last one, and those that
+        a rollback of it has undone already. Splits that were undone before the last hand-over are over.
+        """
+        last = self.last_hand_over.number if self.last_hand_over else 0
+        return self.refused | {
+            order: lane
+            for order, lane in self.lanes.items()
+            if lane.state is not State.NEW and (lane.state is not State.UNDONE or lane.execution > last)
+        }
 
     @property
     def deleted(self) -> tuple[Change, ...]:
@@ -88,16 +113,12 @@ class Receipt:
 
         None if there are no such partitions, or only refused ones.
         """
-        executions = [execution for execution in self.executions if execution.verb is Verb.HAND_OVER]
+        last = self.last_hand_over
         going_on = {order: lane for order, lane in self.lanes.items() if lane.takes(Verb.HAND_OVER, Step.RESUME)}
-        if not going_on:
+        if last is None or not going_on:
             return None
-        refused = {
-            order: lane
-            for order, lane in self.lanes.items()
-            if lane.state is State.NEW and lane.execution == executions[-1].number
-        }
-        return replace(executions[-1], entries=tuple(lane.entry for _, lane in sorted({**going_on, **refused}.items())))
+        entries = sorted({**going_on, **self.refused}.items())
+        return replace(last, entries=tuple(lane.entry for _, lane in entries))
 
     def added(self, topics: Mapping[str, TopicDescription]) -> list[Order]:
         """Return the partitions, by target group, that were added to handed-over topics since the hand-over.
@@ -105,7 +126,7 @@ class Receipt:
         topics: the topics as they are now. With the option ``uncommitted`` "leave" the result is empty, because then
         the hand-over may also have left out partitions that existed.
         """
-        execution = self.hand_over
+        execution = self.last_hand_over
         if execution is None or execution.options.uncommitted == "leave":
             return []
         handed_over = {(group, topic) for (group, topic, _), lane in self.lanes.items() if lane.handed_over_by}
@@ -123,8 +144,7 @@ class Receipt:
 
         It comes with its offsets, and the corresponding offsets in the mirror's copies of the topics.
         """
-        last = next((each for each in reversed(self.executions) if each.verb is Verb.HAND_OVER), None)
-        return last.translation if last else None
+        return self.last_hand_over.translation if self.last_hand_over else None
 
     def to_judge(self) -> Execution:
         """Return the hand-over that `reconcile` and `audit` judge.

@@ -132,6 +132,8 @@ def test_reconcile_reads_the_snapshots_of_a_run_directory(tmp_path, world, cli, 
 def test_missing_side_is_exit_2(tmp_path):
     """A single path that is not a run directory, or no path, is exit 2."""
     cli = CliHere(tmp_path)
+    for name in ("before.csv", "a.csv"):
+        (tmp_path / name).touch()
     for arguments in ([], ["before.csv"], ["--before", "a.csv"], ["--after", "a.csv"]):
         assert "name both" in cli.fails("reconcile", *arguments, code=2)
 

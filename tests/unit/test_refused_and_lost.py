@@ -132,7 +132,7 @@ def test_hand_back_refuses_what_became_of_refused_partitions(cli, consumed):
     cli.cluster.commit("new", PARTITION, 8)
     if consumed == "committed":
         cli.cluster.commit("new", SECOND, 40)
-        said = "not handed over: of partitions that were refused in the hand-over, new t-1: committed since"
+        said = "not handed over: of partitions that were refused in the hand-over, new t-1 at 40, old at 5: the new"
     else:
         cli.cluster.delete_offsets("old", [SECOND])
         said = "old t-1: the committed offset expired or was deleted: set it with rewind and apply"
@@ -185,6 +185,92 @@ def test_offsets_that_another_target_still_needs_are_kept(cli, command, said):
     cli.cluster.commit("a", PARTITION, 8)
     assert said in cli.fails(command, RUN, "--yes", code=3)
     assert cli.offsets("old") == {0: 5, 1: 5}
+
+
+def retarget(cli: Refusing, group: str) -> None:
+    """Change the target group of the spec."""
+    spec = (cli.folder / "split.toml").read_text()
+    (cli.folder / "split.toml").write_text(re.sub(r'group = "\w+"', f'group = "{group}"', spec))
+
+
+def test_rollback_sets_the_offset_of_the_last_hand_over(cli):
+    """An earlier split that was rolled back does not count: its offsets are older."""
+    cli(*MIGRATE)
+    cli("rollback", RUN, "--yes")
+    cli.cluster.commit("old", PARTITION, 7)
+    retarget(cli, "newer")
+    cli(*MIGRATE)
+    cli("rollback", RUN, "--yes")
+    cli.cluster.commit("old", PARTITION, 9)
+    retarget(cli, "new")
+    cli(*MIGRATE)
+    assert "the source group has its committed offsets" in cli("rollback", RUN, "--dry-run").stdout
+    cli.cluster.delete_offsets("old", [PARTITION])
+    cli("rollback", RUN, "--yes")
+    assert cli.offsets("old") == {0: 9, 1: 5}
+
+
+def test_rollback_sets_no_offset_on_a_recreated_topic(cli):
+    """A topic of which every partition was refused may have been created again: no old offset is set there."""
+    cli.cluster.create_topic("u", 1)
+    cli.cluster.produce("u", 0, 9)
+    cli.cluster.commit("old", TopicPartition("u", 0), 3)
+    spec = (cli.folder / "split.toml").read_text()
+    (cli.folder / "split.toml").write_text(spec.replace('topics = ["t"]', 'topics = ["t", "u"]'))
+    cli.refused = {TopicPartition("u", 0)}
+    cli.fails(*MIGRATE, code=4)
+    cli.cluster.delete_topic("u")
+    cli.cluster.create_topic("u", 1)
+    cli.cluster.produce("u", 0, 9)
+    cli.refused = set()
+    cli("rollback", RUN, "--yes")
+    assert TopicPartition("u", 0) not in cli.cluster.all_committed("old")
+    assert cli.offsets("old") == {0: 5, 1: 5}
+
+
+@pytest.mark.parametrize("command", ["hand-back", "delete-offsets"])
+def test_a_refused_split_that_was_replaced_is_over(cli, command):
+    """After another split has handed everything over, what was refused before forbids nothing."""
+    cli.refused = {"new"}
+    cli.fails(*MIGRATE, code=4)
+    cli.refused = set()
+    retarget(cli, "newer")
+    cli(*MIGRATE)
+    cli.cluster.commit("newer", PARTITION, 8)
+    cli(command, RUN, "--yes")
+
+
+def test_hand_back_passes_over_a_refused_group_that_does_not_exist(cli):
+    """A target group whose whole hand-over was refused does not exist, and is no reason to refuse."""
+    cli.cluster.create_topic("u", 1)
+    cli.cluster.produce("u", 0, 9)
+    cli.cluster.commit("old", TopicPartition("u", 0), 3)
+    spec = (cli.folder / "split.toml").read_text()
+    target = '[[target]]\ngroup = "b"\ntopics = ["u"]\n[options]'
+    (cli.folder / "split.toml").write_text(spec.replace("[options]", target))
+    cli.refused = {"b"}
+    cli.fails(*MIGRATE, code=4)
+    cli.refused = set()
+    cli.cluster.commit("new", PARTITION, 8)
+    cli("hand-back", RUN, "--yes")
+    assert cli.offsets("old") == {0: 8, 1: 5}
+
+
+def test_a_resumed_rollback_counts_added_partitions(cli, monkeypatch):
+    """A rollback that was interrupted looks again at partitions that were added since."""
+    cli(*MIGRATE)
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cli.cluster, "alter_offsets_by_group", interrupt)
+        patched.setattr(cli.cluster, "delete_offsets", interrupt)
+        cli("rollback", RUN, "--yes", code=130)
+    cli.cluster.add_partitions("t", 3)
+    cli.cluster.produce("t", 2, 20)
+    cli.cluster.commit("new", TopicPartition("t", 2), 20)
+    assert "not committed since: new t-2" in cli.fails("rollback", RUN, "--yes", code=3)
 
 
 @pytest.mark.parametrize("before", [None, 12])

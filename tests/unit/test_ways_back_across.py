@@ -250,7 +250,7 @@ def test_a_rollback_warns_that_the_source_group_is_not_read(tmp_path):
     moved.hand_over()
     (check,) = (each for each in plan_rollback(moved.target, moved.receipt()).checks if each.name == "source group")
     assert check.verdict == "warn"
-    assert check.reason.endswith("on cluster source is not looked at: see with describe that it has its offsets")
+    assert check.reason == "group g on cluster source is not read: check its offsets with describe"
 
 
 def test_a_rollback_on_the_wrong_cluster_names_the_right_one(moved):

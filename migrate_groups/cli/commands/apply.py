@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from migrate_groups.planning.execution import Execution
     from migrate_groups.planning.plan import Plan
 
-_STREAMS = {Path("/dev"), Path("/proc")}
-"""Folders in which no receipt is kept. A shell passes the pipe ``<(…)`` as the file ``/dev/fd/63``."""
+_STREAMS = {Path("/dev/fd"), Path("/dev/stdin"), Path("/proc")}
+"""Files and folders beside which no receipt is kept. A shell passes the pipe ``<(…)`` as the file ``/dev/fd/63``."""
 
 
 def apply(
@@ -192,6 +192,6 @@ def _source(
         raise UsageError("no offsets to write: name a FILE, or the old group with --group")
     wanted = plans.read_application(file, given, to_group, fan_out=fan_out)
     targets = in_file_name(to_group)
-    is_stream = str(file) == "-" or _STREAMS & {*file.parents}
+    is_stream = str(file) == "-" or _STREAMS & {file, *file.parents}
     beside = None if is_stream else file.with_name(f"{file.name}{targets and '.'}{targets}.receipt.json")
     return _Source(lambda *_: wanted, beside, f"the same command with a new snapshot in {file}")

@@ -16,7 +16,6 @@ from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change, Check, Plan
 from migrate_groups.planning.receipt import Receipt
-from migrate_groups.planning.run_states import Verb
 
 _DELETE = frozenset({Operation.DESCRIBE, Operation.DELETE})
 _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
@@ -24,10 +23,9 @@ _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 
 def last_hand_over(receipt: Receipt) -> Execution:
     """Return the last hand-over in a receipt (the record of a run). Raises `Refused` if the receipt has none."""
-    executions = [execution for execution in receipt.executions if execution.verb is Verb.HAND_OVER]
-    if not executions:
+    if receipt.last_hand_over is None:
         raise Refused("the receipt has no hand-over: this run wrote nothing")
-    return executions[-1]
+    return receipt.last_hand_over
 
 
 def options_of_write(options: WriteOptions, groups: Iterable[str]) -> WriteOptions:

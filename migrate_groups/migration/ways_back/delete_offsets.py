@@ -25,7 +25,7 @@ from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.execution import Source
 from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_changes
 from migrate_groups.planning.receipt import Receipt
-from migrate_groups.planning.run_states import WORKS, State, Verb
+from migrate_groups.planning.run_states import WORKS, Verb
 from migrate_groups.text import named
 
 
@@ -86,7 +86,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
         checks=(
             cluster,
             permitted(reader, wanted, permissions),
-            _taken_over(elsewhere or reader, [change for change, _ in moved], _refused(receipt)),
+            _taken_over(elsewhere or reader, [change for change, _ in moved], _refused(elsewhere or reader, receipt)),
             Check.of(
                 "not moved",
                 changed,
@@ -99,12 +99,15 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
     )
 
 
-def _refused(receipt: Receipt) -> list[Change]:
-    """Return the changes that brokers refused in the hand-over, so that it is not complete.
+def _refused(reader: GroupReader, receipt: Receipt) -> list[Change]:
+    """Return the changes that brokers refused in the hand-over, so that it is not complete; not of deleted topics.
 
     If several target groups get the same partition (``fan_out``), one of them may still need the offset to delete.
+    reader: reads the target groups.
     """
-    return [lane.entry.change for lane in receipt.lanes.values() if lane.state is State.NEW and lane.handed_over_by]
+    changes = [lane.entry.change for lane in receipt.refused.values() if lane.handed_over_by]
+    topics = reader.describe_topics({change.topic for change in changes}) if changes else {}
+    return [change for change in changes if change.topic in topics]
 
 
 def _taken_over(reader: GroupReader, handed_over: Collection[Change], refused: Collection[Change]) -> Check:
@@ -132,8 +135,8 @@ def _taken_over(reader: GroupReader, handed_over: Collection[Change], refused: C
         return Check.of(
             "taken over",
             behind,
-            "no committed offset, or a lower one than was handed over: start the group, or run migrate or apply again "
-            "if it was refused, and run this again",
+            "no committed offset, or a lower one than was handed over: start the group; if brokers refused the write, "
+            "run migrate or apply again or, if the group has started, set its offset with snapshot, filter and apply",
             "every target group has a member or has committed since, and no offset is lower than was handed over",
         )
     reason = (

@@ -70,7 +70,7 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
             f"no single source group for {named('topic', unclear)} in the receipt, so no group can take this back: "
             "set the offsets with snapshot and apply"
         )
-    refused = [lane for lane in receipt.lanes.values() if lane.state is State.NEW and lane.sources]
+    refused = [lane for lane in receipt.refused.values() if lane.sources]
     if {each.order for lane in refused for each in lane.handed_over_by} & {
         each.order for lane in lanes.values() for each in lane.handed_over_by
     }:
@@ -130,9 +130,15 @@ def _not_handed_over(reader: GroupReader, refused: Sequence[Lane], groups: Colle
     for change in (change for change, _ in moved if change.group not in groups):
         topics[change.group].add(change.topic)
     described = reader.describe_groups(sorted(topics))
-    live = [f"{group} {reason}" for group, of_it in topics.items() for reason in running(described[group], of_it)]
+    live = [
+        f"{group} {reason}"
+        for group, of_it in topics.items()
+        if described[group].exists
+        for reason in running(described[group], of_it)
+    ]
     ahead = [
-        f"{change.group} {change.topic_partition}"
+        f"{change.group} {change.topic_partition} at {_offset(now[change.order])}, {source.group} at "
+        f"{_offset(now[source.order])}"
         for change, source in moved
         if _offset(now[change.order]) > max(_offset(now[source.order]), _offset(change.before))
     ]
@@ -147,7 +153,8 @@ def _not_handed_over(reader: GroupReader, refused: Sequence[Lane], groups: Colle
             (live, "stop these consumers"),
             (
                 ahead,
-                "committed since: move the old group forward with apply --group, --to-group, --on-existing forward",
+                "the new group has committed since: compare what both have processed, and set the old group's offset "
+                "with apply",
             ),
             (lost, "the committed offset expired or was deleted: set it with rewind and apply"),
         )

@@ -1,0 +1,203 @@
+"""The checks of a rollback: whether the target groups have started, and from where the source groups continue."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.migration.ports import GroupReader
+from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
+from migrate_groups.model.topics import TopicDescription
+from migrate_groups.planning.checks.source import NOTHING_TO_CHECK, running
+from migrate_groups.planning.execution import Execution, Order
+from migrate_groups.planning.lanes import Lane
+from migrate_groups.planning.plan import Change, Check
+from migrate_groups.planning.run_states import State, Verb
+from migrate_groups.text import shell_command, some
+
+
+def source_group(
+    reader: GroupReader,
+    execution: Execution,
+    stopped: Mapping[Order, Change],
+    now: Mapping[Order, CommittedOffset | None],
+) -> Check:
+    """Check that the source groups will continue from the offsets at which they stopped.
+
+    If such an offset has expired or was deleted, the rollback sets it again, and the check warns. The check refuses
+    instead if the group has members or is not a consumer group, because brokers then don't accept the offset. It also
+    warns if a source group has committed since, and if it is on another cluster, because then it is not read.
+
+    stopped: by partition of a source group, the change that sets its offset again. now: the source groups' current
+    committed offsets.
+    """
+    name = "source group"
+    if (there := execution.translation) is not None:
+        reason = f"group {there.group} on cluster {there.cluster_id} is not read: check its offsets with describe"
+        return Check.warned(name, reason)
+    if not stopped:
+        return Check.passed(name, NOTHING_TO_CHECK)
+    lost: dict[str, list[str]] = defaultdict(list)
+    moved: dict[str, list[str]] = defaultdict(list)
+    for order, change in stopped.items():
+        committed, after = now[order], change.after
+        if committed is None:
+            lost[change.group].append(str(change.topic_partition))
+        elif after is not None and committed.offset != after.offset:
+            moved[change.group].append(f"{change.topic_partition} {after.offset} → {committed.offset}")
+    live = [
+        f"{group} no longer has a committed offset for {some(partitions)}, and {reason}"
+        for group, partitions in lost.items()
+        if (described := reader.describe_group(group)).exists
+        for reason in _live(described)
+    ]
+    if live:
+        reason = f"{some(live, most=3)}; stop its members, so that these offsets can be set again"
+        return Check.refused(name, reason)
+    found = [
+        f"{meaning}: " + "; ".join(f"{group} {some(partitions)}" for group, partitions in of_group.items())
+        for meaning, of_group in (
+            ("expired or deleted, set again from the receipt", lost),
+            ("committed since the hand-over, and left as it is", moved),
+        )
+        if of_group
+    ]
+    if found:
+        return Check.warned(name, "; ".join(found))
+    return Check.passed(name, "the source group has its committed offsets")
+
+
+def _live(group: GroupDescription) -> list[str]:
+    if not group.is_consumer_group:
+        return [f"is not a consumer group: its type is {group.kind}"]
+    return running(group, None)
+
+
+def in_range(
+    reader: GroupReader,
+    restored: Sequence[Change],
+    changes: Sequence[Change],
+    now: Mapping[Order, CommittedOffset | None],
+) -> Check:
+    """Check that the groups start within the log. Consumers apply auto.offset.reset to an offset outside the log.
+
+    The check refuses if a source group's lost offset to set again is outside, and warns about all other offsets.
+
+    restored: the changes that set these offsets. changes: those of the target groups. now: the source groups' current
+    committed offsets.
+    """
+    lost = [(change.group, change.topic_partition, change.after) for change in restored]
+    others = [(change.group, change.topic_partition, change.after) for change in changes]
+    others += [(group, TopicPartition(topic, number), each) for (group, topic, number), each in now.items()]
+    name, bounds = "in range", reader.log_ranges({partition for _, partition, _ in lost})
+    if missing := [str(partition) for _, partition, _ in lost if partition not in bounds]:
+        return Check.refused(name, f"{some(missing, 3)}: no leader, so the log end is not known: run again later")
+    if out := _outside(lost, bounds):
+        advice = "set an offset of the source group there with rewind and apply, and run again"
+        return Check.refused(name, f"{some(out, 3)}: outside the log by now: {advice}")
+    try:
+        bounds = reader.log_ranges({partition for _, partition, _ in others})
+    except ClusterUnavailable as error:  # these are only warned about
+        return Check.warned(name, f"the logs could not be read, so it is not known whether offsets are within: {error}")
+    if out := _outside(others, bounds):
+        return Check.warned(name, f"{some(out, 3)}: outside the log by now, so auto.offset.reset decides there")
+    return Check.passed(name, "the offsets of all groups are within the log")
+
+
+def _outside(
+    offsets: Iterable[tuple[str, TopicPartition, CommittedOffset | None]], bounds: Mapping[TopicPartition, LogRange]
+) -> list[str]:
+    """Return the groups' offsets that are outside the log, as texts. A partition without a leader is left out."""
+    return [
+        f"{group} {partition} at {committed.offset}"
+        for group, partition, committed in offsets
+        if committed is not None
+        and (log := bounds.get(partition)) is not None
+        and not log.start <= committed.offset <= log.end
+    ]
+
+
+def is_another(topics: Mapping[str, TopicDescription], execution: Execution, topic: str) -> bool:
+    """Return whether a topic was deleted, or deleted and created again, since an execution. topics: those of now."""
+    now = topics.get(topic)
+    return now is None or execution.topic_ids.get(topic, now.topic_id) != now.topic_id
+
+
+def same_topics(topics: Mapping[str, TopicDescription], execution: Execution, changed: Collection[str]) -> Check:
+    """Check that no topic was deleted or recreated since the execution; otherwise the check refuses.
+
+    A recreated topic, which has another topic id (KIP-516), starts at offset 0. topics: the topics of now. changed: the
+    names of those whose offsets the rollback changes.
+    """
+    recreated = [topic for topic in sorted(changed) if is_another(topics, execution, topic)]
+    write = _name_of(execution)
+    complaint = f"deleted, or created again, since the {write}: set offsets on the new topic with rewind and apply"
+    return Check.of("topics", recreated, complaint, f"the topics are those of the {write}")
+
+
+def _name_of(execution: Execution) -> str:
+    return "hand-over" if execution.verb is Verb.HAND_OVER else "deletion"
+
+
+def nobody_in(reader: GroupReader, groups: set[str]) -> Check:
+    """Check that no target group has members; otherwise the check refuses."""
+    live = [
+        f"{group} {reason}"
+        for group in sorted(groups)
+        if (described := reader.describe_group(group)).exists
+        for reason in running(described, None)
+    ]
+    passed = f"no members in {some(groups)}" if groups else "nothing to undo"
+    return Check.of("targets", live, "stop these members first", passed)
+
+
+def not_committed_since(
+    execution: Execution,
+    lanes: Collection[Lane],
+    now: Mapping[Order, CommittedOffset | None],
+    added: Mapping[Order, CommittedOffset | None],
+) -> Check:
+    """Check that no group has committed since the run's write; otherwise the check refuses.
+
+    Each offset in ``now`` must be one that the run wrote; None if the run deleted it. The offset from before the run
+    passes too, if the new one was not read back after the write, or if the write is already undone. The check also
+    refuses if ``now`` has None although the run read an offset back: it has expired or was deleted, and it is not known
+    how far the group had read.
+
+    lanes: the partitions of the write, with what the receipt says about them. now: their committed offsets, by group,
+    topic and partition. added: the committed offsets of target groups on partitions that were added since; there must
+    be none.
+    """
+    since = [f"{group} {topic}-{number}" for (group, topic, number), committed in added.items() if committed]
+    gone: list[str] = []
+    for lane in lanes:
+        change, committed = lane.entry.change, now[lane.entry.change.order]
+        is_whole = lane.state is State.HANDED_OVER and lane.entry.settled
+        if committed in lane.entry.written or (committed == change.before and not (is_whole and lane.entry.written)):
+            continue
+        (since if committed else gone).append(f"{change.group} {change.topic_partition}")
+    if gone and not since:
+        complaint = (
+            "the committed offset expired or was deleted, so it is not known how far the group read: set it with apply"
+        )
+        return Check.of("not committed since", gone, complaint, "")
+    if execution.translation is not None and since:
+        complaint = (
+            "the group has committed since the move to this cluster, and a rollback would lose how far it has read: "
+            "let it run on here"
+        )
+        return Check.of("not committed since", since, complaint, "")
+    if execution.verb is Verb.HAND_OVER and since and not any(lane.sources for lane in lanes):
+        delete = shell_command("delete-group", sorted({lane.entry.change.group for lane in lanes}))
+        complaint = (
+            "the group has committed since the write, and no old group can take that back: stop it, and delete it with "
+            f"migrate-groups {delete}, or set other offsets with rewind and apply --on-existing overwrite"
+        )
+        return Check.of("not committed since", since, complaint, "")
+    if execution.verb is Verb.HAND_OVER:
+        complaint = "the group has committed since the hand-over: use hand-back, which moves the source group forward"
+        return Check.of("not committed since", since, complaint, "no target group has committed since the hand-over")
+    complaint = "the group has committed since the deletion: set the right offsets with apply"
+    return Check.of("not committed since", since, complaint, "the group has not committed since the deletion")
