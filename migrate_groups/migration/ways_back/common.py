@@ -80,15 +80,13 @@ def plan_for_wrong_cluster(reader: GroupReader, execution: Execution, check: Che
 
 
 def permissions_wanted(
-    changes: Sequence[Change], looked_at: Iterable[str] = (), *, written: Iterable[str] = ()
+    changes: Sequence[Change], looked_at: Iterable[str] = ()
 ) -> Mapping[Resource, frozenset[Operation]]:
     """Return, for each group and topic, the operations that the client's principal needs to write these changes.
 
-    looked_at: groups that are only read, for which Describe is needed. written: further groups that are written, for
-    which Describe and Read are needed.
+    looked_at: groups that are only read, for which Describe is needed.
     """
     wanted = {Resource(ResourceType.GROUP, group): frozenset({Operation.DESCRIBE}) for group in looked_at}
-    wanted |= {Resource(ResourceType.GROUP, group): _WRITE for group in written}
     for change in changes:
         group, topic = Resource(ResourceType.GROUP, change.group), Resource(ResourceType.TOPIC, change.topic)
         wanted[group] = wanted.get(group, frozenset()) | (_DELETE if change.after is None else _WRITE)

@@ -65,17 +65,16 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
         )
         raise Refused(f"nothing to roll back: {why}")
     inverses = [lane.entry.change.inverse for lane in undone.values()]
-    # Includes partitions for which brokers refused the hand-over, because their target group must not have committed
-    # since either.
-    topics = reader.describe_topics({topic for _, topic, _ in {**lanes, **receipt.to_restore}})
+    at_hand_over = _stopped(receipt.to_restore.values())
+    wanted = permissions_wanted([*inverses, *at_hand_over.values()])
+    permissions = permissions_unless_hidden(reader, wanted)
+    topics = reader.describe_topics({topic for _, topic, _ in (*lanes, *at_hand_over)})
     execution = undoes or last_hand_over(receipt)
     stopped = {
-        order: change
-        for order, change in _stopped(receipt.to_restore.values()).items()
-        if not is_another(topics, execution, change.topic)
+        order: change for order, change in at_hand_over.items() if not is_another(topics, execution, change.topic)
     }
-    wanted = permissions_wanted(inverses, written={change.group for change in stopped.values()})
-    permissions = permissions_unless_hidden(reader, wanted)
+    # Includes partitions for which brokers refused the hand-over, because their target group must not have committed
+    # since either.
     now = committed_by_order(reader, lanes)
     added = committed_by_order(reader, receipt.added(topics))
     changes = [structs.replace(inverse, before=now[inverse.order]) for inverse in inverses]
