@@ -26,8 +26,9 @@ class Commits:
     def everywhere(self, groups: Collection[str]) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return all committed offsets of each group, or the error of reading them.
 
-        An offset is None if a newer transactional commit is pending. A partition whose first commit is still pending is
-        left out. So are, without an error, partitions of topics that the client's principal may not describe.
+        An offset is None if a newer transactional commit is pending for its partition. Two kinds of partitions are left
+        out: those whose first commit is still pending, and those of topics that the client's principal may not
+        describe. Brokers report no error for the latter.
         """
         answers = self._fetched(dict.fromkeys(groups))
         return {group: _all_committed(answer) for group, answer in answers.items()}

@@ -173,8 +173,10 @@ def without_holder(description: GroupDescription, member_id: str | None) -> Grou
     """Return a group's description without this tool's own member, and with the protocol type ``consumer``.
 
     This tool joins a group with another protocol type, to keep consumers out (`hold`). If the group has no other
-    member, its state is Empty. member_id: the id of this tool's member. If it is None, or no member has this id, the
-    description is returned unchanged.
+    member, the state in the result is Empty. If no member of the group has the id ``member_id``, the description is
+    returned unchanged.
+
+    member_id: the id of this tool's member; None if it has none.
     """
     others = tuple(member for member in description.members if member.member_id != member_id)
     if len(others) == len(description.members):

@@ -157,7 +157,7 @@ class Logs:
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
         """Return the offset and timestamp of each partition's first record at or after a timestamp.
 
-        The result is None for a partition without such a record. A partition is left out if its leader returns no
+        The value of a partition without such a record is None. A partition is left out if its leader returns no
         answer, or if it has no leader. timestamps: in milliseconds since 1970. Raises ``ValueError`` for a negative
         timestamp.
         """

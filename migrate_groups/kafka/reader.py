@@ -111,8 +111,9 @@ class KafkaPythonReader:
     def all_committed_by_group(self, groups: Collection[str]) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return all committed offsets of each group, or the error of reading them.
 
-        An offset is None if a newer transactional commit is pending. A partition whose first commit is still pending is
-        left out. So are, without an error, partitions of topics that the client's principal may not describe.
+        An offset is None if a newer transactional commit is pending for its partition. Two kinds of partitions are left
+        out: those whose first commit is still pending, and those of topics that the client's principal may not
+        describe. Brokers report no error for the latter.
         """
         return self._commits.everywhere(groups)
 
@@ -178,7 +179,7 @@ class KafkaPythonReader:
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
         """Return the offset and timestamp of each partition's first record at or after a timestamp.
 
-        The result is None for a partition without such a record. A partition that does not exist or has no leader is
+        The value of a partition without such a record is None. A partition that does not exist or has no leader is
         left out. timestamps: in milliseconds since 1970. Raises ``ValueError`` for a negative timestamp.
         """
         return self._logs.offsets_at(timestamps)

@@ -143,7 +143,10 @@ def _after_dry_run(plan: Plan, plan_out: Path | None, file: Path | None) -> str:
 
 
 def _say_what_is_next(execution: Execution, file: Path | None, receipt: Path) -> None:
-    """Print the next command, and the one that undoes the write. file: a file for `reconcile`; None: there is none."""
+    """Print the command to run next, and the one that undoes the write.
+
+    file: the snapshot that ``reconcile`` can compare with the new groups; None if there is none.
+    """
     groups = sorted({entry.change.group for entry in execution.entries})
     if not any(entry.change.source_group for entry in execution.entries):
         watches = [shell_command("watch", [group]) for group in groups]

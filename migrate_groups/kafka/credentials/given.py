@@ -183,7 +183,7 @@ class Given:
         return {key.removeprefix(prefix): self.take(key) for key in self._values if key.startswith(prefix)}
 
     def add_unused(self, keys: Iterable[str]) -> None:
-        """Add keys to those that `not_used` returns, to warn that they have no effect."""
+        """Record keys that have no effect. `not_used` returns them, so that the user is warned."""
         self._unused |= dict.fromkeys(keys)
 
     def not_used(self) -> tuple[str, ...]:

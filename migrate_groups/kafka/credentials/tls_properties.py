@@ -30,7 +30,7 @@ def tls(given: Given) -> Tls:
 
 
 def trusted(given: Given) -> str | None:
-    """Return the trusted certificates as PEM; None: those that this machine trusts.
+    """Return the trusted certificates as PEM, or None if the machine's own trusted certificates are to be used.
 
     given: client properties or JAAS options. Raises `InvalidInput` if they name a truststore that can't be used.
     """

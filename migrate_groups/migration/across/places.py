@@ -122,7 +122,10 @@ class _Finder:
         return found
 
     def _wanted(self, each: MirroredPartition) -> _Wanted | Place:
-        """Return a `Place` (an offset in the copy, or why there is none) if this needs no records; else a `_Wanted`."""
+        """Return the offset in the copy, or why there is none, as a `Place`.
+
+        The result is a `_Wanted` if records must be read to know it.
+        """
         reason = ""
         if each.committed is None:
             reason = "a transactional commit is pending"
