@@ -62,6 +62,9 @@ def lanes_after(executions: Iterable[Execution]) -> Mapping[Order, Lane]:
 
 def _fold_hand_over(lanes: dict[Order, Lane], execution: Execution) -> None:
     origins, by = execution.origins(), execution.sources()
+    planned = {entry.change.order for entry in execution.entries}
+    for order in [order for order, lane in lanes.items() if _is_over(lane, is_planned=order in planned)]:
+        del lanes[order]
     for entry in execution.entries:
         change = entry.change
         # A refused partition is not handed over, unless its offset may have been in place.
@@ -78,6 +81,12 @@ def _fold_hand_over(lanes: dict[Order, Lane], execution: Execution) -> None:
             handed_over_by=by[change.order],
             execution=execution.number,
         )
+
+
+def _is_over(lane: Lane, *, is_planned: bool) -> bool:
+    # A handed-back partition keeps its state if brokers refuse it now, because the next hand-over may then overwrite the
+    # offset that the target group left.
+    return lane.state is State.UNDONE or (lane.state is State.HANDED_BACK and not is_planned)
 
 
 def _fold_deletion(lanes: dict[Order, Lane], execution: Execution) -> None:

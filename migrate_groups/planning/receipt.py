@@ -85,15 +85,9 @@ class Receipt:
     def to_restore(self) -> Mapping[Order, Lane]:
         """The partitions whose source group must have its committed offset after a rollback.
 
-        They are those of the hand-overs that are not undone, those that brokers refused in the last one, and those that
-        a rollback of it has undone already. Splits that were undone before the last hand-over are over.
+        They are those of the last hand-over, also if brokers refused them, or a rollback has undone them already.
         """
-        last = self.last_hand_over.number if self.last_hand_over else 0
-        return self.refused | {
-            order: lane
-            for order, lane in self.lanes.items()
-            if lane.state is not State.NEW and (lane.state is not State.UNDONE or lane.execution > last)
-        }
+        return self.refused | {order: lane for order, lane in self.lanes.items() if lane.state is not State.NEW}
 
     @property
     def deleted(self) -> tuple[Change, ...]:

@@ -79,9 +79,11 @@ def test_a_rollback_deletes_no_offset_that_it_cannot_read(cluster):
     assert cluster.committed("new", [PARTITION])[PARTITION] is None
 
 
-@pytest.mark.parametrize("state", [State.UNDONE, State.HANDED_BACK])
-def test_a_refused_hand_over_leaves_the_state_as_it_was(cluster, state):
-    """A second hand-over that the broker refuses leaves the state of the run unchanged, as in docs/runs.md."""
+@pytest.mark.parametrize(
+    ("state", "then"), [(State.UNDONE, State.NEW), (State.HANDED_BACK, State.HANDED_BACK), (State.NEW, State.NEW)]
+)
+def test_a_refused_hand_over_hands_nothing_over(cluster, state, then):
+    """A further hand-over that the broker refuses leaves the state as it was, and undone becomes new: docs/runs.md."""
     first = handed_over(cluster)
     (hand_over,) = first.executions
     verb = Verb.ROLLBACK if state is State.UNDONE else Verb.HAND_BACK
@@ -93,9 +95,9 @@ def test_a_refused_hand_over_leaves_the_state_as_it_was(cluster, state):
         change = structs.replace(change, before=change.after, after=None, source_group=None, source_committed=None)
     back = replace(hand_over, number=2, verb=verb, entries=(structs.replace(entry, change=change),))
     again = replace(hand_over, number=3, entries=(entry.refused("UNKNOWN_MEMBER_ID"),))
-    before, after = Receipt((hand_over, back)), Receipt((hand_over, back, again))
-    assert [lane.state for lane in before.lanes.values()] == [state]
-    assert after.lanes == before.lanes
+    earlier = (replace(again, number=1),) if state is State.NEW else (hand_over, back)
+    for executions, expected in ((earlier, state), ((*earlier, again), then)):
+        assert [lane.state for lane in Receipt(executions).lanes.values()] == [expected]
 
 
 def test_a_failed_save_of_the_receipt_is_repaired_by_the_next(tmp_path, monkeypatch, cluster):

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from migrate_groups.files.runs import receipt_json
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
@@ -298,3 +299,53 @@ def test_rollback_warns_of_offsets_that_are_not_those_of_the_hand_over(cli):
     assert re.search(
         r"warn +in range +old t-0 at 5: outside the log by now, so auto.offset.reset decides there\n", done
     )
+
+
+@pytest.mark.parametrize(("back", "moved"), [("rollback", False), ("hand-back", True)])
+@pytest.mark.parametrize("command", ["rollback", "hand-back", "delete-offsets"])
+def test_a_split_that_was_taken_back_is_over(cli, back, moved, command):
+    """After a rollback or hand-back and another split, the ways back are those of the last split only."""
+    cli(*MIGRATE)
+    if moved:
+        cli.cluster.commit("new", PARTITION, 7)
+    cli(back, RUN, "--yes")
+    retarget(cli, "newer")
+    cli(*MIGRATE)
+    if command != "rollback":
+        cli.cluster.commit("newer", PARTITION, 8)
+    cli(command, RUN, "--yes")
+    old = {"rollback": {0: 7 if moved else 5, 1: 5}, "hand-back": {0: 8, 1: 5}, "delete-offsets": {}}[command]
+    assert cli.offsets("old") == old
+
+
+def test_a_split_that_was_taken_back_is_not_judged(cli):
+    """After a rollback and another split, `reconcile` judges the last split."""
+    cli(*MIGRATE)
+    cli("rollback", RUN, "--yes")
+    retarget(cli, "newer")
+    cli(*MIGRATE)
+    assert {entry.change.group for entry in receipt_json.read((cli.folder / RUN / "receipt.json").read_bytes(), "receipt.json").to_judge().entries} == {"newer"}
+
+
+def test_hand_back_passes_over_what_was_refused_after_a_rollback(cli):
+    """A partition that was rolled back, and refused in the next hand-over, stays with the old group."""
+    cli(*MIGRATE)
+    cli("rollback", RUN, "--yes")
+    cli.refused = {SECOND}
+    cli.fails(*MIGRATE, code=4)
+    cli.refused = set()
+    cli.cluster.commit("new", PARTITION, 8)
+    cli("hand-back", RUN, "--yes")
+    assert cli.offsets("old") == {0: 8, 1: 5}
+
+
+def test_rollback_sets_a_lost_offset_that_was_refused_after_a_rollback(cli):
+    """The old group gets back a lost offset also if the partition was rolled back before, and refused since."""
+    cli(*MIGRATE)
+    cli("rollback", RUN, "--yes")
+    cli.refused = {SECOND}
+    cli.fails(*MIGRATE, code=4)
+    cli.refused = set()
+    cli.cluster.delete_offsets("old", [SECOND])
+    cli("rollback", RUN, "--yes")
+    assert (cli.offsets("old"), cli.offsets("new")) == ({0: 5, 1: 5}, {})
