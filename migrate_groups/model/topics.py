@@ -25,6 +25,6 @@ class TopicDescription:
 def is_recreated(then: str | None, now: str | None) -> bool:
     """Return whether a topic was deleted and created again: whether both topic ids are known, and differ.
 
-    then: its topic id when it was read before. now: the present id. None: the id is not known.
+    then: its topic id when it was read before. now: the present id. None or "": the id is not known.
     """
-    return then is not None and now is not None and then != now
+    return bool(then) and bool(now) and then != now

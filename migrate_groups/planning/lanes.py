@@ -84,7 +84,7 @@ def _fold_hand_over(lanes: dict[Order, Lane], execution: Execution) -> None:
 
 
 def _is_over(lane: Lane, *, is_planned: bool) -> bool:
-    # A handed-back partition keeps its state if brokers refuse it now, because the next hand-over may then overwrite the
+    # A handed-back partition keeps its state if brokers refuse it now, so that the next hand-over may overwrite the
     # offset that the target group left.
     return lane.state is State.UNDONE or (lane.state is State.HANDED_BACK and not is_planned)
 

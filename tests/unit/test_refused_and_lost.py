@@ -324,7 +324,8 @@ def test_a_split_that_was_taken_back_is_not_judged(cli):
     cli("rollback", RUN, "--yes")
     retarget(cli, "newer")
     cli(*MIGRATE)
-    assert {entry.change.group for entry in receipt_json.read((cli.folder / RUN / "receipt.json").read_bytes(), "receipt.json").to_judge().entries} == {"newer"}
+    judged = receipt_json.load(cli.folder / RUN / "receipt.json").to_judge()
+    assert {entry.change.group for entry in judged.entries} == {"newer"}
 
 
 def test_hand_back_passes_over_what_was_refused_after_a_rollback(cli):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.model.topics import TopicDescription
+from migrate_groups.model.topics import TopicDescription, is_recreated
 from migrate_groups.snapshots.row import Row
 from migrate_groups.text import named
 
@@ -25,14 +25,14 @@ def refuse_other_logs(reader: GroupReader, rows: Sequence[Row], without_file: st
             f"{without_file}"
         )
     described = reader.describe_topics({row.topic for row in rows})
-    recreated = {row.topic for row in rows if _is_another(row, described.get(row.topic))}
+    recreated = {
+        row.topic
+        for row in rows
+        if row.topic in described and is_recreated(row.topic_id, described[row.topic].topic_id)
+    }
     if recreated:
         raise Refused(
             f"{named('topic', recreated)} deleted and created again since the snapshot: take a new snapshot, or "
             f"{without_file}"
         )
     return described
-
-
-def _is_another(row: Row, topic: TopicDescription | None) -> bool:
-    return topic is not None and bool(row.topic_id) and row.topic_id != topic.topic_id

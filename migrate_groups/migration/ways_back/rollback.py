@@ -20,7 +20,7 @@ from migrate_groups.migration.ways_back.common import (
 )
 from migrate_groups.migration.ways_back.rollback_checks import (
     in_range,
-    is_another,
+    is_deleted_or_recreated,
     nobody_in,
     not_committed_since,
     same_topics,
@@ -71,7 +71,9 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     topics = reader.describe_topics({topic for _, topic, _ in (*lanes, *at_hand_over)})
     execution = undoes or last_hand_over(receipt)
     stopped = {
-        order: change for order, change in at_hand_over.items() if not is_another(topics, execution, change.topic)
+        order: change
+        for order, change in at_hand_over.items()
+        if not is_deleted_or_recreated(topics, execution, change.topic)
     }
     # Includes partitions for which brokers refused the hand-over, because their target group must not have committed
     # since either.

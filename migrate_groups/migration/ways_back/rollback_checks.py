@@ -9,7 +9,7 @@ from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
-from migrate_groups.model.topics import TopicDescription
+from migrate_groups.model.topics import TopicDescription, is_recreated
 from migrate_groups.planning.checks.source import NOTHING_TO_CHECK, running
 from migrate_groups.planning.execution import Execution, Order
 from migrate_groups.planning.lanes import Lane
@@ -119,10 +119,10 @@ def _outside(
     ]
 
 
-def is_another(topics: Mapping[str, TopicDescription], execution: Execution, topic: str) -> bool:
-    """Return whether a topic was deleted, or deleted and created again, since an execution. topics: those of now."""
+def is_deleted_or_recreated(topics: Mapping[str, TopicDescription], execution: Execution, topic: str) -> bool:
+    """Return whether a topic no longer exists, or was created again, since an execution. topics: those of now."""
     now = topics.get(topic)
-    return now is None or execution.topic_ids.get(topic, now.topic_id) != now.topic_id
+    return now is None or is_recreated(execution.topic_ids.get(topic), now.topic_id)
 
 
 def same_topics(topics: Mapping[str, TopicDescription], execution: Execution, changed: Collection[str]) -> Check:
@@ -131,7 +131,7 @@ def same_topics(topics: Mapping[str, TopicDescription], execution: Execution, ch
     A recreated topic, which has another topic id (KIP-516), starts at offset 0. topics: the topics of now. changed: the
     names of those whose offsets the rollback changes.
     """
-    recreated = [topic for topic in sorted(changed) if is_another(topics, execution, topic)]
+    recreated = [topic for topic in sorted(changed) if is_deleted_or_recreated(topics, execution, topic)]
     write = _name_of(execution)
     complaint = f"deleted, or created again, since the {write}: set offsets on the new topic with rewind and apply"
     return Check.of("topics", recreated, complaint, f"the topics are those of the {write}")

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence, Set
 from migrate_groups.errors import InvalidInput
 from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.model.topics import is_recreated
 from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Verdict
@@ -254,7 +255,7 @@ def same_topics(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Che
             "leave deleted topics out with filter --exclude-topic"
         )
         return Check.refused("topics", f"{named('topic', gone)} not found: {hint}")
-    recreated = {each.topic for each in wanted if each.topic_id and each.topic_id != survey.topics[each.topic].topic_id}
+    recreated = {each.topic for each in wanted if is_recreated(each.topic_id, survey.topics[each.topic].topic_id)}
     if recreated:
         return Check.refused(
             "topics", f"{named('topic', recreated)} deleted and created again since the snapshot: {advice.read_again}"
