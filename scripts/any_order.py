@@ -42,11 +42,11 @@ from migrate_groups.sandbox.java import find_java
 from tests.support.any_order.broker import Broker, broker
 from tests.support.any_order.drawn import stories
 from tests.support.any_order.reverts import FIXES, reverted
-from tests.support.any_order.story import Do, Run, Setting, Start, Story
+from tests.support.any_order.story import Setting, Step, Story
 from tests.support.broker_world import wait_for_coordinators
 
 _BATCH = 50
-Drawn = tuple[Setting, list[Do | Start | Run]]
+Drawn = tuple[Setting, list[Step]]
 
 
 def main() -> int:

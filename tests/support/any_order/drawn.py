@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order import events
 from tests.support.any_order.events import At
-from tests.support.any_order.story import Do, Run, Setting, Start
+from tests.support.any_order.story import Do, Resplit, Run, Setting, Start, Step
 
 # The write that a way back reverts: that of the story's first verb, or the other write of the story.
 FIRST, OTHER = "first", "other"
@@ -18,6 +18,7 @@ _PARTITIONS = st.sampled_from([TopicPartition("t", 0), TopicPartition("u", 0), T
 _GROUPS = st.sampled_from(["old", "a", "b", "c"])
 # The groups that lose offsets. Mostly the source group, because a way back has to restore its offsets.
 _LOSERS = st.sampled_from(["old", "old", "old", "a", "b", "c"])
+_SPLITS = st.sampled_from([(("t", "a"), ("u", "a")), (("t", "a"), ("u", "b")), (("t", "a"), ("u", "old"))])
 _SIDES = st.sampled_from(["before", "after"])
 _WRITES = ("alter_offsets", "delete_offsets", "receipt")
 _MOMENTS = ("committed", "all_committed", "describe_group", "sleep", *_WRITES)
@@ -84,13 +85,13 @@ _between = st.one_of(
 
 
 @st.composite
-def _step(draw) -> Do | Start | Run:
+def _step(draw) -> Step:
     """Return a step. Two thirds of the steps run one of the tool's commands."""
     kind = draw(st.sampled_from(["between", "run", "run", "run", "run", "run", "between", "run", "of a group"]))
     return draw({"between": _between, "run": _run, "of a group": _of_a_group}[kind])
 
 
-def _with_write(step: Do | Start | Run, first: str) -> Do | Start | Run:
+def _with_write(step: Step, first: str) -> Step:
     """Return the step with ``of`` set to ``split`` or ``apply``: the write that its command makes or reverts.
 
     first: the first command of the story.
@@ -111,9 +112,7 @@ def _in_the_split(split: dict[str, str], existing: dict[TopicPartition, int]) ->
 @st.composite
 def settings(draw) -> Setting:
     """Return the state in which a story begins."""
-    split = draw(
-        st.sampled_from([{"t": "a", "u": "a"}, {"t": "a", "u": "b"}, {"t": "a", "u": "old"}]),
-    )
+    split = dict(draw(_SPLITS))
     offsets = st.integers(10, 40)
     some_have = st.dictionaries(_PARTITIONS, offsets, max_size=3)
     all_have = st.fixed_dictionaries({TopicPartition(*each): offsets for each in (("t", 0), ("t", 1), ("u", 0))})
@@ -134,9 +133,18 @@ def settings(draw) -> Setting:
 
 
 @st.composite
-def stories(draw) -> tuple[Setting, list[Do | Start | Run]]:
+def stories(draw) -> tuple[Setting, list[Step]]:
     """Return the state in which a story begins, and at least eight steps. Its first command hands over the topics."""
     before = draw(st.lists(_between, max_size=2))
     after = draw(st.lists(_step(), min_size=7, max_size=9))
     first = draw(_hand_over)
+    if draw(st.booleans()):
+        other = st.sampled_from([(("t", "b"), ("u", "a")), (("t", "b"), ("u", "b"))])
+        taken_back = [
+            draw(st.builds(Run, st.sampled_from(["rollback", "hand-back"]), starts=st.booleans())),
+            Resplit(draw(_SPLITS | other)),
+            draw(st.builds(Run, st.just("migrate"), events=_during, starts=st.booleans())),
+        ]
+        at = draw(st.integers(0, 4))
+        after[at:at] = taken_back
     return draw(settings()), [_with_write(step, first.verb) for step in (*before, first, *after)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order.events import At, Expire, ExpireGroup, Grow, Kill, Pass, Stop
-from tests.support.any_order.story import Do, Run, Setting, Start
+from tests.support.any_order.story import Do, Run, Setting, Step
 
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
 # Target group ``a`` has committed offsets from an earlier trial.
 TRIED = Setting(existing={("a", T): 30, ("a", U): 30}, on_existing="overwrite")
 
-NAMED: dict[str, tuple[Setting, list[Do | Start | Run]]] = {
+NAMED: dict[str, tuple[Setting, list[Step]]] = {
     "a rollback leaves a partition, whose offset expired in the source, in some group": (
         Setting(),
         [Run("migrate"), Do(Expire("old", T)), Run("rollback")],

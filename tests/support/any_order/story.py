@@ -77,6 +77,13 @@ class Start:
 
 
 @dataclass(frozen=True)
+class Resplit:
+    """The operator changes the split in the same run directory, if its last command took the previous split back."""
+
+    split: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class Run:
     """The operator runs a command (verb).
 
@@ -95,6 +102,9 @@ class Run:
     member: bool = True
     hold: bool = False
     again: bool = False
+
+
+Step = Do | Start | Resplit | Run
 
 
 @dataclass
@@ -140,7 +150,7 @@ class Story:
 
     # Steps.
 
-    def play(self, steps: Sequence[Do | Start | Run], *, tables: bool = False) -> list[str]:
+    def play(self, steps: Sequence[Step], *, tables: bool = False) -> list[str]:
         """Play the steps and the end of the story. Return the problems that break the promise of `Story`."""
         with opened_up(self.world, tables=tables):
             for step in steps:
@@ -151,18 +161,33 @@ class Story:
             self.conclude()
         return self.world.problems
 
-    def do(self, step: Do | Start | Run) -> None:
+    def do(self, step: Step) -> None:
         if isinstance(step, Do):
             self.world.tell(f"{step.event}")
             step.event.do(self.world)
         elif isinstance(step, Start):
             self.start(step.group, member=step.member)
+        elif isinstance(step, Resplit):
+            self.resplit(step)
         else:
             self.run(step)
 
     def judge(self) -> None:
         for found in exceptions.repeated(self.world):
             self.world.problem(found)
+
+    def resplit(self, step: Resplit) -> None:
+        last = self.ended[-1] if self.ended else None
+        if (
+            last is None
+            or (last.code, last.step.of) != (0, "split")
+            or last.step.verb not in ("rollback", "hand-back")
+            or {*self.world.owner.values()} != {"old"}
+        ):
+            return
+        self.setting = replace(self.setting, split=dict(step.split))
+        (self.folder / "split.toml").write_text(self.setting.spec())
+        self.world.tell(f"the operator changes the split: {self.setting.split}")
 
     def start(self, group: str, *, member: bool) -> None:
         topics = [topic for topic, owner in self.world.owner.items() if owner == group]
