@@ -253,25 +253,30 @@ class Receipt:
         }
 
     def moved_since(self, plan: Plan) -> list[str]:
-        """Return the partitions of a plan whose committed offset has changed since this run's hand-over.
+        """Return the partitions of a plan whose target group has committed since this run's hand-over.
 
-        Each is a text such as ``group topic-0``. Changed means that the target group no longer has the offset that the
-        hand-over confirmed, or found already in place. A partition that is back at its pre-image, the offset from
-        before the hand-over, is included, because it is not known how far the group had consumed.
+        Each is a text such as ``group topic-0``. If the hand-over confirmed its offset, any other offset counts, even
+        that from before the hand-over, because it is not known how far the group has consumed. If it did not, but the
+        group may have had the offset for a time, a higher one counts.
         """
         planned = {change.order: change for change in plan.changes}
         return [
             f"{entry.change.group} {entry.change.topic_partition}"
             for entry in (self.hand_over.entries if self.hand_over else ())
-            if entry.settled
-            and (change := planned.get(entry.change.order))
-            and change.before not in entry.written
-            and not (entry.outcome is Outcome.UNCHANGED and change.before == entry.change.before)
+            if (change := planned.get(entry.change.order)) and _has_moved(entry, change.before)
         ]
 
 
 NOTHING_WRITTEN = Receipt()
 """The record of a run before its first execution."""
+
+
+def _has_moved(entry: Entry, now: CommittedOffset | None) -> bool:
+    if now in entry.written or (entry.outcome is Outcome.UNCHANGED and now == entry.change.before):
+        return False
+    after = entry.change.after
+    is_ahead = now is not None and after is not None and now.offset > after.offset
+    return entry.settled or (bool(entry.own) and is_ahead and now != entry.change.before)
 
 
 def _of_same_topics(execution: Execution, plan: Plan) -> list[Entry]:

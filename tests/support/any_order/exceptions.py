@@ -109,9 +109,10 @@ def _twice(world, partition: TopicPartition, all_of_it: list[Processing]) -> str
             and each.ended <= second.at
             and each.ended >= first.at
         ]
-        if taken and _unseen(first, taken[-1]):
+        # The first command that took the partition from the group had to notice the consumer.
+        if taken and _unseen(first, taken[0]):
             continue
-        return f"by {first}, and by {second}" + (f", after {taken[-1].verb} with exit 0" if taken else "")
+        return f"by {first}, and by {second}" + (f", after {taken[0].verb} with exit 0" if taken else "")
     return ""
 
 

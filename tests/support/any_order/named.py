@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from migrate_groups.model.partitions import TopicPartition
-from tests.support.any_order.events import At, Expire, ExpireGroup, Grow, Kill, Pass, Stop
+from tests.support.any_order.events import At, Expire, ExpireGroup, Grow, Kill, Pass, Stop, Straggle
 from tests.support.any_order.story import Do, Run, Setting, Step
 
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
@@ -69,6 +69,19 @@ NAMED: dict[str, tuple[Setting, list[Step]]] = {
             Run("apply", of="apply", again=True),
             Do(Stop("c")),
             Run("apply", of="apply", again=True, starts=True),
+        ],
+    ),
+    # The same, and then a new snapshot has another offset, because the source group came back.
+    "a new snapshot is not handed over to a group that has started": (
+        Setting(on_existing="overwrite", settle=0),
+        [
+            Run("apply", of="apply", starts=True, member=False),
+            Run("apply", of="apply", again=True),
+            Do(Straggle("old", True, True)),
+            Do(Stop("c")),
+            Do(Pass(4)),
+            Do(Stop("old")),
+            Run("apply", of="apply"),
         ],
     ),
 }
