@@ -85,6 +85,12 @@ def _side(connection: Connection, words: tuple[str, str], fences: Mapping[str, F
     """
     from migrate_groups.model.offsets_topic import log_partition
 
+    counts = sorted({len(fence.ends) for fence in fences.values()})
+    if len(counts) > 1:
+        raise Undetermined(
+            f"{OFFSETS_TOPIC} had {counts[0]} partitions at one cut-over and {counts[-1]} at another: its groups are "
+            "in other partitions now"
+        )
     found = []
     for group, fence in sorted(fences.items()):
         number = log_partition(group, len(fence.ends))
@@ -93,7 +99,7 @@ def _side(connection: Connection, words: tuple[str, str], fences: Mapping[str, F
             raise Undetermined(f"{OFFSETS_TOPIC}-{number}, which holds group {group!r}, had no leader at the cut-over")
         found.append((group, number, end))
     fence = next(iter(fences.values()))
-    return LogSide(connection, fence.cluster_id, *words, len(fence.ends), found)
+    return LogSide(connection, fence.cluster_id, *words, counts[0], found)
 
 
 def log_folders(folder: Path, sides: list[LogSide]) -> list[Path]:

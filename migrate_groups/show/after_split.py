@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from migrate_groups.migration.advise.after import AfterSplit
-from migrate_groups.migration.advise.costs import Predicted
+from migrate_groups.migration.advise.costs import KIP_848, Predicted
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.page import environment
 from migrate_groups.show.tables import UNKNOWN, Table, cell
@@ -24,6 +24,7 @@ _NOTE = (
     "Seconds without an owner. Waited before: in the shared group, for others, at most. Predicted: for as many "
     "restarts as there were since the split. It holds if it is within 20 % or 2 s of what the log shows."
 )
+_NOTE_KIP_848 = " In a KIP-848 group it also holds if the log shows more, but not more than the `at most`."
 
 
 class PredictedSeconds(Part, frozen=True, kw_only=True):
@@ -98,7 +99,7 @@ def terminal(found: Sequence[AfterSplit]) -> RenderableType:
     table = Table(_COLUMNS)
     for each in found:
         table.add_row(*map(cell, _cells(each)))
-    return Group(table, Text(_NOTE))
+    return Group(table, Text(_note(found)))
 
 
 def page(found: Sequence[AfterSplit]) -> str:
@@ -115,9 +116,13 @@ def page(found: Sequence[AfterSplit]) -> str:
             most=max((each for each in known if each is not None), default=0),
             seconds=_seconds,
             rows=[_cells(each) for each in found],
-            note=_NOTE,
+            note=_note(found),
         )
     )
+
+
+def _note(found: Sequence[AfterSplit]) -> str:
+    return _NOTE + _NOTE_KIP_848 * any(each.before.assignor == KIP_848 for each in found)
 
 
 def _cells(each: AfterSplit) -> tuple[str, ...]:

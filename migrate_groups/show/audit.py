@@ -132,7 +132,8 @@ def _of_log(found: OfLog, where: str) -> list[RenderableType]:
     if found.malformed:
         first = found.malformed[0]
         place = f"partition {first.log_partition}, offset {first.log_offset}: {first.problem}"
-        parts.append(Text(f"{counted(len(found.malformed), 'record')} can't be decoded; the first: {place}"))
+        number = sum(each.malformed for each in found.evidence)
+        parts.append(Text(f"{counted(number, 'record')} can't be decoded; the first: {place}"))
     return parts
 
 
@@ -153,7 +154,8 @@ def _section(title: str, shown: RenderableType, rows: Sequence[object]) -> list[
     if not rows:
         return []
     rest = len(rows) - _MOST_ROWS
-    more = [Text(f"… and {rest:,} more", style="dim")] if rest > 0 else []
+    at_least = "at least " if len(rows) >= audit_result.MAX_ROWS else ""
+    more = [Text(f"… and {at_least}{rest:,} more", style="dim")] if rest > 0 else []
     return [Text(title, style="bold"), shown, *more]
 
 

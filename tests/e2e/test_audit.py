@@ -186,6 +186,6 @@ def test_run_without_a_fence_is_undetermined(tmp_path, world, cli):
     (run / "fence.parquet").write_bytes(kept)
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "000000.parquet").write_bytes(kept)
-    assert "not a file that audit --log wrote" in cli.fails("audit", run, "--log", "log", code=2)
+    assert "or not a copied log" in cli.fails("audit", run, "--log", "log", code=2)
     cli("rollback", run, "--yes")
     assert "rolled back already" in cli.fails("audit", run, code=3)

@@ -77,6 +77,18 @@ def test_a_kip_848_group_has_no_delay():
     assert compared(before, cost(group="new-billing", outage=20.0, replaced=4), delay=None).predicted == (10, 35)
 
 
+@pytest.mark.parametrize(("assignor", "said"), [("range", False), ("consumer", True)])
+def test_the_rule_of_kip_848_is_said_where_it_is_used(assignor, said):
+    """The note below the table has the second rule only if a group is a KIP-848 group."""
+    before = cost(**{**FLAPPING, "assignor": assignor})
+    found = compared(before, cost(group="new-billing", outage=20.0, replaced=4, assignor=assignor))
+    console = Console(width=400)
+    with console.capture() as shown:
+        console.print(views.terminal([found]))
+    assert ("KIP-848" in shown.get()) is said
+    assert ("KIP-848" in views.page([found])) is said
+
+
 @pytest.mark.parametrize(("measured", "holds"), [(31.0, True), (33.0, False), (21.7, True), (21.6, False)])
 def test_a_prediction_holds_within_a_fifth_or_two_seconds(measured, holds):
     """A prediction (26 s) holds if it is off by at most a fifth of the measured time, or by at most 2 s."""

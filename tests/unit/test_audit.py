@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
+from rich.console import Console
 
 from migrate_groups.cli import audited_logs
 from migrate_groups.cli.commands import audit
 from migrate_groups.cli.connect import Connection
+from migrate_groups.errors import Undetermined
+from migrate_groups.model.fence import Fence
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
-from migrate_groups.spark.offsets_topic.audit_result import Audit, OfLog
+from migrate_groups.show import audit as views
+from migrate_groups.spark.offsets_topic.audit_result import MAX_ROWS, Audit, Deletion, Malformed, OfLog
+from migrate_groups.spark.offsets_topic.evidence import Evidence
 from tests.support.connected import MIGRATE, Connected
 from tests.support.in_memory import InMemoryCluster
+
+NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
+PROVEN = Audit(
+    summary=(),
+    doubtful=(),
+    late_commits=(),
+    log=OfLog((), (), ()),
+    rewinds=0,
+    problems=0,
+    undetermined=0,
+    old={"stopped": 2},
+    new={"starts-at-snapshot": 2},
+)
 
 
 class OtherCluster(InMemoryCluster):
@@ -51,6 +71,29 @@ def test_an_offsets_topic_with_another_partition_count_is_exit_7(cli):
     assert f"{OFFSETS_TOPIC} had 50 partitions, and has 25" in cli.fails("audit", "split.toml.run", code=7)
 
 
+def test_fences_with_different_partition_counts_are_undetermined():
+    """If the offsets topic got partitions between two runs, its groups are in other partitions since."""
+    fences = {
+        group: Fence(cluster_id="c", taken_at=NOON, ends=dict.fromkeys(range(count), 0))
+        for group, count in (("new", 50), ("old", 60))
+    }
+    with pytest.raises(Undetermined, match="had 50 partitions at one cut-over and 60 at another"):
+        audited_logs._side(Connection(), ("this", "the receipt is of"), fences)
+
+
+@pytest.mark.parametrize(("rows", "rest"), [(60, "… and 10 more"), (MAX_ROWS, "… and at least 950 more")])
+def test_counts_beyond_the_longest_list_are_said(rows, rest):
+    """Lists end at 1,000 rows. The number of malformed records counts all, and the rest is "at least"."""
+    read = Evidence(3, 0, 9, 0, 0, 0, 0, malformed=1500, held_back=0, whole=False)
+    deletions = (Deletion("new", "t", 0, NOON),) * rows
+    log = OfLog(deletions, (read,), (Malformed(3, 0, "too short"),) * MAX_ROWS)
+    console = Console(width=200)
+    with console.capture() as shown:
+        console.print(views.terminal(replace(PROVEN, log=log)))
+    assert "1,500 records can't be decoded; the first: partition 3, offset 0: too short" in shown.get()
+    assert rest in shown.get()
+
+
 @pytest.mark.parametrize(
     ("new", "code", "said"),
     [
@@ -61,17 +104,7 @@ def test_an_offsets_topic_with_another_partition_count_is_exit_7(cli):
 )
 def test_an_audit_without_a_problem_ends_with_its_verdict(cli, monkeypatch, new, code, said):
     """Until a new group has committed, nothing is proven: exit 7 without advice to delete offsets. Then exit 0."""
-    found = Audit(
-        summary=(),
-        doubtful=(),
-        late_commits=(),
-        log=OfLog((), (), ()),
-        rewinds=0,
-        problems=0,
-        undetermined=0,
-        old={"stopped": 2},
-        new=new,
-    )
+    found = replace(PROVEN, new=new)
     monkeypatch.setattr(audited_logs, "land_side", lambda *_: None)
     monkeypatch.setattr(audit, "_prove", lambda *_: found)
     shown = cli("audit", "split.toml.run", code=code)

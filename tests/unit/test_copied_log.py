@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -65,6 +66,14 @@ def test_a_landed_log_of_another_cluster_or_fence_is_refused(tmp_path, cluster, 
         CopiedLog.load_with_starts(tmp_path, cluster, {1: start})
 
 
+def test_a_file_of_another_cluster_among_the_files_of_a_copied_log_is_refused(tmp_path):
+    """Every file must be of the cluster, also if the last one is."""
+    other = CopiedLog.load_with_starts(tmp_path, "other", {1: 10}).with_records([row(1, 10)], {1: 11})
+    replace(other, cluster_id="cluster").with_records([row(1, 11)], {1: 12})
+    with pytest.raises(InvalidInput, match="holds the log of cluster other: name another folder"):
+        CopiedLog.load(tmp_path, "cluster")
+
+
 class _Emptied(InMemoryCluster):
     """A cluster whose offsets topic has no records left: each partition starts and ends at ``end``."""
 
@@ -97,7 +106,7 @@ def test_foreign_and_damaged_files_in_a_landed_log_are_refused(tmp_path):
     log.with_records([row(1, 11)], {1: 12})
     whole = (tmp_path / "000000.parquet").read_bytes()
     (tmp_path / "000000.parquet").write_bytes(whole[:-9])
-    with pytest.raises(InvalidInput, match=r"000000\.parquet is damaged, or not a file that audit --log wrote"):
+    with pytest.raises(InvalidInput, match=r"000000\.parquet is damaged, or not a copied log"):
         CopiedLog.load(tmp_path, "cluster")
     (tmp_path / "000000.parquet").write_bytes(whole)
     pq.write_table(pa.table({"a": [1]}), tmp_path / "000000-foreign.parquet")

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.parquet import write_table
 from migrate_groups.files.safe_write import write_whole
+from migrate_groups.text import named
 
 SCHEMA = pa.schema(
     [
@@ -79,9 +80,10 @@ class CopiedLog:
             raise InvalidInput(f"{folder} can't be used: {error.strerror or error}") from error
         if not files:
             return CopiedLog(folder=folder, cluster_id=cluster_id, starts={}, ends={})
-        *_, found = map(_described, files)
-        if found.cluster_id != cluster_id:
-            raise InvalidInput(f"{folder} holds the log of cluster {found.cluster_id}: name another folder with --log")
+        described = [*map(_described, files)]
+        if others := {each.cluster_id for each in described} - {cluster_id}:
+            raise InvalidInput(f"{folder} holds the log of {named('cluster', others)}: name another folder with --log")
+        found = described[-1]
         return replace(found, files=int(files[-1].stem) + 1)
 
     def with_partitions(self, starts: Mapping[int, int]) -> CopiedLog:
@@ -121,6 +123,4 @@ def _described(path: Path) -> CopiedLog:
             folder=path.parent, cluster_id=state["cluster_id"], starts=starts, ends=ends, files=int(path.stem)
         )
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
-        raise InvalidInput(
-            f"{path} is damaged, or not a file that audit --log wrote: name another folder with --log"
-        ) from error
+        raise InvalidInput(f"{path} is damaged, or not a copied log: name another folder with --log") from error

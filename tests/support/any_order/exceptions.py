@@ -21,8 +21,8 @@ class Verdict:
     """The result of a command with exit 0: these partitions belong to the group.
 
     - watched: the time until which the command had to notice other consumers. This is its start plus settle and guard,
-      or its end if that is later. For hand-back it is always the end. It is 0 if the command read no offsets, because
-      the receipt of a killed run said that everything was done.
+      or its end (without a guard, its last write) if that is later. For hand-back it is always that. It is 0 if the
+      command read no offsets, because the receipt of a killed run said that everything was done.
     - last_read: by partition, the number of the moment when the group's committed offset was last read.
     - uncovered: the partitions that have no committed offset in any group of the run. After a rollback or hand-back
       also the partitions that had none at the hand-over: the receipt lacks them, so the command leaves them alone.

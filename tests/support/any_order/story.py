@@ -367,7 +367,9 @@ class Story:
         source, _, topics = self.groups(step)
         back = step.verb in ("rollback", "hand-back")
         watched = 0 if step.verb == "hand-back" else setting.settle + setting.guard
-        until = max(world.seconds, verb.began + watched) if verb.last_read else 0.0
+        # Without a guard, no command looks for other consumers after its write.
+        last_look = world.seconds if setting.guard else verb.wrote_at
+        until = max(last_look, verb.began + watched) if verb.last_read else 0.0
         for topic in topics:
             group = source if back else self.target(step, topic)
             partitions = frozenset(each for each in verb.partitions if each.topic == topic)

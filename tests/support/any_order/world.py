@@ -68,6 +68,7 @@ class Verb:
     - of_topic: for each topic, the groups of the command that may own the topic.
     - covered: the partitions that had a committed offset in one of these groups when the tool read them.
     - confirmed: by group and partition, the number of the moment when the second client read the offset.
+    - wrote_at: when it last wrote.
     """
 
     began: float
@@ -83,6 +84,7 @@ class Verb:
     wrote: set[tuple[str, TopicPartition]] = field(default_factory=set)
     confirmed: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     by_choice: str = ""
+    wrote_at: float = 0.0
 
 
 class World:
@@ -334,6 +336,7 @@ class World:
             if was == now:
                 continue
             self.verb.wrote.add(place)
+            self.verb.wrote_at = self.seconds
             self.verb.believed[place] = now
             self.gone.pop(place, None)
             self.tell(f"    wrote: {place[0]} {place[1]}: {was} -> {now}")
