@@ -133,24 +133,27 @@ class WholeGroups:
         from migrate_groups.show.moves import GroupMove, MovesDocument
 
         done: list[GroupMove] = []
-        for number, group in enumerate(groups, 1):
-            talk("", f"group {group}, {number} of {len(groups)}")
-            written.so_far.set("")
-            folder = self.run.of_group(group).folder
-            try:
-                verdict, offsets = do(self._of(group))
-                move = GroupMove(
-                    group=group, verdict=verdict, exit_code=0, offsets=offsets, reason=None, run_dir=folder
-                )
-            except MigrateGroupsError as error:
-                reason = brief(str(error))
-                talk(f"error: {reason}", *filter(None, [written.meaning(error)]))
-                move = GroupMove.failed(group, error.exit_code, reason, folder)
-            except KeyboardInterrupt:
-                _tell_interrupted(group, done)
-                raise
-            done.append(move)
-        written.so_far.set("")
+        group = ""
+        try:
+            for number, group in enumerate(groups, 1):
+                talk("", f"group {group}, {number} of {len(groups)}")
+                written.so_far.set("")
+                folder = self.run.of_group(group).folder
+                try:
+                    verdict, offsets = do(self._of(group))
+                    move = GroupMove(
+                        group=group, verdict=verdict, exit_code=0, offsets=offsets, reason=None, run_dir=folder
+                    )
+                except MigrateGroupsError as error:
+                    reason = brief(str(error))
+                    talk(f"error: {reason}", *filter(None, [written.meaning(error)]))
+                    move = GroupMove.failed(group, error.exit_code, reason, folder)
+                done.append(move)
+        except KeyboardInterrupt:
+            _tell_interrupted(group, done)
+            raise
+        # The command may still be interrupted, for instance while its clients close.
+        written.so_far.set("" if dry_run else "; ".join(_written(done)))
         return MovesDocument(dry_run=dry_run, groups=tuple(done))
 
     def _of(self, group: str) -> HandOver:
@@ -176,6 +179,7 @@ def conclude(found: MovesDocument, output_format: str, *, detailed: bool) -> Non
     talk("")
     show_as(output_format, lambda: found, found.terminal)
     if code := found.exit_code:
+        written.so_far.set("")  # the error says it
         goes_on = "" if found.dry_run else "; the same command goes on with them"
         raise _ERRORS[code](f"{found.conclusion()}: see the reasons in the table{goes_on}")
     if found.dry_run:
@@ -186,7 +190,14 @@ def conclude(found: MovesDocument, output_format: str, *, detailed: bool) -> Non
 
 
 def _tell_interrupted(group: str, done: Collection[GroupMove]) -> None:
-    """Add the current group, and the groups that are moved already, to the last line of an interrupted command."""
+    """Add the current group, and the groups before it, to the last line of an interrupted command."""
+    is_current = group and all(each.group != group for each in done)
+    current = [f"group {group}: {written.so_far.get() or written.NOTHING}"] if is_current else []
+    written.so_far.set("; ".join([*current, *_written(done)]))
+
+
+def _written(done: Collection[GroupMove]) -> list[str]:
+    """Return texts that name the groups that are moved, and those of which some offsets may be written."""
     moved = [each.group for each in done if not each.exit_code]
-    told = f"group {group}: {written.so_far.get() or written.NOTHING}"
-    written.so_far.set(f"{told}; done before: {some(moved)}" if moved else told)
+    partly = [each.group for each in done if each.exit_code == PartlyApplied.exit_code]
+    return [f"{what}: {some(which)}" for what, which in (("done before", moved), ("incomplete", partly)) if which]

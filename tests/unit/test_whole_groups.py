@@ -14,6 +14,7 @@ from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.hand_over import cut_over
 from migrate_groups.migration.ports import Clients, Side
 from migrate_groups.mirrors.names import TopicNames
+from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.cli import CliHere
@@ -288,3 +289,25 @@ def test_an_interrupt_says_what_is_done(cli, monkeypatch):
         "done before: billing"
     )
     assert (cli.there("billing"), cli.there("stock")) == (15, None)
+
+
+def test_an_interrupt_after_the_last_group_says_what_is_done(cli, monkeypatch):
+    """Ctrl-C while the clients close does not say that nothing was written. It names moved and incomplete groups."""
+    cli.commit(billing=20, stock=30)
+    cli.spec("billing", "stock")
+    written = cli.target.alter_offsets
+
+    @contextmanager
+    def closing(_):
+        yield Clients(cli.target, cli.target)
+        raise KeyboardInterrupt
+
+    def alter(group, offsets):
+        if group == "stock":
+            return dict.fromkeys(offsets, WriteAnswer(answer=Answer.REFUSED, error="INVALID_COMMIT_OFFSET_SIZE"))
+        return written(group, offsets)
+
+    monkeypatch.setattr(cli.target, "alter_offsets", alter)
+    monkeypatch.setattr(Connection, "open_writer", closing)
+    status, _, err = cli.outcome(*MOVE)
+    assert (status, err.splitlines()[-1]) == (130, "interrupted; done before: billing; incomplete: stock")
