@@ -1,4 +1,4 @@
-"""The text that says what a command has written to the cluster so far. A command that fails prints it last."""
+"""The text that a failed or interrupted command prints last: what it has written to the cluster so far."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ may do with the applications. After that, it says where to see what was written.
 def meaning(error: MigrateGroupsError) -> str:
     """Return a text to print after an error: what was written to the cluster, and what the applications may do now.
 
-    If the message of the error says that nothing was written, the text does not repeat this. The text is empty if the
-    user has not agreed to a write, and for `PartlyApplied`, whose message says what to do.
+    The text is empty if the user has not agreed to a write, and for `PartlyApplied`, whose message says what to do.
     """
     if isinstance(error, PartlyApplied):
         return ""

@@ -19,9 +19,9 @@ It returns a context manager, within which the work is done.
 
 
 def in_silence(doing: str, done: Done) -> AbstractContextManager[None]:
-    """Return a context manager that shows nothing of the work that is done within it."""
+    """Return a context manager that shows no progress of the work within it."""
     return nullcontext()
 
 
 def not_known() -> None:
-    """Return None, which means that it is not known how much of the work is done."""
+    """Return None, for work of which no progress is known."""

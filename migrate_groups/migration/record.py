@@ -9,17 +9,14 @@ from migrate_groups.planning.run_states import Verb
 
 
 def refuse_by_record(receipt: Receipt, verb: Verb) -> None:
-    """Raise `Refused` if the receipt of the run forbids this verb (hand-over, rollback, hand-back, delete-offsets).
-
-    The message names the partitions, and gives the reasons.
-    """
+    """Raise `Refused` if the record of a run forbids this kind of write, such as a rollback after a hand-back."""
     reasons = receipt.refusals(verb)
     if reasons:
         raise Refused(f"{'; '.join(reasons)}; nothing was written")
 
 
 def check_clusters_named(hand_over: Execution, *, is_target_named: bool) -> None:
-    """Raise `UsageError` if the hand-over was on one cluster and the user named two, or the other way round.
+    """Raise `UsageError` if the user named two clusters for a migration on one, or one for a migration between two.
 
     is_target_named: whether the user named a second cluster, for the target groups.
     """

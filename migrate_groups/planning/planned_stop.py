@@ -1,4 +1,4 @@
-"""Which members of the source group must stop for a cut-over, which may stay, and how long the stop takes."""
+"""Which members of a source group must stop before the write, which may go on, and how long the stop takes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ _PARTITIONS_A_SECOND = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStop:
-    """The stop of a source group, as planned from its description.
+    """The stop of a source group before its offsets are handed over, as planned from the group's description.
 
-    source: the source group with its members. moved: the topics that members must stop consuming; None if every member
-    must leave the group. stay: the topics that stay with the source group. partitions: the number of partitions that
-    are handed over. settle: seconds without a commit that must pass between the stop and the write. wait: seconds
-    within which the group must stop. resumed: whether an earlier run has written offsets.
+    - moved: the topics that members must stop consuming; None if every member must leave the group.
+    - stay: the topics that stay with the source group.
+    - partitions: the number of partitions that are handed over.
+    - settle: seconds without a commit that must pass between the stop and the write.
+    - wait: seconds within which the group must stop.
+    - resumed: whether an earlier run has written offsets.
     """
 
     source: GroupDescription
@@ -34,17 +36,13 @@ class PlannedStop:
     def must_stop(self) -> tuple[Member, ...]:
         """The members that must stop consuming the moved topics.
 
-        All members are returned if the group's description does not show which of them consume these topics (`is_clear`
-        is False).
+        All members are returned if the group's description does not show which topics each member consumes.
         """
         return holding(self.source, self.moved)
 
     @property
     def must_go_on(self) -> tuple[Member, ...]:
-        """The members that consume both moved topics and topics that stay.
-
-        They must stop consuming the moved topics, and go on with the topics that stay.
-        """
+        """The members that must stop consuming the moved topics, and go on with the topics that stay."""
         return tuple(member for member in self.must_stop if may_consume(member, {*self.stay}))
 
     @property
@@ -55,19 +53,14 @@ class PlannedStop:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the group's description shows which members must stop.
-
-        It is False if the source group has members, keeps topics and is not Stable, for instance while it rebalances:
-        its description does not show then which member has which topics.
-        """
+        """Whether the group's description shows which members must stop; often False during a rebalance."""
         return self.moved is None or not self.source.members or shows_topics(self.source)
 
     @property
     def parts(self) -> dict[str, float]:
-        """The expected duration in seconds of each step in which no group consumes, by the name of the step.
+        """The expected seconds of each step in which no group consumes, by the name of the step.
 
-        Steps that take no time are left out. The watch of the source group after the write is not included, because the
-        target groups start before it.
+        Steps that take no time are left out.
         """
         steps = {
             "to settle": self.settle,

@@ -15,8 +15,8 @@ from migrate_groups.snapshots.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA
 def read(data: bytes, name: str) -> SnapshotTable:
     """Return the snapshot in a Parquet file.
 
-    data: the bytes of the file. name: its name, for errors. Raises `InvalidInput` if the file is damaged or a value is
-    invalid. The message names the column and the expected value.
+    name: the file's name, for errors. Raises `InvalidInput` if the file is damaged or a value is invalid. The message
+    names the column and the expected value.
     """
     table = read_table(data, name)
     check_names(table.column_names, COLUMNS, name)
