@@ -88,7 +88,8 @@ class Cluster(ReadingCluster):
         Raises:
             UsageError: ``to_groups`` has several groups, or the group that the snapshot was taken from; or a row has no
                 target group.
-            InvalidInput: a snapshot would be written back to its own group without ``options.restore``.
+            InvalidInput: ``to_groups`` is empty and the snapshot would be written back to its own group, which only
+                ``options.restore`` allows; or a target group would get several rows for one partition.
         """
         wanted = apply_request(snapshot, to_groups, options)
         plan = applying.plan_apply(self._reading_client(), wanted, ReceiptFile(None), self._events)
@@ -119,8 +120,10 @@ class Cluster(ReadingCluster):
         Raises:
             Refused: a check forbids the write. Nothing was written.
             PartlyApplied: an offset is not confirmed, or a source group still consumes.
-            UsageError: a target group is missing or not allowed; or ``to_groups`` or ``options`` are given with a plan.
-            InvalidInput: a snapshot would be written back to its own group without ``options.restore``.
+            UsageError: ``to_groups`` has several groups, or the group that the snapshot was taken from; a row has no
+                target group; or ``to_groups`` or ``options`` are given with a plan.
+            InvalidInput: ``to_groups`` is empty and the snapshot would be written back to its own group, which only
+                ``options.restore`` allows; or a target group would get several rows for one partition.
         """
         wanted = apply_request(what, to_groups, options)
         with open_receipt(Path(receipt)) as file:
@@ -142,8 +145,8 @@ class Cluster(ReadingCluster):
         Args:
             split: a `Split`, or the path of a spec file.
             run_dir: the folder for the files of this migration. It need not exist.
-            to: the cluster of the target groups, to which a mirror copies the topics; or the `Copies` on it, with the
-                names of the copied topics. None: this cluster.
+            to: the cluster of the target groups, to which a mirror copies the topics. A `Copies` object also gives the
+                names of the copied topics. None: the target groups are on the source group's cluster.
             options: the write options. If None, those of the spec file, or the defaults.
 
         Returns None if an earlier run handed over the offsets and a target group has started since.
@@ -180,9 +183,9 @@ class Cluster(ReadingCluster):
             split: a `Split`, or the path of a spec file.
             run_dir: the folder for the files of this migration. The same call with this folder resumes an interrupted
                 run.
-            to: the cluster of the target groups, to which a mirror copies the topics; or the `Copies` on it, with the
-                names of the copied topics. Each offset is translated to the matching offset in the copy. None: this
-                cluster.
+            to: the cluster of the target groups, to which a mirror copies the topics. Each offset is translated to the
+                matching offset in the copy. A `Copies` object also gives the names of the copied topics. None: the
+                target groups are on the source group's cluster.
             options: the write options. If None, those of the spec file, or the defaults.
             wait: the most seconds to wait until the source group has stopped. Afterwards, the most seconds to wait for
                 the mirror to deliver the last records.
@@ -217,16 +220,16 @@ class Cluster(ReadingCluster):
     def plan_rollback(self, receipt: Path) -> Plan:
         """Return the plan of what `rollback` would write and delete. Writes nothing.
 
-        receipt: the file that records the write, or its run directory. Raises `Refused` if the receipt forbids the
-        rollback.
+        receipt: the file that records the write, or the run directory of `migrate`. Raises `Refused` if the receipt
+        forbids the rollback.
         """
         return self._plan_way_back(Verb.ROLLBACK, receipt)
 
     def rollback(self, receipt: Path) -> WriteResult | None:
         """Restore the committed offsets that the target groups had before a write, and return the outcome.
 
-        receipt: the file that records the write, or its run directory. Returns None if an earlier call has done
-        everything.
+        receipt: the file that records the write, or the run directory of `migrate`. Returns None if an earlier call has
+        done everything.
 
         Raises `Refused` if a target group has started or the receipt forbids the rollback. Nothing was written then.
         Raises `PartlyApplied` if an offset could not be confirmed, or if a target group consumes after the write.
@@ -236,16 +239,16 @@ class Cluster(ReadingCluster):
     def plan_hand_back(self, receipt: Path) -> Plan:
         """Return the plan of `hand_back`, which moves the source group to the target groups' offsets. Writes nothing.
 
-        receipt: the file that records the write, or its run directory. Raises `Refused` if the receipt forbids the
-        hand-back, for instance because the write was rolled back.
+        receipt: the file that records the hand-over, or the run directory of `migrate`. Raises `Refused` if the receipt
+        forbids the hand-back, for instance because the hand-over was rolled back.
         """
         return self._plan_way_back(Verb.HAND_BACK, receipt)
 
     def hand_back(self, receipt: Path, *, wait: float = _WAIT) -> WriteResult | None:
         """Move the source group to the target groups' committed offsets, once all these groups have stopped.
 
-        receipt: the file that records the write, or its run directory. wait: the most seconds to wait until the groups
-        have stopped. Returns None if an earlier call has done everything.
+        receipt: the file that records the hand-over, or the run directory of `migrate`. wait: the most seconds to wait
+        until the groups have stopped. Returns None if an earlier call has done everything.
 
         Raises `Refused` if the receipt or a check forbids the hand-back, or if a group does not stop. Nothing was
         written then. Raises `PartlyApplied` if an offset could not be confirmed, or if a target group still consumes.
@@ -255,17 +258,17 @@ class Cluster(ReadingCluster):
     def plan_delete_offsets(self, receipt: Path, *, to: Cluster | None = None) -> Plan:
         """Return the plan of `delete_offsets`, with the offsets that it would delete. Deletes nothing.
 
-        receipt: the file that records the write, or its run directory. to: the cluster of the target groups, if it is
-        another one. It is only read. Raises `Refused` if the receipt forbids the deletion, and `UsageError` if ``to``
-        is missing or not needed.
+        receipt: the file that records the hand-over, or the run directory of `migrate`. to: the cluster of the target
+        groups, if they are on another cluster. It is only read. Raises `Refused` if the receipt forbids the deletion,
+        and `UsageError` if ``to`` is missing or not needed.
         """
         return self._plan_way_back(Verb.DELETE_OFFSETS, receipt, to)
 
     def delete_offsets(self, receipt: Path, *, to: Cluster | None = None) -> WriteResult | None:
         """Delete the source group's committed offsets of the topics that target groups took over.
 
-        receipt: the file that records the write, or its run directory. to: the cluster of the target groups, if it is
-        another one. It is only read. Returns None if an earlier call has done everything.
+        receipt: the file that records the hand-over, or the run directory of `migrate`. to: the cluster of the target
+        groups, if they are on another cluster. It is only read. Returns None if an earlier call has done everything.
 
         Raises `Refused` if the receipt or a check forbids the deletion, and `UsageError` if ``to`` is missing or not
         needed. Nothing was deleted then. Raises `PartlyApplied` if a deletion could not be confirmed, or if the source

@@ -35,8 +35,8 @@ class Copies:
 
     cluster: the other cluster. rename_topics: the name of each copied topic by its original name, such as ``{"orders":
     "eu.orders"}`` or ``{"*": "eu.*"}``. For a topic that is not listed, the copy has the same name, or a prefix, a dot
-    and the name. max_records: the most offsets of a partition to read on each cluster. If they are not enough to find
-    an offset in the copy, the offset stays unknown.
+    and the name. max_records: the largest number of offsets to read in each partition on each cluster. If more offsets
+    would have to be read, the matching offset in the copy stays unknown.
     """
 
     cluster: ReadingCluster
@@ -92,8 +92,10 @@ class ReadingCluster:
     def describe(self, *groups: str, time_lag: bool = False) -> Mapping[str, GroupStatus]:
         """Return the members, committed offsets, log start offsets and log end offsets of groups, by group name.
 
-        time_lag: add the timestamp of each partition's oldest unread record. If a transactional commit is pending for a
-        partition, its offset is None and the group's ``remarks`` say so.
+        If a transactional commit is pending for a partition, the committed offset of this partition is None, and the
+        group's ``remarks`` say so.
+
+        time_lag: add the timestamp of each partition's oldest unread record.
 
         Raises `GroupNotFound` if a group does not exist. Raises `Refused` if a member's metadata is not in the format
         of Kafka's consumer protocol.
@@ -155,7 +157,7 @@ class ReadingCluster:
 
         Args:
             until: a snapshot with the log end offsets to reach. If it has no row of the group, its rows without a group
-                are used, which `rewind` makes. Partitions without a committed offset in these rows are not watched.
+                are used, such as those from `rewind`. Partitions without an offset in the snapshot are not watched.
                 None: a snapshot is taken now.
             timeout: seconds.
             progress: called about once a second.
@@ -163,7 +165,8 @@ class ReadingCluster:
         Raises:
             Refused: ``timeout`` is over, ``until`` is from another cluster, or a topic was deleted or recreated since.
             GroupNotFound: the group does not exist.
-            InvalidInput: ``until`` has no such rows, a row has no log end offset, or no row has a committed offset.
+            InvalidInput: ``until`` has only rows of other groups, a row lacks the log end offset, or all rows lack the
+                committed offset.
         """
         if timeout != math.inf:
             checked_seconds("timeout", timeout)
@@ -175,12 +178,12 @@ class ReadingCluster:
         """Return the offsets at which groups must continue in a mirror's copies of their topics on another cluster.
 
         The offsets are found by comparing records. The result also has the groups' committed offsets on both clusters.
-        It says how many records would be read again or skipped from the committed offsets on the other cluster.
+        It says how many records a group would read again or skip if it started on the other cluster now.
 
-        to: the other cluster, or the `Copies` on it.
+        to: the other cluster. A `Copies` object also gives the names of the copied topics.
 
-        Raises `GroupNotFound` if a group does not exist on this cluster, and `Refused` if it has no committed offset
-        here. Raises `InvalidInput` if both clusters are the same, or if it is not clear which topic is the copy.
+        Raises `GroupNotFound` if a group does not exist on this cluster, and `Refused` if a group has no committed
+        offset here. Raises `InvalidInput` if both clusters are the same, or if it is not clear which topic is the copy.
         """
         return compare.compare(self._mirror_to(to), groups, self._clock)
 

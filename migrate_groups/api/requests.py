@@ -20,10 +20,11 @@ def apply_request(
 ) -> ApplyRequest:
     """Return the input of ``apply``: the rows of a snapshot with their target groups, or a saved plan.
 
-    to_groups: the target group of all rows. If empty, each row's ``group``.
+    to_groups: one target group for all rows, as a list. If empty, each row's ``group`` is its target group.
 
     Raises `UsageError` if a target group is missing or not allowed, or if a plan is given with other arguments. Raises
-    `InvalidInput` if a target group would get a partition twice, or its own snapshot without ``options.restore``.
+    `InvalidInput` if a target group would get several rows for one partition. Also raises it if ``to_groups`` is
+    empty and the snapshot would be written back to its own group, which only ``options.restore`` allows.
     """
     if isinstance(what, PlannedWrite):
         if to_groups or options:

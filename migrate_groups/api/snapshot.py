@@ -183,7 +183,8 @@ class Snapshot:
         - A topic goes to a target group and also stays.
         - A pattern matches no topic.
         - Only some rows have a group.
-        - The source group has no rows, or its rows were split before or taken at several times.
+        - The source group has no rows, or several rows for one partition.
+        - The rows were split before.
         """
         return Snapshot(split(self.table, load_split(wanted).spec)[0])
 
@@ -194,10 +195,10 @@ class Snapshot:
         have target groups already, and are returned unchanged.
 
         Raises:
-            UsageError: several groups are given without ``fan_out``; a group is the one that the snapshot was taken
-                from; or no group is given and a row has none.
-            InvalidInput: a target group would get several rows for one partition; or no group is given and a row's
-                target group is still the group that it was taken from.
+            UsageError: several groups are given without ``fan_out``; a given group is the group that the snapshot was
+                taken from; or no group is given and a row has no target group.
+            InvalidInput: a target group would get several rows for one partition; or no group is given, and a row's
+                group is still the group that the row was taken from.
         """
         return Snapshot(name_groups(self.table, groups, fan_out=fan_out, restore=False))
 

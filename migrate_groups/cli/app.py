@@ -85,10 +85,10 @@ def _run() -> int:
 
 
 def _after_output(code: int) -> int:
-    """Return the exit code of the process. If stdout was not written completely, print a message on stderr.
+    """Return the exit code of the process: usually ``code``, the exit code of the command.
 
-    code: the exit code of the command. A successful command that could not write its output gets 1, except if it has
-    written to the cluster.
+    If stdout could not be written, and the command succeeded without writing to the cluster, return 1. If stdout could
+    not be written for another reason than a closed pipe, print a message on stderr.
     """
     lost = streams.stdout_lost()
     if lost is None:

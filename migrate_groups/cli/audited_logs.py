@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class LogSide(NamedTuple):
     """The log of ``__consumer_offsets`` on one cluster, and the groups whose commits ``audit`` judges from this log.
 
-    named_by, belongs: words for the error ``NAMED_BY is cluster X; BELONGS cluster Y`` after a connection to a wrong
-    cluster. partitions: the number of partitions of ``__consumer_offsets`` at the time of the migration. groups: for
-    each group its name, its partition of ``__consumer_offsets``, and the offset there from which its commits are
+    named_by, belongs: parts of the error for a wrong cluster, such as ``--bootstrap-server`` and ``the old group is
+    on``. partitions: the number of partitions of ``__consumer_offsets`` at the time of the migration. groups: for each
+    group its name, its partition of ``__consumer_offsets``, and the offset in this partition from which its commits are
     judged.
     """
 
@@ -44,8 +44,8 @@ def log_sides(
     """Return the logs to audit: of the target groups' cluster and, if it is another one, of the source group's cluster.
 
     fences: for each run of ``migrate``, the log end offsets of ``__consumer_offsets`` when the source group had
-    stopped. connections: to the source group's cluster, and to the target groups' cluster. Raises `Undetermined` if a
-    fence is missing.
+    stopped. connections: to the source group's cluster, and to the target groups' cluster. Raises `Undetermined` if the
+    log end offsets of a run are missing.
     """
     source = execution.translation
     changes = [entry.change for entry in execution.entries]
@@ -74,7 +74,7 @@ def log_sides(
 def _side(connection: Connection, words: tuple[str, str], fences: Mapping[str, Fence]) -> LogSide:
     """Return the log of ``__consumer_offsets`` on a cluster, and the groups whose commits are judged from this log.
 
-    words: two parts of the error for a wrong cluster. fences: for each group, the log end offsets of
+    words: the fields ``named_by`` and ``belongs`` of the result. fences: for each group, the log end offsets of
     ``__consumer_offsets`` after which its commits are judged. Raises `Undetermined` if an offset is not known.
     """
     from migrate_groups.model.offsets_topic import log_partition

@@ -107,8 +107,8 @@ class Connection(NamedTuple):
         """Return the bootstrap servers from the option, its environment variable or the client properties.
 
         in_properties: the client property ``bootstrap.servers``; empty if not set. Raises `UsageError` if there is no
-        bootstrap server, or if the option is not given and variable and property have no address in common. Raises
-        `InvalidInput` if the property is not ``host:port``.
+        bootstrap server, or if the variable and the property have no address in common. Raises `InvalidInput` if the
+        property is not ``host:port``. If the option is given, variable and property are ignored.
         """
         from migrate_groups.kafka.client_config import ClientConfig
 
@@ -139,7 +139,7 @@ class Connection(NamedTuple):
     def _given(self) -> dict[str, str]:
         """Return the client properties by name, from the file, the environment variable and ``--property``.
 
-        The last of these sources wins. Raises `UsageError` if a ``--property`` is not KEY=VALUE or is a secret, and
+        The last of these sources wins. Raises `UsageError` if a ``--property`` is not KEY=VALUE or has a secret, and
         `InvalidInput` if the file can't be read.
         """
         from migrate_groups.kafka.credentials.given import load_properties, parse_properties

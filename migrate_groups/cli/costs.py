@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from migrate_groups.spark.reconciliation.result import Moment
 
 _MOST_GROUPS = 50
-"""The largest number of groups that the page describes one by one."""
+"""The largest number of groups for which advice.html shows the lag and proposes a split."""
 _MOMENTS = 48
 
 
@@ -35,7 +35,7 @@ class CostsRequest(NamedTuple):
     """The input of ``advise --log``.
 
     groups: the consumer groups; empty: all groups. log: the folder for the copied log of ``__consumer_offsets``. out: a
-    new folder for tables and pages. since: the age of the oldest records to use; None: all records.
+    new folder for the results. since: the age of the oldest records to use; None: all records.
     """
 
     groups: list[str]
@@ -46,7 +46,10 @@ class CostsRequest(NamedTuple):
 
 
 def measure(connection: Connection, asked: CostsRequest) -> None:
-    """Copy the log of ``__consumer_offsets``, measure what sharing a group costs its applications, and write pages."""
+    """Measure what sharing a group costs its applications, print the result, and write it to the folder ``asked.out``.
+
+    The costs are measured in the log of ``__consumer_offsets``, which is copied first.
+    """
     require_spark()
     from migrate_groups.migration.advise.costs import judge_costs
     from migrate_groups.migration.advise.proposals import suggestions

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class HandOver:
     """A hand-over: target groups take over topics of a source group, with its committed offsets.
 
-    wanted: the input of the hand-over, except its mirror, which the methods take. person: shows texts to the user, and
-    asks before the write.
+    wanted: the input of the hand-over. Its field ``mirror`` is ignored, because the methods take the mirror as an
+    argument. person: shows texts to the user, and asks before the write.
     """
 
     wanted: MigrateRequest
@@ -72,8 +72,9 @@ class HandOver:
     def conclude(self, outcome: WriteResult | None) -> None:
         """Wait for the command of ``--on-start``, show the result of `write`, and print the next commands.
 
-        outcome: if None, only the record of the earlier run is shown. Raises `PartlyApplied` if the write is not
-        complete, if the source group still consumes, or if the command of ``--on-start`` failed.
+        outcome: the result of `write`. If None, only the receipt is shown, which records the earlier run that wrote the
+        offsets. Raises `PartlyApplied` if the write is not complete, if the source group still consumes, or if the
+        command of ``--on-start`` failed.
         """
         if outcome is None:
             self._show_receipt()

@@ -79,7 +79,8 @@ class Person:
     def dry_run(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
         """Show the plan of a dry run on stdout, and save it if ``plan_out`` is set.
 
-        If the command makes several plans as JSON, each plan is shown as a table on stderr.
+        If ``is_part`` is set and the output format is ``json``, the plan is shown as a table on stderr, because stdout
+        gets one JSON document for all plans.
         """
         if self.is_part:
             self.planned(plan, rows)
@@ -104,7 +105,7 @@ class Person:
     ) -> None:
         """Print on stderr why groups that must stop still run: at each change, and every 15 s.
 
-        reasons: by group; empty if it has stopped. looks: ignored. seconds: how long the command has waited.
+        reasons: by group; empty if the group has stopped. looks: ignored. seconds: how long the command has waited.
         """
         running = {group: why for group, why in reasons.items() if why}
         if self._told is None or self._told[0] != running or seconds - self._told[1] >= _SAY_AGAIN:
@@ -117,7 +118,7 @@ class Person:
         written.so_far.set(told_by)
 
     def would_delete(self, groups: Mapping[str, SnapshotTable]) -> None:
-        """Show the committed offsets of each group that is to be deleted, and the command that saves them.
+        """Show the committed offsets that will be deleted with these groups, and the command that saves these offsets.
 
         With the output format ``json``, the offsets are shown on stderr.
         """
@@ -162,7 +163,7 @@ class Person:
     def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
         """Return a context manager that shows the progress of its block on stderr, if the block is not short.
 
-        done: returns the amount done and the total amount, or None if not known.
+        done: returns the amount done and the total amount; None if these amounts are not known.
         """
         return shown_work(doing, done)
 
@@ -195,7 +196,7 @@ class Person:
         """Show the outcome of a write, and the path of the receipt that records the write.
 
         With the output format ``markdown`` or ``json``, the outcome goes to stderr. Raises `PartlyApplied` if the write
-        is not complete, or if a group consumes that must not.
+        is not complete, or if a group that must have stopped still consumes.
         """
         from migrate_groups.show import terminal
 

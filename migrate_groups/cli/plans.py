@@ -162,7 +162,8 @@ def show_plan(
 ) -> None:
     """Print the plan on stdout.
 
-    plan_out: the file of the plan, which the Markdown names. stop: the members that must stop before the write.
+    plan_out: the file to which the plan was saved; Markdown output names this file. stop: the members that must stop
+    before the write.
     """
     if output_format == "json":
         from migrate_groups.files.runs import plan_json

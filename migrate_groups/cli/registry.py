@@ -138,7 +138,7 @@ def _with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 class _Command(TyperCommand):
-    """A Typer command whose help has a section for each bundle of options, and lists the exit codes at the end."""
+    """A Typer command. Its help has sections for options that several commands have, and ends with the exit codes."""
 
     allow_extra_args = True  # so that `parse_args` says what is wrong with them
 

@@ -62,12 +62,15 @@ class TargetCluster(NamedTuple):
             )
 
     def connection(self, source: Connection) -> TargetConnection:
-        """Return the connection options for the target cluster, with the time-out of the source cluster."""
+        """Return the connection options for the target cluster. The time-out is that of ``source``."""
         # --verbose is not passed on, because the first connection shows the requests of both.
         return TargetConnection(self.to_bootstrap_server, self.to_command_config, timeout=source.timeout)
 
     def reader_if_named(self, source: Connection) -> AbstractContextManager[GroupReader | None]:
-        """Return a context manager that yields a client for the target cluster; None if there is no target cluster."""
+        """Return a context manager that yields a client for the target cluster.
+
+        It yields None if no target cluster is named.
+        """
         return self.connection(source).open_reader() if self.is_named else nullcontext()
 
 
@@ -92,8 +95,8 @@ class Copies(NamedTuple):
             "--accept-reread",
             metavar="N",
             min=0,
-            help="Write a place on the target that is not exact, too, if the group reads at most N records again from "
-            "there.",
+            help="Accept an offset on the target cluster that is too low by at most N records, which the group reads "
+            "again.",
         ),
     ] = 0
     max_records: Annotated[
@@ -127,5 +130,8 @@ class Copies(NamedTuple):
             yield Mirror(here, there, names, self.max_records)
 
     def mirror_if_named(self, source: Connection, target: TargetCluster) -> AbstractContextManager[Mirror | None]:
-        """Return a context manager that yields the clients of both clusters, or None if no target cluster is named."""
+        """Return a context manager that yields the clients of both clusters.
+
+        It yields None if no target cluster is named.
+        """
         return self.open_mirror(source, target) if target.is_named else nullcontext()

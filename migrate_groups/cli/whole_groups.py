@@ -41,12 +41,12 @@ Done = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeGroups:
-    """The consumer groups of a spec file that move to another cluster and keep their names.
+    """The consumer groups of a spec file that move to another cluster with all their topics.
 
-    run: the folder in which each group gets its own run directory. names: other names on the target cluster, by group,
-    for a rehearsal. plans: a new folder for the plans; None: no plan is saved. reviewed: the folder of the reviewed
-    plans; None: no plan was reviewed. hand_over: makes the `HandOver` of one group from its spec, its run directory,
-    the file for its plan, and the file of its reviewed plan.
+    run: the folder in which each group gets its own run directory. names: the new name of a group on the target
+    cluster, by its old name; other groups keep their names. plans: a new folder for the plans; None: no plan is saved.
+    reviewed: the folder of the reviewed plans; None: no plan was reviewed. hand_over: makes the `HandOver` of one group
+    from its spec, its run directory, the file for its plan, and the file of its reviewed plan.
     """
 
     file: GroupsFile
@@ -59,8 +59,8 @@ class WholeGroups:
     def check(self, output_format: str, *, has_target: bool, force: bool) -> None:
         """Raise `UsageError` if no target cluster is named, or if an option can't be used to move several groups.
 
-        Such options are ``--format markdown``, ``--force``, an ``--approved`` that is not a folder, and the
-        ``--run-dir`` of a split.
+        Such options are ``--format markdown``, ``--force``, an ``--approved`` that is not a folder, and a ``--run-dir``
+        that was used to migrate a split.
         """
         from migrate_groups.files.read import is_folder
 
@@ -171,7 +171,7 @@ class WholeGroups:
 def conclude(found: MovesDocument, output_format: str, *, detailed: bool) -> None:
     """Show the outcomes of all groups. If groups failed, raise an error with the most serious exit code.
 
-    detailed: otherwise, exit with code 10 if there are offsets to write.
+    detailed: if no group failed and there are offsets to write, exit with code 10.
     """
     talk("")
     show_as(output_format, lambda: found, found.terminal)

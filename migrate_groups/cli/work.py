@@ -40,14 +40,17 @@ class Work(NamedTuple):
 
 
 Look = Callable[[], Work | None]
-"""A function that returns the current work; None: there is nothing to show. It is called in another thread."""
+"""A function that returns what the command is doing now, and its progress; None: there is nothing to show.
+
+It is called in another thread."""
 
 
 @contextmanager
 def shown_work(doing: str, done: Done) -> Iterator[None]:
     """Show the progress of the block on stderr: a bar on a terminal, otherwise a line every ten seconds.
 
-    done: returns the amount done and the total amount, or None if not known. It is called in another thread.
+    done: returns the amount done and the total amount; None if these amounts are not known. It is called in another
+    thread.
     """
     with shown_looks(lambda: Work(doing, done())):
         yield
@@ -57,8 +60,8 @@ def shown_work(doing: str, done: Done) -> Iterator[None]:
 def shown_looks(look: Look) -> Iterator[None]:
     """Show the progress of the block on stderr: a bar on a terminal, otherwise a line every ten seconds.
 
-    look: returns the current work. It is called in another thread. If blocks are nested, only the progress of the
-    innermost block is shown.
+    look: returns what the command is doing now, and its progress; None: there is nothing to show. It is called in
+    another thread. If blocks are nested, only the progress of the innermost block is shown.
     """
     display: _Display = _BarDisplay() if sys.stderr.isatty() else _Lines()
     over = threading.Event()

@@ -16,8 +16,9 @@ NOTHING_TO_UNDO = (
 so_far: ContextVar[str] = ContextVar("so_far", default="")
 """What to print if the command fails or is interrupted now: what was written to the cluster, and what to do.
 
-It is empty until the user has agreed to a write. From then until the write begins, it is `NOTHING` and what the user
-may do with the applications. After that, it says where to see what was written. `main` empties it at its start."""
+It is empty until the user has agreed to a write. From then until the write begins, it says that nothing was written,
+and what the user may do with the applications. After that, it says where to see what was written. `main` empties it at
+its start."""
 
 
 def meaning(error: MigrateGroupsError) -> str:

@@ -26,7 +26,7 @@ _STOP_SECONDS = 60.0
 class Stopped:
     """Tells whether this process must stop: after SIGTERM, after Ctrl-C, or once its parent process has ended.
 
-    now: whether the process must stop. If the process still runs 60 s later, it is ended.
+    now: whether the process must stop. A process that still runs 60 s after ``now`` became True is ended.
     """
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ def consume_with_kafka_python(place: Place, topics: list[str], stopped: Stopped)
     from kafka.coordinator.assignors.range import RangePartitionAssignor
 
     class Rejoin(ConsumerRebalanceListener):  # type: ignore[misc]
-        """Makes the consumer rejoin the group after its partitions were revoked, so that rebalances are completed."""
+        """Makes the consumer rejoin after a revocation. Otherwise kafka-python may not complete the rebalance."""
 
         def on_partitions_revoked(self, revoked: object) -> None:
             # kafka-python 3.0.12 needs this if the consumer is the leader of the group and rejoins because topic

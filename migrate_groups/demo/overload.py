@@ -11,7 +11,7 @@ from migrate_groups.demo.scene import Ending, Scene
 from migrate_groups.files import split_toml
 
 DELAY_MS = "3000"
-"""``group.initial.rebalance.delay.ms`` in this story: Kafka's default. In other stories the sandbox sets 0."""
+"""``group.initial.rebalance.delay.ms`` in this demo: Kafka's default. In other demos the sandbox sets 0."""
 
 _RESTARTS = 5
 _RECORDS = 100

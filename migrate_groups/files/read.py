@@ -57,6 +57,6 @@ def is_folder(path: Path) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a path names a regular file, or a link to one. Raises `InvalidInput` if it can't be used."""
+    """Return whether a path names a regular file, or a link to one. Raises `InvalidInput` if the path can't be used."""
     found = status(path)
     return found is not None and stat.S_ISREG(found.st_mode)

@@ -54,7 +54,7 @@ class GroupsFile:
 def load(path: Path) -> SplitFile:
     """Return the split of a group by topic, and the options of the write, in a spec file (TOML).
 
-    Raises `InvalidInput` if the file can't be read or is not a valid split. The message names the wrong key.
+    Raises `InvalidInput` if the file can't be read or is not a valid split.
     """
     file = load_any(path)
     if isinstance(file, GroupsFile):
@@ -65,7 +65,7 @@ def load(path: Path) -> SplitFile:
 def load_any(path: Path) -> SplitFile | GroupsFile:
     """Return the content of a spec file (TOML): a split of a group by topic, or a list of groups to move whole.
 
-    Raises `InvalidInput` if the file can't be read or is not a valid spec. The message names the wrong key.
+    Raises `InvalidInput` if the file can't be read or is not a valid spec.
     """
     if path.suffix.lower() != ".toml" and status(path) is None:
         raise InvalidInput(

@@ -1,7 +1,7 @@
 """Encode and decode JSON documents strictly. Each document is typed and versioned, and has a checksum of its content.
 
-The same document always has the same bytes. When a document is read, changed white space is accepted, and ``10`` in
-place of ``10.0``; any other edit is refused.
+The same document always has the same bytes. A document in which a value was edited is refused. Changes of white space
+or of the order of keys are accepted.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ OptionsJson = msgspec.defstruct(
 )
 """The options of a write, with the fields of `WriteOptions`.
 
-The fields are typed, because a document is checked after it is decoded. So ``10`` is the same number of seconds as
-``10.0``: tools such as jq rewrite numbers."""
+The fields have types, so that ``10`` is decoded as ``10.0`` and the checksum stays the same: tools such as jq rewrite
+numbers."""
 
 
 class _Header(msgspec.Struct):
@@ -60,7 +60,7 @@ def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) 
     """Return the document in ``data``, the bytes of the JSON file ``name``.
 
     kind: the class of the document. Raises `InvalidInput` if the file is not a valid document of this class, schema and
-    version, or if it was edited after it was written.
+    version, or if a value in it was edited.
     """
     thing = schema.rpartition("/")[2]
     try:
@@ -108,7 +108,10 @@ def encode(document: Document) -> bytes:
 
 
 def _sealed(document: Document) -> tuple[bytes, str]:
-    """Return a document with an empty checksum as the bytes of its file, and the checksum that was filled in."""
+    """Return the bytes of a document's file, with the checksum filled in, and the checksum.
+
+    document: its checksum must be empty.
+    """
     pieces = [*_pieces(document)]
     found = hashlib.sha256()
     for piece in pieces:

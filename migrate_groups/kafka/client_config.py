@@ -32,12 +32,12 @@ class ClientConfig:
 
     @property
     def cluster(self) -> str:
-        """The name of the cluster in messages: ``the cluster``, or ``the source cluster`` if there are two."""
+        """A name of the cluster for texts: ``the cluster``, or ``the source cluster`` if there are two."""
         return f"the {self.side} cluster" if self.side else "the cluster"
 
     @property
     def principal(self) -> str:
-        """The client's principal for messages, such as ``User:alice`` or ``User:alice on the source cluster``."""
+        """The client's principal, such as ``User:alice`` or ``User:alice on the source cluster``."""
         return f"{self.security.principal}{f' on {self.cluster}' if self.side else ''}"
 
     def option(self, name: str) -> str:

@@ -26,8 +26,8 @@ class Commits:
     def everywhere(self, groups: Collection[str]) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return all committed offsets of each group, or the error of reading them.
 
-        An offset is None if a pending transactional commit would replace it. A partition is left out if its first
-        commit is pending. Topics that the client's principal may not describe are left out without an error.
+        None: a transactional commit that may replace the committed offset is pending. A partition whose first commit is
+        pending is left out. Topics that the client's principal may not describe are left out without an error.
         """
         answers = self._fetched(dict.fromkeys(groups))
         return {group: _all_committed(answer) for group, answer in answers.items()}
@@ -106,8 +106,8 @@ def _all_committed(
 ) -> CommittedOffsets | MigrateGroupsError:
     """Return the committed offsets in a group's OffsetFetch response, or the error of reading them.
 
-    answers: the response's parts by partition; an error is returned unchanged. The error code UNSTABLE_OFFSET_COMMIT
-    (pending transactional commit) gives None. Any other error code gives `Refused`.
+    answers: the response's parts by partition; an error is returned unchanged. A partition with a pending transactional
+    commit (error code UNSTABLE_OFFSET_COMMIT) gets None. Any other error code gives `Refused`.
     """
     if isinstance(answers, MigrateGroupsError):
         return answers

@@ -24,7 +24,7 @@ class Descriptions:
     """Describes several groups at once.
 
     holder: the id of this process's own member, which keeps consumers out of a group; None if there is none.
-    Descriptions leave this member out.
+    The results leave this member out.
     """
 
     def __init__(self, connection: KafkaConnection, commits: Commits) -> None:
@@ -76,8 +76,8 @@ class Descriptions:
     def _classic(self, answer: Any) -> GroupDescription | MigrateGroupsError:
         """Return the description of a group from its DescribedGroup in a DescribeGroups response, or the error.
 
-        answer: the DescribedGroup; an error is returned unchanged. This process's own member, which keeps consumers
-        out, is not in the description. The error is `Refused` if a subscription or assignment can't be decoded.
+        answer: the DescribedGroup; an error is returned unchanged. The result leaves out this process's own member,
+        which keeps consumers out of the group. The error is `Refused` if a subscription or assignment can't be decoded.
         """
         if isinstance(answer, MigrateGroupsError):
             return answer

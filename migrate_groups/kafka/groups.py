@@ -45,9 +45,8 @@ class _WrittenOffset(msgspec.Struct, frozen=True, gc=False):
 def describe(*, permissions: bool = False) -> Ask[Any]:
     """Return a coroutine function that describes groups with DescribeGroups.
 
-    The coroutine function stores each group's DescribedGroup, or error, in its last argument, an `OfGroups` (results by
-    group). A group that does not exist, or is not classic, has the state Dead. permissions: whether to request the
-    authorized operations (KIP-430).
+    The answer for a group is its DescribedGroup. A group that does not exist, or is not classic, has the state Dead.
+    permissions: whether to request the authorized operations (KIP-430).
     """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
@@ -62,8 +61,8 @@ def describe(*, permissions: bool = False) -> Ask[Any]:
 def describe_consumer_groups() -> Ask[Any]:
     """Return a coroutine function that describes KIP-848 groups with ConsumerGroupDescribe.
 
-    The coroutine function stores each group's DescribedGroup, or error, in its last argument, an `OfGroups` (results by
-    group). The DescribedGroup has the error code GROUP_ID_NOT_FOUND if no KIP-848 group has that name.
+    The answer for a group is its DescribedGroup, with the error code GROUP_ID_NOT_FOUND if no KIP-848 group has that
+    name.
     """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
@@ -76,9 +75,8 @@ def describe_consumer_groups() -> Ask[Any]:
 def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> Ask[dict[TopicPartition, Any]]:
     """Return a coroutine function that reads committed offsets with OffsetFetch and ``require_stable``.
 
-    The coroutine function stores each group's response by partition, or the group's error, in its last argument, an
-    `OfGroups`. A partition may have an error code, such as UNSTABLE_OFFSET_COMMIT (KIP-447). wanted: the partitions by
-    group; None: all with a committed offset.
+    The answer for a group is the response's part about each partition, which may contain an error code, such as
+    UNSTABLE_OFFSET_COMMIT (KIP-447). wanted: the partitions by group; None: all with a committed offset.
     """
 
     async def of_coordinator(
@@ -105,8 +103,7 @@ def commit_offsets(
 ) -> Ask[Mapping[TopicPartition, KafkaErrorClass]]:
     """Return a coroutine function that commits these offsets for groups without members (OffsetCommit).
 
-    The coroutine function stores kafka-python's error class for each partition, by group, in its last argument, an
-    `OfGroups`. ``NoError``: committed. If a group's request fails, its error is stored.
+    The answer for a group is kafka-python's error class for each partition; ``NoError``: the offset is committed.
     """
 
     async def of_group(client: Client, node: Any, group: str) -> Mapping[TopicPartition, KafkaErrorClass]:
@@ -148,8 +145,8 @@ def commit_offsets(
 def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicPartition, KafkaErrorClass]]:
     """Return a coroutine function that deletes groups' committed offsets of these partitions (KIP-496).
 
-    The coroutine function stores kafka-python's error class for each partition, by group, in its last argument, an
-    `OfGroups`. ``NoError``: deleted. If a group's request fails, its error is raised.
+    The answer for a group is kafka-python's error class for each partition; ``NoError``: the offset is deleted. The
+    error of a failed request is raised.
     """
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[Any]) -> None:
@@ -175,11 +172,10 @@ async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[
 def _by_coordinator(
     of_coordinator: Callable[[Client, Any, list[str], OfGroups[T]], Awaitable[None]],
 ) -> Ask[T]:
-    """Return a coroutine function that calls ``of_coordinator`` once for each coordinator of the given groups.
+    """Return a coroutine function that calls ``of_coordinator`` once for each coordinator, with its groups.
 
-    of_coordinator: sends requests about a coordinator's groups, and stores their answers in its last argument, an
-    `OfGroups`. If ``of_coordinator`` raises an error of Kafka or of the network, groups without an answer get this
-    error.
+    of_coordinator: sends the requests, and stores each group's answer in its last argument. If it raises an error of
+    Kafka or of the network, this error is stored for each group that has no answer yet.
     """
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[T]) -> None:

@@ -32,8 +32,8 @@ _POLL_SECONDS = 0.01
 class Hold:
     """A group that this process has joined as its only member, so that no consumer can join it.
 
-    lost: why consumers may be able to join; None while they can't. After the ``with`` block of `hold`, None means that
-    no consumer could join during the whole block.
+    lost: why consumers may be able to join; None if the last heartbeat was accepted. If ``lost`` is None after the
+    ``with`` block of `hold`, no consumer could join during the block.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Hold:
 
     @property
     def member_id(self) -> str:
-        """The id of the member as which this process has joined the group, to keep all consumers out."""
+        """This process's member id in the group."""
         return self._member.member_id
 
     def _await_membership(self) -> None:
@@ -121,7 +121,8 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
 
     The group must exist, because joining creates a missing group. The group is Empty again after the block.
     session_timeout: seconds until brokers remove this member if the process is killed; if brokers refuse the value,
-    others are tried. Raises `Refused` if the group has members, or if brokers refuse all values; `NotAuthorized`.
+    others are tried. Raises `Refused` if the group can't be joined, for instance because it has members;
+    `NotAuthorized`.
     """
     # The time-out is short. So if the coordinator hangs, a heartbeat reaches its successor before the session timeout.
     impatient = replace(config, timeout=min(config.timeout, session_timeout / _TRIES_PER_SESSION))
@@ -143,10 +144,10 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
 
 
 def without_holder(description: GroupDescription, member_id: str | None) -> GroupDescription:
-    """Return a group's description without the member with which this process keeps consumers out of the group.
+    """Return a group's description without this process's own member, which keeps consumers out of the group.
 
-    The result has the protocol type ``consumer``, and the state Empty if no other member is left. A description without
-    a member ``member_id`` is returned unchanged.
+    member_id: the id of this member. The result has the protocol type ``consumer``, and the state Empty if no other
+    member is left. If the group has no member ``member_id``, the description is returned unchanged.
     """
     others = tuple(member for member in description.members if member.member_id != member_id)
     if len(others) == len(description.members):

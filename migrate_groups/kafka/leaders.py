@@ -57,8 +57,8 @@ async def epoch_ends(
 ) -> dict[LeaderEpoch, int]:
     """Return the offset at which each partition's leader epoch ended (OffsetForLeaderEpoch, KIP-320).
 
-    epochs: one leader epoch by partition. A partition is left out if its leader does not know the epoch or returns an
-    error. Raises kafka-python's retriable error if a leader has changed.
+    epochs: one leader epoch by partition. Raises kafka-python's retriable error if a leader has changed. A partition is
+    left out if its leader does not know the epoch, or returns another error.
     """
     asked: dict[int, list[TopicPartition]] = defaultdict(list)
     for partition in epochs:

@@ -81,8 +81,8 @@ class Logs:
     ) -> Mapping[TopicPartition, LogRange]:
         """Return the log start and log end offset of each partition.
 
-        A partition without an answer is left out. starts, ends: known offsets, which need not be read. A known end is
-        read again if the start is not known and the leader may have changed.
+        A partition without an answer is left out. starts, ends: known offsets, which need not be read. If reading a log
+        start shows that the leader may have changed, the known end is read again.
         """
         doing = "reading log end offsets"
         questions = [
@@ -166,8 +166,8 @@ class Logs:
     ) -> list[Answers]:
         """Send ListOffsets requests, and return one dict of answers by partition for each question.
 
-        questions: timestamps by partition; -2 is the earliest, -1 the latest offset. A partition with an error or
-        without a leader is left out. isolation: 0 is read_uncommitted, 1 is read_committed.
+        questions: each has timestamps by partition; -2 is the earliest, -1 the latest offset. A partition with an error
+        or without a leader is left out. isolation: 0 is read_uncommitted, 1 is read_committed.
         """
         answers: list[Answers] = [{} for _ in questions]
 
@@ -202,11 +202,10 @@ async def _ask(
     leaders: Mapping[TopicPartition, Leader],
     answers: Sequence[Answers],
 ) -> None:
-    """Send ListOffsets requests to the leaders concurrently, and wait for the responses.
+    """Send ListOffsets requests to the leaders concurrently, and add the answers to ``questions[i]`` to ``answers[i]``.
 
-    The answers to ``questions[i]`` are added to ``answers[i]``. A partition with an error, or not in ``leaders``, gets
-    no answer. Raises kafka-python's retriable error if a leader has changed. isolation: 0 is read_uncommitted, 1 is
-    read_committed.
+    Raises kafka-python's retriable error if a leader has changed. A partition with another error, or without a leader,
+    gets no answer. isolation: 0 is read_uncommitted, 1 is read_committed.
     """
     asked = []
     for question, answered in zip(questions, answers, strict=True):
@@ -253,9 +252,9 @@ def list_offsets(
 
 
 def _listed_offsets(response: Any, leaders: Mapping[TopicPartition, Leader]) -> Answers:
-    """Return the answers in a ListOffsets response, by partition; a partition with an error is left out.
+    """Return the answers in a ListOffsets response, by partition.
 
-    Raises kafka-python's retriable error if a leader has changed.
+    Raises kafka-python's retriable error if a leader has changed. A partition with another error is left out.
     """
     found = {}
     for topic in response.topics:

@@ -123,8 +123,8 @@ def _raise_for(code: int, place: str) -> None:
 def _records(partition: int, positions: dict[int, int], answer: Any) -> Iterator[LogRecord]:
     """Yield the records in a Fetch response for one partition, including control records and aborted records.
 
-    positions: the fetch offset by partition number; it becomes the offset after each batch. answer: the response's part
-    about the partition.
+    positions: the fetch offset by partition number; after each batch, the partition's fetch offset is set to the next
+    offset. answer: the response's part about the partition.
     """
     start = positions[partition]
     aborted = deque(sorted(answer.aborted_transactions or (), key=lambda each: int(each.first_offset)))

@@ -1,7 +1,7 @@
 """The admin client `Client`, and `USED`, the private names of kafka-python that `Client` uses.
 
-No other module uses private names of kafka-python. This module also makes the messages of ConsumerGroupDescribe
-(KIP-848), which kafka-python lacks.
+No other module uses private names of kafka-python. This module also defines the request and the response of
+ConsumerGroupDescribe (KIP-848), which kafka-python lacks.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Client:
         return found
 
     def connections(self, node: Any, number: int) -> Iterator[Any]:
-        """Yield ``number`` names of the broker ``node``. kafka-python opens a connection for each name."""
+        """Yield names for ``number`` connections to the broker ``node``; kafka-python opens one for each name."""
         yield node
         cluster = self._manager.cluster
         broker = cluster.broker_metadata(node)

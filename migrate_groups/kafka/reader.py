@@ -32,9 +32,9 @@ from migrate_groups.model.topics import TopicDescription
 class KafkaPythonReader:
     """Reads groups, topics and offsets with kafka-python (implements `GroupReader`).
 
-    principal: the client's principal for messages, such as ``User:alice``. second_client_lacks: why confluent-kafka
-    can't log in with the same settings; empty if it can. Every method that sends a request raises `ClusterUnavailable`
-    or `NotAuthorized`.
+    principal: the client's principal, such as ``User:alice``. second_client_lacks: why confluent-kafka can't log in
+    with the same settings; empty if it can. Every method that sends a request raises `ClusterUnavailable` or
+    `NotAuthorized`.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -100,16 +100,16 @@ class KafkaPythonReader:
     def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
         """Return all committed offsets of a group, by partition.
 
-        An offset is None if a pending transactional commit would replace it. A partition is left out if its first
-        commit is pending. Topics that the client's principal may not describe are left out without an error.
+        None: a transactional commit that may replace the committed offset is pending. A partition whose first commit is
+        pending is left out. Topics that the client's principal may not describe are left out without an error.
         """
         return raise_first(self.all_committed_by_group([group]))[group]
 
     def all_committed_by_group(self, groups: Collection[str]) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return all committed offsets of each group, or the error of reading them.
 
-        An offset is None if a pending transactional commit would replace it. A partition is left out if its first
-        commit is pending. Topics that the client's principal may not describe are left out without an error.
+        None: a transactional commit that may replace the committed offset is pending. A partition whose first commit is
+        pending is left out. Topics that the client's principal may not describe are left out without an error.
         """
         return self._commits.everywhere(groups)
 
@@ -149,7 +149,7 @@ class KafkaPythonReader:
         """Return the log start and log end offset of each partition.
 
         A partition that does not exist or has no leader is left out. ends, starts: known offsets, which need not be
-        read. A known end is read again if the start is not known and the leader may have changed.
+        read. If reading a log start shows that the leader may have changed, the known end is read again.
         """
         return self._logs.bounds(partitions, starts or {}, ends or {})
 

@@ -24,12 +24,14 @@ _END: int = confluent_kafka.KafkaError._PARTITION_EOF
 def records(
     config: dict[str, Any], spans: list[tuple[str, int, int, int]], committed_only: bool, timeout: float
 ) -> Iterator[list[Any]]:
-    """Yield the records in ranges of offsets, as lists of pieces. A list is empty if no record came for 0.5 s.
+    """Yield lists of the records that have arrived. A list is empty if no record arrived for 0.5 s.
 
-    A piece is ``[index of the range, offsets, timestamps, hashes, whether any timestamp is LogAppendTime, whether the
-    range is complete]``. Offsets and timestamps are bytes of 64-bit integers; a hash is 16 bytes. spans: topic,
-    partition, first offset, end (exclusive). committed_only: read like a ``read_committed`` consumer. Raises
-    ``RuntimeError``.
+    spans: the ranges of offsets to read: topic, partition, first offset, end (exclusive). committed_only: whether to
+    read like a ``read_committed`` consumer. Raises ``RuntimeError`` if reading fails.
+
+    An item of a list has records of one range: ``[index in spans, offsets, timestamps, hashes, whether any timestamp is
+    LogAppendTime, whether the range is complete]``. Offsets and timestamps are bytes of 64-bit integers; hashes are
+    16 bytes per record.
     """
     said: list[str] = []
     settings = {
@@ -96,7 +98,7 @@ class _Piece:
 def _pieces(messages: Iterable[Any], left: dict[tuple[str, int], tuple[int, int]]) -> dict[tuple[str, int], _Piece]:
     """Return, by topic and partition number, the records in these messages that are to be read.
 
-    left: the partitions still to read, each with an unused number and the end offset (exclusive). Other partitions are
+    left: for each partition still to read, the index of its range and its end offset (exclusive). Other partitions are
     skipped. Raises ``KafkaException`` for a message that is an error.
     """
     pieces: dict[tuple[str, int], _Piece] = {}

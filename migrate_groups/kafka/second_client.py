@@ -1,4 +1,4 @@
-"""Read back committed offsets with confluent-kafka, to detect errors of kafka-python, with which they were written."""
+"""Read back committed offsets with a second client, confluent-kafka, to detect wrong writes by kafka-python."""
 
 from __future__ import annotations
 

@@ -79,9 +79,9 @@ class KafkaPythonWriter(KafkaPythonReader):
     ) -> Mapping[str, Mapping[K, WriteAnswer]]:
         """Send writes for several groups, and return, by group, the answer for each item.
 
-        asked: by group, the partitions to write or delete; to delete the group, its name. ask: sends the writes. If a
-        group's coordinator is not available, the write is sent again, until the time-out. Raises ``ValueError`` for an
-        empty group name.
+        asked: the items by group: partitions, or the group's name if the group itself is deleted. ask: sends the
+        writes. If a group's coordinator is not available, the group's write is repeated until the time-out. Raises
+        ``ValueError`` for an empty group name.
         """
         if "" in asked:
             raise ValueError("a group name is empty: pass a name, because kafka-python would write to the group ''")

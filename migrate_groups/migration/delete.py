@@ -60,7 +60,7 @@ def what_would_go(reader: GroupReader, groups: Sequence[str], clock: Clock) -> M
 
     All groups are checked before an error is raised.
     Raises `GroupNotFound` if one group does not exist and nothing else is wrong; `NotAuthorized` if only permissions
-    are lacking; otherwise `Refused`, for instance if a group has members.
+    are lacking; otherwise `Refused`, for instance if a group has members. Raises `ClusterUnavailable` at once.
     """
     going: dict[str, SnapshotTable] = {}
     errors: list[MigrateGroupsError] = []
@@ -82,7 +82,8 @@ def delete_groups(writer: GroupWriter, groups: Sequence[str], clock: Clock, even
     """Ask the user, delete the groups, and return which were deleted and which were not.
 
     A failed deletion is in the result, and the other groups are still deleted. Before the first deletion, raises
-    `Refused` if the user does not agree, or if a group has members; `GroupNotFound` or `NotAuthorized`.
+    `Refused` if the user does not agree, or if a group has members; `GroupNotFound`, `NotAuthorized` or
+    `ClusterUnavailable`.
     """
     events.would_delete(what_would_go(writer, groups, clock))
     if not events.agrees_to_delete(groups):

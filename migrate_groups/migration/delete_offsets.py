@@ -49,10 +49,11 @@ def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFil
     """Return the plan that deletes the group's committed offsets of the topics in ``wanted``.
 
     The plan has no changes if an earlier run has already deleted these offsets.
-    shown: the plan that the user agreed to. A check refuses later changes of the offsets.
+    shown: the plan that the user agreed to. A check refuses later changes.
 
     Raises `UsageError` if the receipt is of another write; `InvalidInput` if a topic matches no committed offset;
-    `GroupNotFound`; `Refused` if the group is not a consumer group.
+    `Refused` if the group is not a consumer group; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` or
+    `PendingCommits`.
     """
     group, receipt = wanted.group, file.receipt
     _refuse_other_receipt(file, group)
@@ -100,7 +101,8 @@ def delete_offsets(
     None if an earlier run has already deleted these offsets.
 
     If an error is raised, nothing was deleted: `UsageError` if the receipt is of another write; `InvalidInput` if a
-    topic matches no committed offset; `GroupNotFound`; `Refused` if a check or the user says no.
+    topic matches no committed offset; `Refused` if a check or the user says no; `GroupNotFound`, `ClusterUnavailable`,
+    `NotAuthorized` or `PendingCommits`.
     """
     shown = plan_deletion(clients.writer, wanted, file)
     if is_done(shown, file, events):

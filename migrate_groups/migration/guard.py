@@ -24,10 +24,7 @@ _LONGEST_REBALANCE_SECONDS = 300.0
 
 
 class StoppedAt(msgspec.Struct, frozen=True, gc=False):
-    """A partition that a group must no longer consume, and the group's committed offset when it stopped.
-
-    offset: None if there was no committed offset.
-    """
+    """A partition that a group must no longer consume, and the offset at which the group stopped; None if not known."""
 
     partition: TopicPartition
     offset: int | None

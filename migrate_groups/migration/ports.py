@@ -42,7 +42,8 @@ class OffsetsReader(Protocol):
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
 
-        The error is `PendingCommits` if a transactional commit is still pending at the time-out.
+        The error is `ClusterUnavailable`, `NotAuthorized`, or `PendingCommits` if a transactional commit is still
+        pending at the time-out.
         """
         ...
 

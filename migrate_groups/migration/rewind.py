@@ -74,12 +74,13 @@ def rewind(
     past_end: PastEnd = "end",
     strict: bool = False,
 ) -> Rewinding:
-    """Return the offsets at which a replay (reading old records again) starts, as ``target`` selects them.
+    """Return the offsets at which a replay starts to read old records again. ``target`` selects the offsets.
 
-    - past_end: what to do with a partition that has no record at or after the time.
-    - strict: raise `Refused` if an offset is outside the log, the log starts after the time, or no offset is committed.
+    - past_end: what to do if no record is at or after the time.
+    - strict: raise `Refused` if an offset is outside the log, the log starts after the time, or nothing is committed.
 
-    Raises `InvalidInput` if a partition has several rows; `Refused` if the snapshot is of another cluster or topic id.
+    Raises `InvalidInput` if a partition has several rows; `Refused` if a partition is missing, or the snapshot is of
+    another cluster or topic id; `ClusterUnavailable` or `NotAuthorized`.
     """
     rows = list(snapshot.with_each_partition_once().rows())
     partitions = [row.topic_partition for row in rows]

@@ -38,6 +38,7 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
     None if the hand-over is incomplete, was undone, or was on other clusters.
 
     elsewhere: reads source groups that are on another cluster.
+    Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     execution = receipt.hand_over
     if execution is None or not _is_of_these_clusters(execution, reader, elsewhere):

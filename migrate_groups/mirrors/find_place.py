@@ -14,9 +14,8 @@ from migrate_groups.mirrors.place import CopyPart, Counts, LogPart, Method, Plac
 from migrate_groups.mirrors.walk import OLDER, TooLong, Walk, walk
 from migrate_groups.text import counted
 
-# For an exact place, this holds when the copy is read: each record from the committed offset on that the mirror had
-# delivered had a copy at or after the place, and no earlier record had one there. The order of identical records tells
-# which copy is of which record.
+# A place is exact if, when the copy is read, each delivered record from the committed offset on has a copy at or after
+# the place, and no earlier record has a copy there. The order of identical records tells which copy is of which record.
 
 _BEGUN_AGAIN = "the mirror has begun again, and not delivered again all that it had delivered"
 
@@ -106,7 +105,7 @@ def _judged(source: LogPart, cut: int, copy: CopyPart, found: Walk, there: int |
 
 
 def _is_foreign(source: LogPart, copy: CopyPart, indices: Sequence[int]) -> bool:
-    """Return whether a mirror's copy has no record of ``source``, although its timestamps reach those of ``source``.
+    """Return whether a mirror's copy has no record of ``source``, although the copy is new enough to have some.
 
     indices: for each record of the copy, the index of its source record; `OLDER` if ``source`` has no such record.
     """
@@ -143,9 +142,9 @@ def _counts(source: LogPart, cut: int, copy: CopyPart, indices: Sequence[int], t
 
 
 def _only_before(indices: Sequence[int], start: int, cut: int) -> set[int]:
-    """Return the indices of source records, from ``cut`` on, that a mirror's copy has only before its index ``start``.
+    """Return the indices of source records, from ``cut`` on, that a mirror's copy has only before ``start``.
 
-    indices: for each record of the copy, the index of its source record.
+    start: an index in the copy. indices: for each record of the copy, the index of its source record.
     """
     return {index for index in indices[:start] if index >= cut} - set(indices[start:])
 

@@ -88,8 +88,8 @@ class Place:
     - offset: the translated offset; the lowest if several are possible; None if none is known.
     - reread: the largest number of records that the group reads again if it starts at ``offset``.
     - reason: why the status is not `Status.EXACT`; otherwise empty.
-    - before, after: the hashes of the source's last record before the committed offset, and of the first record from
-      there on; None if the record was not found.
+    - before, after: the hashes of the source's last record before the committed offset, and of its first record at or
+      after it; None if the record was not found.
     """
 
     status: Status

@@ -40,15 +40,15 @@ class Walk(NamedTuple):
 
 
 class _State(NamedTuple):
-    """All ways in which a mirror can have written a copy up to one record, summed up.
+    """A summary of all ways in which a mirror can have written the first records of its copy.
 
-    A way gives each record of the copy a source record: the record that was copied.
+    A way is a list: for each of these records, the index of the source record that was copied.
 
-    - restarts: the fewest restarts of the mirror in any way.
-    - lowest, highest: the first and the last possible index in the copy at which the group must continue, in the ways
-      with the fewest restarts.
-    - first, last: the first and the last possible index in all ways.
-    - previous: the index of the source record of the record before, in a way with the fewest restarts.
+    - restarts: how often the mirror restarted in a way with the fewest restarts.
+    - lowest, highest: the range of indices in the copy at which the group must continue, in the ways with the fewest
+      restarts.
+    - first, last: the same range in all ways.
+    - previous: the second-last index in a way with the fewest restarts.
     """
 
     restarts: int
@@ -106,11 +106,12 @@ def _at(here: int, restarts: int, previous: int) -> _State:
 
 
 def _step(states: Mapping[int, _State], candidates: Sequence[int], number: int, cut: int) -> dict[int, _State]:
-    """Return how a mirror can have written the copy up to its next record, by the index of that record's source record.
+    """Return how a mirror can have written its copy up to the record with the index ``number``.
 
-    - states: the result for the record before.
-    - candidates: the possible indices of the source record.
-    - number: the index of the next record in the copy.
+    The keys are the possible indices of the source record of which this record is a copy.
+
+    - states: the result for the copy's previous record.
+    - candidates: the indices of source records with the same hash; `OLDER` if that record was not read.
     - cut: the index in the log of the first record at or after the committed offset.
     """
     again = _restarted(states, candidates)
@@ -148,10 +149,10 @@ def _merged(states: Iterable[_State]) -> _State:
 
 
 def _restarted(states: Mapping[int, _State], candidates: Sequence[int]) -> Mapping[int, _State]:
-    """Return, by candidate, how a mirror can have restarted and then copied the candidate.
+    """Return, by index in ``candidates``, how a mirror can have restarted and then copied this source record.
 
-    A candidate above all keys of ``states`` is absent, because a restart never goes forward. candidates: indices of
-    source records. states: how the mirror can have written the copy so far, by the index of the last source record.
+    An index above all keys of ``states`` is absent, because after a restart a mirror copies records again.
+    states: how the mirror can have written the copy so far, by the index of the source record that it copied last.
     """
     found: dict[int, _State] = {}
     so_far: list[_State] = []

@@ -94,10 +94,10 @@ def components(subscriptions: Iterable[Set[str]]) -> list[frozenset[str]]:
 
 
 def joining(application: Application) -> tuple[tuple[Member, ...], list[frozenset[str]]]:
-    """Find the subscription that joins the most otherwise unconnected sets of an application's topics.
+    """Find the subscription without which an application's topics fall apart into the most unconnected sets.
 
-    Return the members with this subscription, and the sets of topics that are separate without it. Both results are
-    empty if no subscription joins separate sets.
+    Return the members with this subscription, and these sets of topics. Both results are empty if there is no such
+    subscription.
     """
     by_topics: dict[frozenset[str], list[Member]] = defaultdict(list)
     for member in application.members:

@@ -16,9 +16,9 @@ class Decision(PartitionValue, frozen=True, kw_only=True):
 
     - wanted: the partition, and the offset to take over.
     - before: the target group's current committed offset; None if it has none.
-    - after: the offset at which the target group is to start; None if nothing is to be written.
+    - after: the offset planned for the target group; None if there is none.
     - raised_from: the lower offset that the log start offset replaces in ``after``; None if nothing was replaced.
-    - stays: the target group keeps ``before``, because it is higher and the option ``on_existing`` is ``forward``.
+    - stays: ``before`` is kept, because it is above ``after`` and the option ``on_existing`` is ``forward``.
     """
 
     wanted: Wanted
@@ -48,9 +48,9 @@ class Decision(PartitionValue, frozen=True, kw_only=True):
 
 
 def decide(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> list[Decision]:
-    """Return, for each wanted partition, which committed offset its target group gets, and why.
+    """Return which committed offset the target group gets for each partition, and why.
 
-    If a source group hands over a topic, partitions of the topic that ``wanted`` lacks are included.
+    Partitions that ``wanted`` lacks are included if a source group hands over their topic.
     """
     return [_decision(each, survey, options) for each in (*wanted, *absent(wanted, survey))]
 
@@ -95,6 +95,6 @@ def _start(wanted: Wanted, bounds: LogRange | None, options: WriteOptions) -> in
 
 
 def _is_same_log(wanted: Wanted, survey: Survey) -> bool:
-    """Return whether the cluster id and the topic id are still those with which the offset was read."""
+    """Return whether the offset was read on this cluster, from a topic with the same topic id as now."""
     topic = survey.topics.get(wanted.topic)
     return wanted.cluster_id == survey.cluster_id and topic is not None and topic.topic_id == wanted.topic_id

@@ -44,8 +44,9 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
 
     - change: its ``before`` is the committed offset that a rollback restores.
     - attempts: how many times the change was sent.
-    - error: why the offset is not confirmed; empty if there was no error.
-    - own: other offsets that this migration wrote to the partition, or may have written. None stands for a deletion.
+    - error: why the offset is not known to be in place; empty if there was no error.
+    - own: offsets that interrupted runs of this migration wrote to the partition, or may have written. None stands for
+      a deletion. The offset of a refused change is included if it may have been in place for a time.
     """
 
     change: Change
@@ -108,7 +109,7 @@ class Execution:
     - intent, content: the hashes of the plan, without and with offsets.
     - topic_ids: topic ids (KIP-516) by topic; a topic whose id is not known is absent.
     - translation: the offsets of a source group on another cluster, translated to this one; otherwise None.
-    - moved: messages about groups that still consume these partitions, and must not.
+    - moved: messages about groups that consume the partitions after the write, although they must have stopped.
     - not_watched: messages about groups that could not be read, so that they may still consume.
     - remarks: other messages for the user.
     """
@@ -218,7 +219,7 @@ class Execution:
         return replace(self, remarks=tuple(dict.fromkeys((*self.remarks, remark))))
 
     def with_moved(self, reasons: Iterable[str]) -> Execution:
-        """Return the execution with these messages added, about groups that still consume and must not."""
+        """Return the execution with these messages added, about groups that consume although they must have stopped."""
         return replace(self, moved=tuple(dict.fromkeys((*self.moved, *reasons))))
 
     def with_not_watched(self, reason: str) -> Execution:

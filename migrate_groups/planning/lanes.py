@@ -1,4 +1,4 @@
-"""Compute what the writes of a migration did with each partition, and the state that the partition is in now."""
+"""Compute lanes: what the writes of a migration did with each partition, and the partition's state now."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Lane:
 
     - state: such as handed over.
     - entry: the partition's change in the last hand-over or deletion that included it, with the outcome.
-    - sources: the source groups of the topic, if they are on the target groups' cluster.
-    - handed_over_by: the source groups of the partition, also on another cluster, with their committed offsets.
+    - sources: the source groups of the topic; empty if they are on another cluster than the target groups.
+    - handed_over_by: the source groups of this partition, on any cluster, with the offsets at which they stopped.
     - execution: the number of the write that led to the state.
     - left: the target group's committed offset when the partition was handed back to the source group; otherwise None.
     """
@@ -38,7 +38,7 @@ class Lane:
         return step(self.state, verb)
 
     def takes(self, verb: Verb, *steps: Step) -> bool:
-        """Return whether ``steps`` contain what a command, such as rollback, does with the partition in its state."""
+        """Return whether a command, such as rollback, does one of these steps with the partition."""
         return step(self.state, verb) in steps
 
 
@@ -119,7 +119,7 @@ def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
 
 
 def _not_restored(execution: Execution) -> set[tuple[str, int]]:
-    """Return the topics and partition numbers whose source group still needs its offset back from a rollback."""
+    """Return the topics and partition numbers for which a rollback has not yet restored the source group's offset."""
     return {
         (entry.change.topic, entry.change.partition)
         for entry in execution.entries

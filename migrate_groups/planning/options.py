@@ -19,8 +19,8 @@ class WriteOptions:
     """The options of a write of offsets. ``refuse`` means that the write is refused in the case that the option covers.
 
     - uncommitted: what a target group gets for a partition in which the source group has no committed offset.
-      ``earliest``: the log start offset. ``latest``: the log end offset, read while a member still consumed the topic.
-      ``leave``: no offset.
+      ``earliest``: the log start offset. ``latest``: the log end offset, read while the source group still
+      consumed the topic. ``leave``: no offset.
     - on_existing: when another committed offset of a target group is replaced: only by a higher one (``forward``), or
       always (``overwrite``).
     - out_of_range: ``earliest`` replaces an offset below the log start offset by the log start offset.

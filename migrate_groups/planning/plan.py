@@ -66,9 +66,9 @@ class Change(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def handed_over_at(self) -> int | None:
-        """The source group's committed offset at the hand-over; None if no offset is known.
+        """The source group's committed offset at the hand-over. If it had none, the offset that the target group gets.
 
-        If the source group had none, this is the offset that the target group gets.
+        None if both offsets are missing.
         """
         stopped = self.source_committed or self.after
         return None if stopped is None else stopped.offset

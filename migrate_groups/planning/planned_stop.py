@@ -1,4 +1,4 @@
-"""Which members of a source group must stop before the write, which may go on, and how long the stop takes."""
+"""The stop of a source group before the write: the members that must stop, those that may go on, and the duration."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PlannedStop:
 
     @property
     def must_stop(self) -> tuple[Member, ...]:
-        """The members that must stop consuming the moved topics.
+        """The members that must stop consuming the topics that are handed over.
 
         All members are returned if the group's description does not show which topics each member consumes.
         """
@@ -42,12 +42,12 @@ class PlannedStop:
 
     @property
     def must_go_on(self) -> tuple[Member, ...]:
-        """The members that must stop consuming the moved topics, and go on with the topics that stay."""
+        """The members that must stop consuming the topics that are handed over, and go on with their other topics."""
         return tuple(member for member in self.must_stop if may_consume(member, {*self.stay}))
 
     @property
     def may_stay(self) -> tuple[Member, ...]:
-        """The members that may keep running as they are, because they consume none of the moved topics."""
+        """The members that may keep running as they are, because they consume no topic that is handed over."""
         stopping = {member.member_id for member in self.must_stop}
         return tuple(member for member in self.source.members if member.member_id not in stopping)
 

@@ -50,8 +50,7 @@ class Receipt:
     def to_roll_back(self) -> tuple[Execution | None, Mapping[Order, Lane]]:
         """Return the write that a rollback undoes, and the partitions that are not undone yet.
 
-        A rollback undoes all hand-overs of the migration at once. The write is then the last hand-over; None if there
-        is none.
+        The write is the last hand-over; None if there is none. The partitions are those of all hand-overs.
 
         In a record of `delete-offsets --group`, the write is the last deletion that is not undone. If all deletions are
         undone, the last deletion is returned, without partitions.
@@ -79,10 +78,10 @@ class Receipt:
 
     @property
     def to_restore(self) -> Mapping[Order, Lane]:
-        """The partitions whose source group must have its committed offset after a rollback.
+        """Partitions for which a rollback restores the source group's committed offset if it expired or was deleted.
 
-        The keys are target group, topic and partition number. Partitions that were rolled back before the last
-        hand-over are left out.
+        The keys are target group, topic and partition number; the values are the partitions' states. Partitions that
+        were rolled back before the last hand-over are left out.
         """
         # Included: partitions that brokers refused, and those that a rollback of the last hand-over has undone already.
         last = self.last_hand_over.number if self.last_hand_over else 0
@@ -113,8 +112,8 @@ class Receipt:
     def added(self, topics: Mapping[str, TopicDescription]) -> list[Order]:
         """Return each partition that was added to a topic since its hand-over: (target group, topic, partition number).
 
-        topics: the topics as they are now. With the option ``uncommitted`` "leave" the result is empty, because the
-        hand-over may have left out existing partitions.
+        topics: the topics as they are now. With the option ``uncommitted`` "leave" the result is empty, because a
+        partition that the hand-over left out would look like an added one.
         """
         execution = self.last_hand_over
         if execution is None or execution.options.uncommitted == "leave":
@@ -195,8 +194,8 @@ class Receipt:
     def begun(self, verb: Verb, plan: Plan, started_at: datetime) -> Execution:
         """Return the record of a plan's write before its first request is sent.
 
-        A write that continues the last write of the receipt gets the number of the last write. A rollback still
-        restores the offsets from before the first write.
+        A write that resumes the last write of the receipt gets the same number. A later rollback restores the offsets
+        from before the resumed write.
         """
         execution = Execution.of(plan, started_at, verb, number=len(self.executions) + 1)
         last = self.executions[-1] if self.executions else None

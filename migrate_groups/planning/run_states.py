@@ -15,8 +15,8 @@ class Verb(StrEnum):
     - hand-over: write the source group's offsets to the target groups.
     - rollback: undo a hand-over before the target groups run, or undo a deletion.
     - hand-back: move the source group forward to the target groups' offsets.
-    - delete-offsets: delete the offsets of moved topics from the source group. Without a hand-over, delete the offsets
-      of any topics from a group.
+    - delete-offsets: delete the source group's offsets of topics that were handed over. Without a hand-over, delete the
+      offsets of any topics from a group.
     """
 
     HAND_OVER = "hand-over"

@@ -39,8 +39,8 @@ class Survey:
     - committed: the committed offsets of each group by partition; None means no committed offset.
     - topics: the topics that exist.
     - bounds: the log start and log end offsets. A partition that does not exist or has no leader is absent.
-    - cut: each offset to write above records that an unclean leader election has replaced, with the offset of the first
-      replaced record.
+    - cut: the offsets to write below which an unclean leader election has replaced records, each with the offset of the
+      first replaced record.
     """
 
     cluster_id: str

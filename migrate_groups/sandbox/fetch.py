@@ -38,8 +38,8 @@ class Fetch:
     def jars(self, folder: Path, what: str, retrieve: Retrieve) -> tuple[Path, ...]:
         """Return the paths of the jars in ``folder``; download them first if they are not all there.
 
-        what: the name of the jars in error messages. retrieve: downloads the jars, and returns the names, without
-        ``.jar``, of jars that must be among them.
+        what: the name of the jars in error messages. retrieve: downloads jars into a folder, and returns the names,
+        without ``.jar``, of jars that the folder must then contain.
 
         Raises `ClusterUnavailable` if a download fails; `UsageError` if the folder can't be written;
         `MissingDependency` if PySpark is not installed.

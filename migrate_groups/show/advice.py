@@ -34,7 +34,7 @@ class AdvisedTopic(Part, frozen=True, kw_only=True):
 class AdvisedApplication(Part, frozen=True, kw_only=True):
     """Members of a group that share topics with each other, and share none with the group's other members.
 
-    - name: the common prefix of the members' client ids, or a topic.
+    - name: the common prefix of the members' client ids. If that is empty or not unique, one of the topics.
     - idle_members: the number of members without a partition.
     - lag: the sum of the known lags of the topics; null if no lag is known.
     """

@@ -43,10 +43,10 @@ class AfterSplitApplication(Part, frozen=True, kw_only=True):
     - groups: the new groups that got the application's topics.
     - waited_before: for how many seconds, at most, the application consumed nothing in the shared group because members
       of other applications joined or left.
-    - outage_before: the seconds before the split in which its partitions had no owner (assigned member), because its
-      own members joined or left.
+    - outage_before: for how many seconds its partitions had no owner (assigned member) in the shared group, because
+      its own members joined or left.
     - restarts_before, restarts: how often all its members restarted together, before and after the split.
-    - predicted, measured: the seconds after the split in which its partitions had no owner.
+    - predicted, measured: for how many seconds its partitions had no owner in the new groups.
     - holds: whether the measured seconds match the prediction, within 20 % or 2 s.
     - remarks: what is not known, and why.
     """
@@ -96,7 +96,10 @@ def document(found: Sequence[AfterSplit]) -> AfterSplitDocument:
 
 
 def terminal(found: Sequence[AfterSplit]) -> RenderableType:
-    """Return a table with one line for each application: predicted and measured seconds without an assigned member."""
+    """Return a table with one line for each application.
+
+    Among the columns are the predicted and the measured seconds in which the application's partitions had no member.
+    """
     table = Table(_COLUMNS)
     for each in found:
         table.add_row(*map(cell, _cells(each)))

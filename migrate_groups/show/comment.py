@@ -21,8 +21,8 @@ _MOST_BYTES = 64_000
 class Size(NamedTuple):
     """The limits within which a GitHub comment is rendered.
 
-    rows: the highest number of rows in a table, and of groups in the comment. characters: the highest number in a name
-    or a reason.
+    rows: the highest number of rows in a table, and of groups in the comment. characters: the highest number of
+    characters in a name or a reason.
     """
 
     rows: int
@@ -63,10 +63,12 @@ def folded(summary: str, body: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], number: int, size: Size, thing: str) -> str:
-    """Return a Markdown table of the first ``size.rows`` rows; ``… and 12 more topics`` below says what is left out.
+    """Return a Markdown table of the first ``size.rows`` rows, and below it the number of rows that are left out.
 
-    header: column names; `` >`` at the end of a name aligns the column right. rows: cells as Markdown. number: the
-    number of all rows. thing: what a row describes, in the singular, such as ``topic``.
+    - header: the column names; a column is aligned right if its name ends with `` >``.
+    - rows: cells as Markdown.
+    - number: the number of all rows.
+    - thing: what a row describes, in the singular, such as ``topic``.
     """
     sides = ["--:" if name.endswith(">") else ":--" for name in header]
     shown = list(islice(rows, size.rows))

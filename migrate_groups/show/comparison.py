@@ -28,7 +28,7 @@ _STYLES = {Status.EXACT: "green", Status.UNDETERMINED: "yellow", Status.NOT_MIRR
 
 
 class ComparedPartition(Part, frozen=True, kw_only=True):
-    """A group's partition on the source cluster, and its copy on the target cluster, which a mirror makes.
+    """A group's partition on the source cluster, and the mirror's copy of the partition on the target cluster.
 
     - committed_offset: the group's committed offset on the source; null while a transactional commit is pending.
     - target_topic: the topic of the copy; null if the target has no copy of the partition.
@@ -39,7 +39,7 @@ class ComparedPartition(Part, frozen=True, kw_only=True):
       transactional commit is pending.
     - read_again, skipped: how many records the group would read again, and skip, if it started at
       ``target_committed_offset``; null if not known.
-    - copies: how many records of the copy the mirror had delivered before.
+    - copies: how many records of the copy repeat a record that the mirror had already delivered.
     - aborted: how many records at or after ``place`` are of aborted transactions, but delivered as committed.
     - status: how exactly ``place`` is known, such as "exact".
     - reason: why the status is not "exact"; otherwise empty.

@@ -50,7 +50,7 @@ class _Bar:
     """A bar on the timeline of a group, for one generation.
 
     at, width: the start and the length, in percent of the timeline. colour: the number (from 1) of the application
-    whose members ended the generation; 0 if it is not exactly one. text: an explanation.
+    whose members ended the generation; 0 if several applications or none did. text: an explanation.
     """
 
     at: float

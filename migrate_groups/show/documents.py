@@ -67,7 +67,7 @@ class VerifyDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/ve
 class WatchedTopic(Part, frozen=True, kw_only=True):
     """A topic that a group has consumed up to the log end offsets in a snapshot.
 
-    records: the lag in the snapshot, in offsets. The number of records may be lower.
+    records: the group's lag in the snapshot. It counts offsets, so there may be fewer records.
     """
 
     topic: str

@@ -31,7 +31,7 @@ class GroupRows(Part, frozen=True, kw_only=True):
 
 
 class SnapshotDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/snapshot"):
-    """The file that ``snapshot`` wrote. output: its path. groups: what the file has of each group."""
+    """The file that ``snapshot`` wrote. output: its path. groups: the number of rows and the topics of each group."""
 
     output: Path
     groups: tuple[GroupRows, ...]
@@ -45,8 +45,8 @@ class SnapshotDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/
 class FilterDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/filter"):
     """The file that ``filter`` wrote.
 
-    kept: the number of rows in the file. left_out: the number of rows that were left out. groups: what the file has of
-    each group.
+    kept: the number of rows in the file. left_out: the number of rows that were left out. groups: the number of rows
+    and the topics of each group in the file.
     """
 
     output: Path
@@ -80,7 +80,7 @@ class SplitDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/spl
     - stay: the topics that stay with the source group.
     - patterns: the topics that each pattern matches.
     - left_out: the groups whose rows are not in the file.
-    - groups: what the file has of each group.
+    - groups: the number of rows and the topics of each group in the file.
     """
 
     output: Path
@@ -163,8 +163,8 @@ class RewoundPartition(Part, frozen=True, kw_only=True):
 class RewindDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/rewind"):
     """The file that ``rewind`` wrote: the offsets at which a replay begins.
 
-    time: the time to which it rewinds; null if no time was requested. to_replay: the number of offsets to replay.
-    left_out: partitions of these topics that are not replayed.
+    time: the time from which records are replayed; null if no time was requested. to_replay: the number of offsets to
+    replay. left_out: the other partitions of the replayed topics.
     """
 
     output: Path
@@ -177,7 +177,7 @@ class RewindDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/re
     def of(output: Path, time: str | None, found: Rewinding) -> RewindDocument:
         """Return the document for a rewind that was saved to ``output``.
 
-        time: the time to which it rewinds; None if no time was requested.
+        time: the time from which records are replayed; None if no time was requested.
         """
         return RewindDocument(
             output=output,

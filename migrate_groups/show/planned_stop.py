@@ -35,8 +35,8 @@ def how_long(stop: PlannedStop) -> str:
 def question(stop: PlannedStop, offsets: str) -> str:
     """Return the question that the user answers before offsets are written, such as ``Write 12 offsets?``.
 
-    If the tool waits before the write, the question says for how long. offsets: their number as text, here ``12
-    offsets``.
+    If the tool first waits for members to stop, or for a time without commits, the question says for how long. offsets:
+    their number as text, here ``12 offsets``.
     """
     if stop.must_stop:
         return f"Wait up to {_span(stop.wait)} for them, then write {offsets}?"

@@ -57,7 +57,10 @@ def conclusion(found: Reconciliation) -> str:
 
 
 def by_group(summary: Iterable[GroupTopic]) -> list[list[GroupTopic]]:
-    """Return one list of rows for each consumer group. Rows with a worse status, then with a higher lag, come first."""
+    """Return one list of rows for each consumer group.
+
+    In each list the rows with the worst status come first; of rows with the same status, those with the highest lag.
+    """
     groups: dict[tuple[str | None, str | None], list[GroupTopic]] = {}
     for row in summary:
         groups.setdefault((row.cluster_id, row.group), []).append(row)
@@ -76,9 +79,9 @@ def where(found: Reconciliation) -> Callable[[GroupTopic | PartitionVerdict | Mo
 
 
 def history(timeline: Iterable[Moment]) -> list[list[Moment]]:
-    """Return the lag over time as lists: one for each whole group, then one for each group and topic.
+    """Return the lag over time as lists: one for each whole group, then one for each topic of each group.
 
-    Both parts are sorted by the highest lag in the list, the highest first.
+    The lists of whole groups, and the lists of topics, are sorted by their highest lag, the highest first.
     """
     series: dict[tuple[str | None, str, str | None], list[Moment]] = {}
     for moment in timeline:

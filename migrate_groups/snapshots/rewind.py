@@ -32,7 +32,7 @@ class Note(StrEnum):
 
     - empty: the log has no records. The replay starts at the log end offset.
     - past end: no record is at or after the time. The replay starts at the log end offset.
-    - skipped: no record is at or after the time. The partition gets no offset.
+    - skipped: no record is at or after the time. With ``--past-end skip`` the partition then gets no offset.
     - gone: the log starts after the time, because older records were deleted. The replay starts at the log start
       offset.
     - clamped: the requested offset is outside the log. The replay starts at the log start or log end offset.
@@ -72,8 +72,9 @@ def decide(
 ) -> RewindDecision:
     """Return the offset at which the replay of a partition begins.
 
-    found: the first record at or after the time of a `ToTime`; None if there is none. past_end: what a partition that
-    has records then gets: no offset (``skip``) or the log end offset (``end``, ``fail``).
+    found: the first record at or after the time of a `ToTime`; None if there is none. past_end: the result if a
+    partition has records, but none at or after the time: no offset (``skip``), or the log end offset (``end`` and
+    ``fail``).
     """
     match target:
         case ToTime(moment=moment):
@@ -98,7 +99,7 @@ def decide(
 def rewound(decision: RewindDecision, target: RewindTo) -> Row:
     """Return the snapshot row with the decided offset, without a group and without a source group.
 
-    Leader epoch and metadata are kept only if the offset is the committed one, requested by `ToCurrent`.
+    Leader epoch and metadata are kept only if ``target`` is `ToCurrent` and the decided offset is the committed offset.
     """
     # Without a group, so that the group that the snapshot was taken from is neither checked nor written to.
     stays = isinstance(target, ToCurrent) and decision.offset == decision.row.offset
@@ -127,9 +128,9 @@ def decide_all(
 ) -> list[RewindDecision]:
     """Return the offset at which the replay begins, for the partition of each row.
 
-    found: for a `ToTime`, each partition's first record at or after the time; None if there is none. past_end: what a
-    partition that has records then gets: the log end offset (``end``), no offset (``skip``) or the error `Refused`
-    (``fail``).
+    found: for a `ToTime`, each partition's first record at or after the time; None if there is none. past_end: the
+    result if a partition has records, but none at or after the time: the log end offset (``end``), no offset
+    (``skip``), or the error `Refused` (``fail``).
 
     With ``strict``, raises `Refused` if a requested offset is outside the log, if the log starts after the requested
     time, or if a needed committed offset is missing.

@@ -132,8 +132,8 @@ class SnapshotTable:
     def given_to(self, group: str, source_group: str | None) -> SnapshotTable:
         """Return the snapshot with ``group`` and ``source_group`` set in all rows.
 
-        All rows must be of one group and of one snapshot, because the rows are not sorted or checked for duplicates
-        again.
+        The rows must be of one group, with one row for each partition, because they are not sorted or checked for
+        duplicates again.
         """
         table = self.table
         for name, value in (("group", group), ("source_group", source_group)):
@@ -157,7 +157,10 @@ class SnapshotTable:
         return self
 
     def with_each_partition_once(self) -> SnapshotTable:
-        """Return the snapshot unchanged, or raise `InvalidInput` if a partition has several rows, in any groups."""
+        """Return the snapshot unchanged, or raise `InvalidInput` if a partition has several rows.
+
+        Rows of different groups count, too.
+        """
         self.at_one_moment()
         partitions = self.table.group_by(["topic", "partition"], use_threads=False).aggregate([])
         if partitions.num_rows < len(self):
@@ -218,10 +221,10 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def concatenate_by_group(snapshots: Sequence[SnapshotTable]) -> SnapshotTable:
-    """Return all rows of these snapshots as one snapshot. All rows of a snapshot must be of one group.
+    """Return all rows of these snapshots as one snapshot, sorted.
 
-    Raises `InvalidInput` if snapshots of the same group have duplicate rows (with the same cluster, time, groups and
-    partition).
+    Each of ``snapshots`` must have rows of one group only. Raises `InvalidInput` if snapshots of the same group have
+    duplicate rows (with the same cluster, time, groups and partition).
     """
     tables = {snapshot.groups()[0]: snapshot.table for snapshot in snapshots if len(snapshot)}
     if len(tables) < sum(len(snapshot) > 0 for snapshot in snapshots):

@@ -69,9 +69,9 @@ class SplitSpec:
     def renamed(self, names: Mapping[str, str]) -> SplitSpec:
         """Return the split with other group names.
 
-        names: old name -> new name; other groups keep their names. If the source group and a target group have the same
-        name, only the target group is renamed. Raises `InvalidInput` if an old name is not in the split, or if a new
-        name is empty, not UTF-8 or used twice.
+        names: old name -> new name; other groups keep their names. A source group with the same name as a target group
+        (on another cluster) is not renamed. Raises `InvalidInput` if an old name is not in the split, or if a new name
+        is empty, not UTF-8 or used twice.
         """
         unknown = sorted(set(names) - {self.source, *(target.group for target in self.targets)})
         if unknown:
@@ -100,9 +100,9 @@ class Coverage:
 def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
     """Return which topics go to which target group, and which topics stay.
 
-    topics: the topics of the source group. Raises `InvalidInput` if a pattern matches no topic, if a topic is left out,
-    if a topic both goes and stays, or if a topic goes to several groups without ``fan_out``. Raises `Refused` if there
-    are no topics.
+    topics: the topics of the source group. Raises `InvalidInput` if a pattern matches no topic, if no pattern matches
+    one of the topics, if a topic both goes and stays, or if a topic goes to several groups without ``fan_out``. Raises
+    `Refused` if there are no topics.
     """
     present = {*topics}
     if not present:
@@ -157,14 +157,13 @@ def _taken_by(topic: str, groups: Iterable[str | None]) -> str:
 
 
 def split(snapshot: SnapshotTable, spec: SplitSpec) -> tuple[SnapshotTable, Coverage]:
-    """Return the source group's rows under their target groups, and which topics go to which target group.
+    """Return the source group's rows with their target groups, and which topics go to which target group.
 
-    Rows of other groups and of topics that stay are left out. If no row has a group (after a rewind), all rows are
-    split.
+    Rows of other groups, and of topics that stay with the source group, are left out. If no row has a group, all rows
+    are split.
 
-    Raises `InvalidInput` if the snapshot lacks the source group or was split before, or if a partition has several
-    rows. Also raises it if the patterns leave out a topic, match no topic, or give one topic to several groups without
-    ``fan_out``.
+    Raises `InvalidInput` if the snapshot lacks the source group or was split before, if a partition has several rows,
+    or if ``spec`` does not fit the topics.
     """
     spec.check_other_groups()
     has_no_groups = snapshot.groups() == [None]

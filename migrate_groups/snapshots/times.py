@@ -1,6 +1,7 @@
-"""Parse and format times and durations. A moment is a time in milliseconds since 1970, like a record's timestamp.
+"""Parse and format times and durations.
 
-Times are RFC 3339. Durations are texts such as ``1h30m``, or ISO 8601 without years and months.
+A time is RFC 3339, or milliseconds since 1970, like a record's timestamp. A duration is a text such as ``1h30m``, or
+ISO 8601 without years and months.
 """
 
 from __future__ import annotations

@@ -97,9 +97,9 @@ def _folder(log: Path | None) -> Iterator[Path]:
 
 
 def _prove(execution: Execution, sides: list[LogSide], landed: list[Landing]) -> Audit:
-    """Judge with Spark, by partition, what the source and the target groups have committed since the hand-over.
+    """Return the verdicts of ``audit`` on the commits of source and target groups since the hand-over. Uses Spark.
 
-    landed: the copied log of ``__consumer_offsets`` of each cluster, in the order of ``sides``.
+    sides, landed: for each cluster, the groups to judge, and the copied log of ``__consumer_offsets``.
     """
     with spark_here(sum(each.offsets for each in landed)) as spark:
         from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit

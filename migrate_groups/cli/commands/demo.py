@@ -44,9 +44,9 @@ def demo(
         Tale,
         typer.Option(
             "--story",
-            help="migration: a group is split, step by step. overload: an application that restarts shares a group, "
-            "with the advice, the split, and the seconds before and after. clusters: an application moves to another "
-            "cluster, to which MirrorMaker 2 copies its topics.",
+            help="migration: a group is split, step by step. overload: one application restarts, and the others in "
+            "its group wait; advise proposes a split, and the seconds before and after it are measured. clusters: an "
+            "application moves to another cluster, to which MirrorMaker 2 copies its topics.",
         ),
     ] = Tale.MIGRATION,
     keep: Annotated[bool, typer.Option("--keep", help="Leave Kafka running until Ctrl-C.")] = False,

@@ -1,4 +1,4 @@
-"""The command that runs a Kafka on this machine, or two and a mirror between them: sandbox."""
+"""The command that runs a local Kafka cluster, or two clusters and a mirror between them: sandbox."""
 
 from __future__ import annotations
 

@@ -88,7 +88,10 @@ def split(
 
 
 def _as_flags(reviewed: WriteOptions) -> str:
-    """Return a text with the options of ``apply`` for the write options of a split spec. Defaults are left out."""
+    """Return a text for the user: which options to pass to ``apply`` so that it uses these write options.
+
+    Options with their default values are left out.
+    """
     default = asdict(type(reviewed)())
     changed = {name: value for name, value in asdict(reviewed).items() if value != default[name]}
     advice, flags = [], []

@@ -147,10 +147,10 @@ def delete_offsets(
     """Delete the offsets of the topics that moved from the old group, or of any topics from a group.
 
     Do this a day after a hand-over, so that the old group shows no lag for topics that it no longer consumes. It is
-    refused if a new group has a lower committed offset than was handed over. It warns about a new group that was never
-    seen to run, because its offsets are those that this tool wrote. With RECEIPT, --settle and --guard are those of the
-    hand-over, and only hand-back can undo it. If the new groups are on another cluster, pass that one with
-    --to-bootstrap-server or --to-command-config; it is only read, and there is no hand-back.
+    refused if a new group has a lower committed offset than was handed over. It warns if a new group has no members and
+    still has exactly the offsets that were handed over. With RECEIPT, the times of --settle and --guard are those of
+    the hand-over, and only hand-back can undo the deletion. If the new groups are on another cluster, pass that cluster
+    with --to-bootstrap-server or --to-command-config; it is only read, and there is no hand-back.
 
     With --group and --topic there need not be a hand-over. No member of the group may be assigned or subscribed to the
     topics. Rollback of the new receipt restores the offsets, if the group has no members and has not committed again.
@@ -188,7 +188,7 @@ def delete_offsets(
 
 
 def _delete_groups(groups: Collection[str]) -> str:
-    """Return the text of the command that deletes the groups, with the condition that nothing else uses them."""
+    """Return advice for the user: the command that deletes these groups, to run only if nothing else uses them."""
     return (
         f"migrate-groups {shell_command('delete-group', sorted(groups))}, if nothing else uses "
         f"{'it' if len(groups) == 1 else 'them'}"
@@ -239,9 +239,9 @@ def _go(
 ) -> Receipt | None:
     """Show the plan of a rollback, hand-back or delete-offsets, and write it unless this is a dry run.
 
-    receipt: the file that records the hand-over, or its run directory. wait: seconds that a hand-back waits for the
-    groups to stop. target: for delete-offsets, the cluster of the new groups. Returns the receipt; None: nothing was
-    written.
+    receipt: the file that records the hand-over, or the run directory of ``migrate``. wait: seconds that a hand-back
+    waits for the groups to stop. target: for delete-offsets, the cluster of the new groups. Returns the receipt; None:
+    nothing was written.
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in

@@ -52,7 +52,7 @@ _Cells: TypeAlias = tuple[Action, str | None, str, str, int, _Committed, _Commit
 
 
 def cells(change: Change) -> _Cells:
-    """Return the values of the fields of `ChangeJson` for a change, in the order of the fields."""
+    """Return the change of a committed offset as the values of a `ChangeJson`, in the order of its fields."""
     # Committed offsets are not converted: msgspec encodes a `CommittedOffset` with the fields of `CommittedJson`.
     return (  # type: ignore[return-value]
         change.action,
@@ -67,7 +67,7 @@ def cells(change: Change) -> _Cells:
 
 
 def value(found: ChangeJson) -> Change:
-    """Return the change in a `ChangeJson`."""
+    """Return the change of a committed offset that a `ChangeJson` describes."""
     return Change(
         source_group=found.source_group,
         group=found.group,

@@ -46,11 +46,12 @@ class Compared:
 def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> Compared:
     """Return the snapshots that `reconcile` compares.
 
-    before: snapshots, or one run directory. after: snapshots; may be empty with a run directory.
+    before: snapshots, or one run directory. after: snapshots; may be empty with a run directory. has_spec: whether the
+    user passed ``--spec``, which can't be combined with a run directory.
 
     Raises `UsageError` if the arguments can't be combined; `InvalidInput` if a file is not a readable snapshot. With a
-    run directory, raises `Undetermined` if a write has not finished; `Refused` if no offset was written to a target
-    group, or if one was reverted.
+    run directory, raises `Undetermined` if a write has not finished; `Refused` if no offset was handed over to a target
+    group, or if an offset was rolled back or handed back.
     """
     run = RunDir(Path(before[0])) if before else None
     if run is not None and (run.receipt.exists() or run.baseline.exists()):

@@ -49,7 +49,7 @@ class CopiedLog:
 
     @staticmethod
     def load_with_starts(folder: Path, cluster_id: str, starts: Mapping[int, int]) -> CopiedLog:
-        """Return the copy of ``__consumer_offsets`` in a folder, with more partitions to copy.
+        """Return the copy of ``__consumer_offsets`` in a folder, with the partitions of ``starts`` added.
 
         starts: by partition number, the first offset to copy. A missing folder is made. Raises `InvalidInput` if the
         folder can't be used, has a copy from another cluster or from another start offset, or has a Parquet file of
@@ -81,17 +81,17 @@ class CopiedLog:
         return replace(found, files=int(files[-1].stem) + 1)
 
     def with_partitions(self, starts: Mapping[int, int]) -> CopiedLog:
-        """Return this copy of ``__consumer_offsets`` with more partitions to copy.
+        """Return this copy of ``__consumer_offsets`` with the partitions of ``starts`` added, still without records.
 
-        starts: by partition number, the first offset to copy. Partitions that the copy already has are not changed.
+        starts: by partition number, the first offset to copy; ignored for partitions that the copy already has.
         """
         return replace(self, starts={**starts, **self.starts}, ends={**starts, **self.ends})
 
     def with_records(self, rows: Iterable[tuple[object, ...]], ends: Mapping[int, int]) -> CopiedLog:
         """Write records to one more file, and return the copied log with that file.
 
-        rows: the records, as tuples with the columns of `SCHEMA`. ends: by partition number, the first offset that is
-        not copied after this write. Raises `InvalidInput` if the file can't be written.
+        rows: the records, as tuples with the columns of `SCHEMA`. ends: by partition number, the offset at which the
+        next copy continues. Raises `InvalidInput` if the file can't be written.
         """
         grown = replace(self, ends={**self.ends, **ends}, files=self.files + 1)
         # In the same file as the records, so that both are always written together.

@@ -25,9 +25,9 @@ _ROWS = 100_000
 
 
 def save(rows: Iterable[tuple[str, int, datetime, int | None]], path: Path) -> None:
-    """Write the log end offsets of partitions at several times to a Parquet file.
+    """Write log end offsets, with the time of each, to a Parquet file.
 
-    rows: topic, partition number, time, and the log end offset at this time; None if it is not known.
+    rows: topic, partition number, time, and the log end offset at that time or None if it is not known.
     """
     with pq.ParquetWriter(path, SCHEMA, write_page_checksum=True) as writer:
         # 100,000 rows at a time, so that memory does not grow with their number.

@@ -1,4 +1,4 @@
-"""Plans as JSON: the plan that a reviewer approves, and the snapshot rows from which it can be made again."""
+"""A plan as JSON: the offsets to write, the verdicts of checks, and the snapshot rows that the plan was made from."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ RowJson = _row_type()
 class PlanJson(strict_json.Document, frozen=True, kw_only=True):
     """A plan: the change of each partition, the verdict of every check, and the snapshot rows that it was made from.
 
-    intent: the hash of cluster, groups, partitions and options, which a reviewer approves. content: the hash of the
+    intent: the hash of what a reviewer approves: clusters, groups, partitions and options. content: the hash of the
     same values and the offsets. verdict: the worst verdict of all checks. rows: in each row, ``group`` is the target
     group. source: the source group if it is on another cluster; otherwise null. translations: each offset on the source
     cluster, with the corresponding offset in the mirror's copy; empty if ``source`` is null.

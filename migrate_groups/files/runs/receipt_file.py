@@ -35,9 +35,9 @@ class ReceiptFile:
 
     @property
     def told_by(self) -> str:
-        """A message for an interrupted command: which file lists what was written.
+        """A message for an interrupted command: which file lists the written offsets.
 
-        If a file could not be saved, it is the message of `failure`.
+        If a file could not be saved, `failure` is returned instead.
         """
         return self.failure or f"{self.path} lists what was written: run the same command again to resume"
 

@@ -33,7 +33,7 @@ class RunDir:
     - ``before.parquet``: a snapshot of the source group after it stopped
     - ``split.parquet``: the same rows under their target groups
     - ``fence.parquet``: the log end offsets of ``__consumer_offsets`` just before ``before.parquet``
-    - ``plan.json``: the plan that was written
+    - ``plan.json``: the plan whose offsets were written
     - ``offsets.csv``: the written offsets for ``kafka-consumer-groups``
     - ``receipt.json``: the outcome of every write
     - ``after.parquet``: a snapshot of the target groups, if all offsets were written and read back
@@ -69,7 +69,7 @@ class RunDir:
 
     @property
     def spec(self) -> Path:
-        """The path of the split spec that the write was made from."""
+        """The path of the saved split spec that the plan was made from."""
         return self.folder / "spec.toml"
 
     @property
@@ -79,22 +79,22 @@ class RunDir:
 
     @property
     def before(self) -> Path:
-        """The path of the snapshot of the source group that was taken after the group stopped, before the write."""
+        """The path of the snapshot of the source group, taken after the group stopped."""
         return self.folder / "before.parquet"
 
     @property
     def split(self) -> Path:
-        """The path of the snapshot of the source group in which each row has its target group as its group."""
+        """The path of the snapshot of the source group with the names of the target groups in the column ``group``."""
         return self.folder / "split.parquet"
 
     @property
     def after(self) -> Path:
-        """The path of the snapshot of the target groups right after the write."""
+        """The path of the snapshot of the target groups, taken after their offsets were written."""
         return self.folder / "after.parquet"
 
     @property
     def plan(self) -> Path:
-        """The path of the plan that was written to the cluster."""
+        """The path of the plan whose offsets were written to the cluster."""
         return self.folder / "plan.json"
 
     @property
@@ -189,9 +189,10 @@ class RunDir:
     def keep_fences(self, fences: Sequence[Fence], *, resumed: bool) -> None:
         """Save log end offsets of ``__consumer_offsets`` as ``fence.parquet``.
 
-        fences: one `Fence`, the log end offsets of a cluster, for each cluster. resumed: keep the offsets of earlier
-        runs in the file. If ``fences`` is empty, the file becomes empty. Raises `InvalidInput` if the file is damaged
-        or can't be written.
+        fences: the log end offsets, one `Fence` for each cluster. If ``fences`` is empty, the file becomes empty.
+        Otherwise, if ``resumed`` is true, the offsets of earlier runs stay in the file.
+
+        Raises `InvalidInput` if the file is damaged or can't be written.
         """
         # Without the log end offsets of this run, `audit` can't prove the hand-over: then earlier ones are dropped.
         earlier = fence_parquet.load(self.fence) if resumed else []

@@ -28,13 +28,14 @@ class TranslatedJson(Strict, frozen=True):
 
     topic, partition: the partition on the source cluster. source_offset: the offset that was translated.
     committed_offset: the source group's committed offset; null if it has none. target_topic: the topic of the copy on
-    the target cluster; null if there is no copy. place: the offset at which the group must continue in the copy, or the
-    lowest possible one; null if it is not known. reread_at_most: the largest number of records that the group reads
-    again if it starts at ``place``. method: how ``place`` was searched for. fingerprint_before, fingerprint_after: the
-    fingerprints, as 32 hexadecimal digits, of the source's last record before the offset and of its first record at or
-    after the offset; null if no such record was read. mirrored_to: the last stable offset of the copy; null if it was
-    not read. copies: how many records the mirror has delivered again. aborted: how many records of aborted transactions
-    the mirror has delivered as committed. reason: why the status is not ``exact``; otherwise empty.
+    the target cluster; null if there is no copy. place: the offset at which the group must continue in the copy; the
+    lowest if several are possible; null if none is known. reread_at_most: the largest number of records that the group
+    reads again if it starts at ``place``. method: how ``place`` was searched for. fingerprint_before: the hash of the
+    source's last record before ``source_offset``; null if no such record was read. fingerprint_after: the hash of the
+    source's first record at or after ``source_offset``; null if no such record was read. mirrored_to: the last
+    stable offset of the copy; null if it was not read. copies: how many records the mirror has delivered again.
+    aborted: how many records of aborted transactions the mirror has delivered as committed. reason: why the status is
+    not ``exact``; otherwise empty.
     """
 
     topic: Topic
@@ -68,7 +69,7 @@ def lines(translation: Translation | None) -> tuple[TranslatedJson, ...]:
 
 
 def value(of: SourceJson | None, found: Iterable[TranslatedJson]) -> Translation | None:
-    """Return, from JSON, the offsets of a source group and the corresponding offsets in a mirror's copies.
+    """Return, from JSON, a source group's offsets and the corresponding offsets in the mirror's copies of topics.
 
     of: the source group; if it is None, the result is None.
     """

@@ -1,7 +1,7 @@
 """Reset files: the CSV of ``kafka-consumer-groups --reset-offsets --from-file``, without a header.
 
-The columns are ``topic,partition,offset`` for one group, ``group,topic,partition,offset`` for several. A truncated row
-is an error, and so is a second row for a partition.
+The columns are ``topic,partition,offset`` for one group, ``group,topic,partition,offset`` for several. It is an error
+if a row is truncated, or if two rows have the same group, topic and partition.
 """
 
 # Kafka's tool reads a truncated row as offset 0. If a partition has two rows, the tool uses the last one
@@ -55,7 +55,7 @@ def to_bytes(snapshot: SnapshotTable) -> tuple[bytes, int]:
     """Return a snapshot as a CSV file for ``kafka-consumer-groups``, and the number of partitions left out.
 
     Partitions without a committed offset are left out. Raises `InvalidInput` if only some rows have a group, if a
-    partition of a group has several rows, or if the tool could not read a group's name.
+    partition of a group has several rows, or if ``kafka-consumer-groups`` could not read a group's name.
     """
     table = snapshot.at_one_moment().table
     snapshot.refuse_some_without_group()

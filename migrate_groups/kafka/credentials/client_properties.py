@@ -13,8 +13,8 @@ from migrate_groups.kafka.credentials.security import Security
 class ClientProperties(NamedTuple):
     """The bootstrap servers and security settings in client properties.
 
-    bootstrap_servers: empty if there are none. not_used: the keys without effect, to warn about. Keys for tuning are
-    left out.
+    bootstrap_servers: empty if there are none. not_used: the keys that have no effect, to warn the user. Harmless keys,
+    such as ``batch.size``, are not in ``not_used``.
     """
 
     bootstrap_servers: str

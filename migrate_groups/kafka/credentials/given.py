@@ -102,8 +102,8 @@ def load_properties(path: Path) -> dict[str, str]:
 def parse_properties(text: str, where: str) -> dict[str, str]:
     """Return the keys and values of a Java properties text.
 
-    where: names the text in errors. Raises `InvalidInput` if an escape is malformed, or if a backslash at a line's end
-    joins two properties.
+    where: names the text in errors. Raises `InvalidInput` if an escape is malformed, or if a value contains another
+    property, because a line ends with a backslash by mistake.
     """
     import javaproperties  # imported here because it takes 30 ms
 
@@ -180,13 +180,13 @@ class Given:
         return {key.removeprefix(prefix): self.take(key) for key in self._values if key.startswith(prefix)}
 
     def add_unused(self, keys: Iterable[str]) -> None:
-        """Record keys that have no effect, so that the user is warned about them."""
+        """Mark keys as not used, so that the user is warned about them."""
         self._unused |= dict.fromkeys(keys)
 
     def not_used(self) -> tuple[str, ...]:
-        """Return the keys that are marked as not used, sorted, as the user wrote them.
+        """Return the keys to warn about because they have no effect, sorted, as the user wrote them.
 
-        If a key may contain a secret, a description replaces it.
+        A key that does not look like a property is replaced by a text, because it may be part of a secret.
         """
         return tuple(sorted({_shown(self.written(key)) for key in self._unused}))
 

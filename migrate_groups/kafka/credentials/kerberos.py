@@ -33,7 +33,7 @@ class Kerberos:
 
     @property
     def principal(self) -> str:
-        """A description of the client's principal for messages."""
+        """A description of the client's principal, such as ``Kerberos principal alice@EXAMPLE.COM``."""
         # The name in Kafka's ACLs is not known, because the brokers shorten the principal by their rules.
         return f"Kerberos principal {self.client}" if self.client else "the Kerberos principal of the ticket cache"
 

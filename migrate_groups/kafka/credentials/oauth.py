@@ -33,7 +33,7 @@ class TokenSource(Protocol):
 
     @property
     def principal(self) -> str:
-        """A description of the client's principal for messages."""
+        """A description of the client's principal, such as ``the principal of OAuth client app``."""
 
 
 def now() -> float:
@@ -90,7 +90,8 @@ class OAuth:
     def confluent(self) -> dict[str, Any]:
         """Return ``{"oauth_cb": token}``, for the process in which confluent-kafka runs.
 
-        The token is a list: value, expiry (seconds since 1970), principal and SASL extensions. Raises `NoToken`.
+        The token is a list: value, expiry (seconds since 1970), a fixed principal name, and SASL extensions. Raises
+        `NoToken`.
         """
         held = self._valid()
         expires = now() + held.valid_until - time.monotonic()
@@ -98,6 +99,6 @@ class OAuth:
 
     @property
     def principal(self) -> str:
-        """A description of the client's principal for messages."""
+        """A description of the client's principal, such as ``the principal of OAuth client app``."""
         # The name in Kafka's ACLs is not known, because the brokers take it from the token.
         return self.source.principal

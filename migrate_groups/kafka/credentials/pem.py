@@ -124,6 +124,6 @@ def _blocks(pem: str, kind: str, missing: str) -> str:
 
 
 def _with_lines(name: str, body: str) -> str:
-    """Return a PEM block with line ends, in place of which a properties file may have blanks."""
+    """Return a PEM block with its line ends restored. In a properties file they may be blanks."""
     lines = body.strip() if ":" in body else "\n".join(body.split())  # a colon means headers, whose lines must stay
     return f"-----BEGIN {name}-----\n{lines}\n-----END {name}-----\n"

@@ -29,7 +29,7 @@ class Store(NamedTuple):
     of_password: str
 
     def trusted(self) -> str:
-        """Return the certificates in this truststore that Java trusts, as PEM.
+        """Return the certificates to trust from this truststore, as PEM.
 
         Raises `InvalidInput` if the truststore can't be read, has no certificate, or is PKCS #12 with a private key.
         """

@@ -14,7 +14,7 @@ from migrate_groups.planning.translation import Translated, Translation
 from migrate_groups.text import counted, some
 
 PLACES = "places"
-"""The name of the check of the places. Its verdict is ``pending`` while the mirror has not caught up."""
+"""The name of the check of the translated offsets. Its verdict is ``pending`` while the mirror has not caught up."""
 
 
 def places(translation: Translation, options: WriteOptions) -> Check:

@@ -1,4 +1,4 @@
-"""Checks of the offsets: each lies within the log, and every partition of every moved topic has one."""
+"""Checks of the offsets to write: each lies within the log, and no partition of the topics lacks an offset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def in_range(decisions: Sequence[Decision], offsets: Iterable[Offset], survey: S
     """Check that every offset to write lies between the log start offset and the log end offset.
 
     Brokers accept other offsets too (docs/kafka-behaviour.md#altering-offsets). The check also refuses a partition
-    without a leader, and an offset above records that an unclean leader election has replaced. It warns if offsets in
+    without a leader, and an offset below which an unclean leader election has replaced records. It warns if offsets in
     ``decisions`` were raised to the log start offset.
     """
     below, beyond, unknown, cut = [], [], [], []
@@ -75,11 +75,11 @@ def _gone(partition: TopicPartition, offset: int, start: int) -> str:
 
 
 def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOptions, advice: Advice) -> Check:
-    """Check that every partition of every moved topic has an offset to write.
+    """Check that every partition of the topics has an offset to write.
 
-    Without an offset, the target group's auto.offset.reset decides, and may skip records
-    (docs/kafka-behaviour.md#logs). By default the check refuses these partitions; the option ``uncommitted`` can allow
-    them. If they have no source group, the check only warns.
+    In a partition without an offset, the target group's auto.offset.reset decides, and may skip records
+    (docs/kafka-behaviour.md#logs). The check refuses such partitions, unless the option ``uncommitted`` allows them. It
+    only warns if no source group hands them over.
     """
     name = "complete"
     missing = [each.wanted for each in decisions if each.wanted.offset is None]

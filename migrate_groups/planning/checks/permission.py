@@ -125,7 +125,7 @@ def lacks(principal: str, lacking: Sequence[str]) -> str:
 
 
 def hidden(permissions: Permissions) -> bool:
-    """Return whether the principal lacks Describe on any of these groups and topics.
+    """Return whether the principal lacks Describe on at least one of these groups and topics.
 
     A group or topic for which the brokers return no permissions (None) does not count.
     """

@@ -27,7 +27,7 @@ def checks_of_source(
 ) -> tuple[Check, ...]:
     """Return the checks of a source group whose offsets are translated to another cluster.
 
-    decisions: the offsets to translate, with the source group in place of a target group. survey: facts of the source
+    decisions: the offsets to translate, as if the source group handed them over to itself. survey: facts of the source
     cluster, with committed offsets that were read after the translation.
     """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
@@ -64,7 +64,8 @@ def checks_of_target(
 ) -> tuple[Check, ...]:
     """Return the checks of the target groups, on the target cluster.
 
-    If the source group has the same check, the name begins with ``target``. receipt: the record of the run so far.
+    The name of a check that is also made of the source group begins with ``target``. receipt: the record of the run so
+    far.
     """
     wanted, changes = [each.wanted for each in decisions], changes_of(decisions)
     return (

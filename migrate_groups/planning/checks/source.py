@@ -44,10 +44,10 @@ def cluster(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check:
 
 
 def hand_over(wanted: Sequence[Wanted], advice: Advice) -> Check:
-    """Check that every partition is handed over by a source group to one target group.
+    """Check that every partition is handed over by a source group, to only one target group.
 
-    The check warns if offsets have no source group, or if several target groups get a partition of one source group. It
-    refuses if there are no offsets.
+    The check warns if an offset has no source group, or if several target groups get the same partition from one
+    source group. It refuses if there are no offsets.
     """
     if not wanted:
         return Check.refused("hand-over", f"the file has no offsets to write: {advice.read_again}")
@@ -70,7 +70,7 @@ def hand_over(wanted: Sequence[Wanted], advice: Advice) -> Check:
 
 
 def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, advice: Advice) -> Check:
-    """Check that no member of a source group may still consume the moved topics.
+    """Check that no member of a source group may still consume the topics that the group hands over.
 
     If a member may, the verdict is ``pending``, because the group may stop before the write. A source group that does
     not exist is refused. The option ``vanished`` "restore" allows it.
@@ -101,7 +101,8 @@ def running(group: GroupDescription, topics: Set[str] | None) -> list[str]:
     """Return why a group may still consume these topics; empty if the group has stopped. topics: None means any topic.
 
     Each reason completes a sentence that begins with the group's name. An Empty group has stopped. A Stable consumer
-    group has stopped if no member is assigned or subscribed to ``topics``. A group in another state has not stopped.
+    group (classic or KIP-848) has stopped if no member is assigned or subscribed to ``topics``. A group in another
+    state has not stopped.
     """
     if group.stopped:
         return []
@@ -212,7 +213,7 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
 
 
 def way_back(source: str, wanted: Sequence[Wanted], source_topics: Collection[str], options: WriteOptions) -> Check:
-    """Warn if the source group keeps topics: to give it the moved topics back later, all its members must stop.
+    """Warn if the source group keeps some topics: a later hand-back of the others requires all its members to stop.
 
     wanted: the partitions that are handed over. source_topics: all topics of the source group.
     """
