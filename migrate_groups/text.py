@@ -34,10 +34,7 @@ _QUOTED = re.compile(rb'(?:"[^"]*+")++|"')
 
 
 def misquoted(data: bytes | mmap) -> int | None:
-    """Return the line number of the first quote in a CSV file that RFC 4180 forbids; None if there is no such quote.
-
-    Lines are counted from 1.
-    """
+    """Return the line number (from 1) of the first quote that RFC 4180 forbids in a CSV file; None if there is none."""
     if data.find(b'"') < 0:
         return None
     for found in _QUOTED.finditer(data):

@@ -155,7 +155,7 @@ class Cluster(ReadingCluster):
             InvalidInput: the split is invalid, or does not cover the topics of the source group.
             GroupNotFound: the source group does not exist.
             Refused: the receipt in ``run_dir`` (the record of earlier runs) forbids the write.
-            PartlyApplied: an earlier run handed over the offsets, but the source group still consumes.
+            PartlyApplied: a target group has started after an earlier run, but the source group still consumes.
             UsageError: ``run_dir`` is of another migration.
         """
         target, mirror = self._written_to(to)

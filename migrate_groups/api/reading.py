@@ -157,16 +157,16 @@ class ReadingCluster:
 
         Args:
             until: a snapshot with the log end offsets to reach. If it has no row of the group, its rows without a group
-                are used, such as those from `rewind`. Partitions without an offset in the snapshot are not watched.
-                None: a snapshot is taken now.
+                are used, such as those from `rewind`. Partitions whose row has no ``offset`` are not watched. None: a
+                snapshot is taken now.
             timeout: seconds.
             progress: called about once a second.
 
         Raises:
             Refused: ``timeout`` is over, ``until`` is from another cluster, or a topic was deleted or recreated since.
             GroupNotFound: the group does not exist.
-            InvalidInput: ``until`` has only rows of other groups, a row lacks the log end offset, or all rows lack the
-                committed offset.
+            InvalidInput: ``until`` has only rows of other groups, several rows for one partition, a row without a log
+                end offset, or no row with an ``offset``.
         """
         if timeout != math.inf:
             checked_seconds("timeout", timeout)

@@ -182,6 +182,7 @@ class Snapshot:
         - A topic goes to several target groups without ``fan_out``.
         - A topic goes to a target group and also stays.
         - A pattern matches no topic.
+        - A target group is the source group.
         - Only some rows have a group.
         - The source group has no rows, or several rows for one partition.
         - The rows were split before.

@@ -87,8 +87,8 @@ def _run() -> int:
 def _after_output(code: int) -> int:
     """Return the exit code of the process: usually ``code``, the exit code of the command.
 
-    If stdout could not be written, and the command succeeded without writing to the cluster, return 1. If stdout could
-    not be written for another reason than a closed pipe, print a message on stderr.
+    If stdout could not be written, a command that succeeded without writing to the cluster gets the code 1, and a
+    message is printed on stderr. For a closed pipe, no message is printed.
     """
     lost = streams.stdout_lost()
     if lost is None:

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 class LogSide(NamedTuple):
     """The log of ``__consumer_offsets`` on one cluster, and the groups whose commits ``audit`` judges from this log.
 
-    named_by, belongs: parts of the error for a wrong cluster, such as ``--bootstrap-server`` and ``the old group is
-    on``. partitions: the number of partitions of ``__consumer_offsets`` at the time of the migration. groups: for each
-    group its name, its partition of ``__consumer_offsets``, and the offset in this partition from which its commits are
-    judged.
+    - named_by, belongs: parts of the error for a wrong cluster, such as ``--bootstrap-server`` and ``the old group is
+      on``.
+    - partitions: the number of partitions of ``__consumer_offsets`` at the time of the migration.
+    - groups: for each group its name, its partition of ``__consumer_offsets``, and the offset in this partition from
+      which its commits are judged.
     """
 
     connection: Connection

@@ -85,9 +85,9 @@ def measure(connection: Connection, asked: CostsRequest) -> None:
 def _lag(
     spark: SparkSession, reader: GroupReader, landed: Landed, worst: Sequence[GroupCost]
 ) -> Iterator[tuple[tuple[Moment, ...], DataFrame | None]]:
-    """Yield the lag of the groups in ``worst`` at about 48 points in time, and the same history as a DataFrame.
+    """Yield the lag of the groups in ``worst`` at about 48 points in time, as a tuple and as a DataFrame.
 
-    The result is an empty tuple and None if ``worst`` is empty or the copied log has no commits of these groups.
+    Yields an empty tuple and None if ``worst`` is empty or the copied log has no commits of these groups.
     """
     groups = [each.group for each in worst]
     since = min((row.since for each in worst for row in each.applications), default=landed.taken_at)
@@ -112,10 +112,10 @@ def _drawn(of: Suggestion) -> Drawn:
 
 
 def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) -> None:
-    """Compare the predicted cost of splitting a group with the cost since the split, and write tables and an HTML page.
+    """Compare the predicted with the measured cost of each application since its group was split.
 
-    A cost is the time in which an application's partitions have no owner. run_dir: that of the migration which split
-    the group.
+    The cost is the time in which the application's partitions have no owner. Prints the result, and writes it to the
+    folder ``asked.out``. run_dir: the run directory of the migration that split the group.
     """
     require_spark()
     from migrate_groups.files.runs import receipt_json

@@ -36,7 +36,7 @@ class HandOver:
         """Show the plan of the hand-over, and return it.
 
         If an earlier run has written the offsets and a target group has started, show the record of that run and return
-        None. Raises `PartlyApplied` if the source group still consumes then. Raises `Refused`, `UsageError` or
+        None, or raise `PartlyApplied` if the source group still consumes. Raises `Refused`, `UsageError` or
         `InvalidInput` if no plan is possible.
         """
         from migrate_groups.migration.hand_over.migrate import plan_migration
@@ -55,9 +55,9 @@ class HandOver:
     def write(self, clients: Clients, mirror: Mirror | None) -> WriteResult | None:
         """Write the offsets to the target groups, and return the result.
 
-        Returns None if an earlier run has written them and a target group has started. Raises `Refused`, `UsageError`
-        or `InvalidInput` if the hand-over is not possible; nothing was written then. Raises `PartlyApplied` if the
-        source group still consumes after an earlier write.
+        If an earlier run has written the offsets and a target group has started, return None, or raise `PartlyApplied`
+        if the source group still consumes. Raises `Refused`, `UsageError` or `InvalidInput` if the hand-over is not
+        possible. Each of these errors means that this call wrote nothing.
         """
         from migrate_groups.migration.hand_over.migrate import migrate
 

@@ -120,8 +120,8 @@ def lag_over_time(
 ) -> History:
     """Return the lag and the commits of groups over time, and write them to ``out`` as Parquet.
 
-    groups: all groups if empty. every: the time between two points. since: the time of the first point, rounded up; if
-    None, the time of the first commit in the log.
+    groups: all groups if empty. every: the time between two points. since: the points begin after this time; if None,
+    after the first commit in the log.
 
     Raises `Undetermined` if the log has no commit of these groups, `UsageError` if there would be too many points, and
     `ClusterUnavailable` if the cluster does not answer.

@@ -53,7 +53,7 @@ def unexpected(command: str, arguments: Sequence[str]) -> UsageError:
 
 
 def in_our_words(error: Any) -> UsageError:
-    """Return the `UsageError` for an error of Typer about the command line. Its one line says what to type instead."""
+    """Return the `UsageError` for an error of Typer about the command line. Its message is one line."""
     see = f"see {error.ctx.command_path} --help" if error.ctx else "see --help"
     if hasattr(error, "possibilities"):
         return UsageError(f"unknown option {error.option_name}: {_instead(error) or see}")

@@ -59,7 +59,7 @@ class OnStart:
             talk(f"{self._said(self._failure)}: START THE NEW GROUPS NOW, by hand")
 
     def wait(self) -> str:
-        """Wait up to 60 s for the command to end, and return how it failed; empty if it succeeded or never started.
+        """Wait up to 60 s for the command to end, and return how it failed; empty if it did not fail.
 
         If the command has not ended by then, it counts as failed and is left running.
         """

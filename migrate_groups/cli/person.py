@@ -38,10 +38,13 @@ _SAY_AGAIN = 15.0
 class Person:
     """The user at the command line: shows what a running command reports, and asks whether to write.
 
-    yes: write without a question. output_format: how plans and outcomes are shown. plan_out: the file for the plan;
-    None: the plan is not saved. force: replace this file if it exists. on_start: the command that starts the new
-    applications; None: the user starts them. write: the verb with which the question begins, such as ``Write`` or
-    ``Restore``. is_part: whether the command does several writes, and prints one JSON document for all of them.
+    - yes: write without a question.
+    - output_format: how plans and outcomes are shown.
+    - plan_out: the file for the plan; None: the plan is not saved.
+    - force: replace the file ``plan_out`` if it exists.
+    - on_start: the command that starts the new applications; None: the user starts them.
+    - write: the verb with which the question begins, such as ``Write`` or ``Restore``.
+    - is_part: whether the command does several writes, and prints one JSON document for all of them.
     """
 
     yes: bool = False
@@ -141,8 +144,8 @@ class Person:
     def read_back(self, verb: Verb, sources: Collection[str]) -> None:
         """Print that all offsets are written and read back, and which applications may start now.
 
-        After a hand-over, also start the command of ``--on-start``, if given. sources: the source groups; empty if the
-        offsets are not from another group.
+        After a hand-over, also start the command of ``--on-start``, if given. sources: the groups whose offsets were
+        handed over; empty if there are none, as after a rewind.
         """
         from migrate_groups.planning.run_states import Verb
 
@@ -163,7 +166,7 @@ class Person:
     def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
         """Return a context manager that shows the progress of its block on stderr, if the block is not short.
 
-        done: returns the amount done and the total amount; None if these amounts are not known.
+        done: returns the amount done and the total amount, or None if they are not known.
         """
         return shown_work(doing, done)
 

@@ -43,10 +43,13 @@ Done = tuple[str, int]
 class WholeGroups:
     """The consumer groups of a spec file that move to another cluster with all their topics.
 
-    run: the folder in which each group gets its own run directory. names: the new name of a group on the target
-    cluster, by its old name; other groups keep their names. plans: a new folder for the plans; None: no plan is saved.
-    reviewed: the folder of the reviewed plans; None: no plan was reviewed. hand_over: makes the `HandOver` of one group
-    from its spec, its run directory, the file for its plan, and the file of its reviewed plan.
+    - file: the spec file.
+    - run: the folder in which each group gets its own run directory.
+    - names: the new name on the target cluster of each group that is renamed, by its old name.
+    - plans: a new folder for the plans; None: no plan is saved.
+    - reviewed: the folder of the reviewed plans; None: no plan was reviewed.
+    - hand_over: makes the `HandOver` of one group from its spec, its run directory, the file for its plan, and the file
+      of its reviewed plan.
     """
 
     file: GroupsFile

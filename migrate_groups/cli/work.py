@@ -40,7 +40,7 @@ class Work(NamedTuple):
 
 
 Look = Callable[[], Work | None]
-"""A function that returns what the command is doing now, and its progress; None: there is nothing to show.
+"""A function that returns what the command is doing now, and its progress, or None if there is nothing to show.
 
 It is called in another thread."""
 
@@ -49,8 +49,7 @@ It is called in another thread."""
 def shown_work(doing: str, done: Done) -> Iterator[None]:
     """Show the progress of the block on stderr: a bar on a terminal, otherwise a line every ten seconds.
 
-    done: returns the amount done and the total amount; None if these amounts are not known. It is called in another
-    thread.
+    done: returns the amount done and the total amount, or None if they are not known. It is called in another thread.
     """
     with shown_looks(lambda: Work(doing, done())):
         yield
@@ -60,7 +59,7 @@ def shown_work(doing: str, done: Done) -> Iterator[None]:
 def shown_looks(look: Look) -> Iterator[None]:
     """Show the progress of the block on stderr: a bar on a terminal, otherwise a line every ten seconds.
 
-    look: returns what the command is doing now, and its progress; None: there is nothing to show. It is called in
+    look: returns what the command is doing now, and its progress, or None if there is nothing to show. It is called in
     another thread. If blocks are nested, only the progress of the innermost block is shown.
     """
     display: _Display = _BarDisplay() if sys.stderr.isatty() else _Lines()

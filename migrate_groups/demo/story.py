@@ -14,7 +14,7 @@ _NAIVE = "naive-"
 
 
 class Story(Scene):
-    """The main demo: a group is split with this tool and, for comparison, with Kafka's own tool."""
+    """The main demo: a group is split into several, with this tool and, for comparison, with Kafka's own tool."""
 
     def play(self) -> Ending:
         """Run the demo, and return how many records were produced, processed, skipped and processed twice.

@@ -1,4 +1,4 @@
-"""Lock a receipt file, so that only one process at a time writes to it."""
+"""Lock the file that records a migration's writes, so that only one process at a time writes to it."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Rule:
 
     @property
     def pattern(self) -> str:
-        """The regular expression that a whole cell must match. If the expression is empty, every cell is valid."""
+        """The regular expression that a whole cell must match. If the expression is empty, any text matches."""
         return self.column.form.pattern
 
     @property

@@ -52,7 +52,7 @@ class GroupsFile:
 
 
 def load(path: Path) -> SplitFile:
-    """Return the split of a group by topic, and the options of the write, in a spec file (TOML).
+    """Return the content of a spec file (TOML): the split of a group by topic, and the options of the write.
 
     Raises `InvalidInput` if the file can't be read or is not a valid split.
     """

@@ -26,8 +26,8 @@ class Commits:
     def everywhere(self, groups: Collection[str]) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return all committed offsets of each group, or the error of reading them.
 
-        None: a transactional commit that may replace the committed offset is pending. A partition whose first commit is
-        pending is left out. Topics that the client's principal may not describe are left out without an error.
+        An offset is None if a pending transactional commit may replace it. A partition whose first commit is pending is
+        left out. Topics that the client's principal may not describe are left out without an error.
         """
         answers = self._fetched(dict.fromkeys(groups))
         return {group: _all_committed(answer) for group, answer in answers.items()}

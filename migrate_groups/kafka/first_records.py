@@ -26,8 +26,8 @@ def first_records(config: ClientConfig, spans: Mapping[TopicPartition, range]) -
     """Return the first record that a ``read_committed`` consumer gets in each range of offsets.
 
     The result has the record's offset and timestamp; None: the range has no such record. A partition is left out if no
-    answer comes within 5 s or the time-out of ``config``. Raises `ClusterUnavailable`, or `NotAuthorized` without Read
-    on a topic.
+    answer comes within 5 s, or within ``config.timeout`` if that is shorter. Raises `ClusterUnavailable`, or
+    `NotAuthorized` without Read on a topic.
     """
     found: dict[TopicPartition, OffsetAndTimestamp | None] = {
         partition: None for partition in spans if not spans[partition]

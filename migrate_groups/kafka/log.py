@@ -81,8 +81,8 @@ class Logs:
     ) -> Mapping[TopicPartition, LogRange]:
         """Return the log start and log end offset of each partition.
 
-        A partition without an answer is left out. starts, ends: known offsets, which need not be read. If reading a log
-        start shows that the leader may have changed, the known end is read again.
+        A partition without an answer is left out. starts, ends: known offsets, which need not be read. If a log
+        start may come from a new leader, the known end is read again.
         """
         doing = "reading log end offsets"
         questions = [
@@ -202,7 +202,7 @@ async def _ask(
     leaders: Mapping[TopicPartition, Leader],
     answers: Sequence[Answers],
 ) -> None:
-    """Send ListOffsets requests to the leaders concurrently, and add the answers to ``questions[i]`` to ``answers[i]``.
+    """Send ListOffsets requests to leaders concurrently, and put the answers for ``questions[i]`` into ``answers[i]``.
 
     Raises kafka-python's retriable error if a leader has changed. A partition with another error, or without a leader,
     gets no answer. isolation: 0 is read_uncommitted, 1 is read_committed.

@@ -100,16 +100,16 @@ class KafkaPythonReader:
     def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
         """Return all committed offsets of a group, by partition.
 
-        None: a transactional commit that may replace the committed offset is pending. A partition whose first commit is
-        pending is left out. Topics that the client's principal may not describe are left out without an error.
+        An offset is None if a pending transactional commit may replace it. A partition whose first commit is pending is
+        left out. Topics that the client's principal may not describe are left out without an error.
         """
         return raise_first(self.all_committed_by_group([group]))[group]
 
     def all_committed_by_group(self, groups: Collection[str]) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return all committed offsets of each group, or the error of reading them.
 
-        None: a transactional commit that may replace the committed offset is pending. A partition whose first commit is
-        pending is left out. Topics that the client's principal may not describe are left out without an error.
+        An offset is None if a pending transactional commit may replace it. A partition whose first commit is pending is
+        left out. Topics that the client's principal may not describe are left out without an error.
         """
         return self._commits.everywhere(groups)
 
@@ -149,7 +149,7 @@ class KafkaPythonReader:
         """Return the log start and log end offset of each partition.
 
         A partition that does not exist or has no leader is left out. ends, starts: known offsets, which need not be
-        read. If reading a log start shows that the leader may have changed, the known end is read again.
+        read. If a log start may come from a new leader, the known end is read again.
         """
         return self._logs.bounds(partitions, starts or {}, ends or {})
 

@@ -24,14 +24,14 @@ _END: int = confluent_kafka.KafkaError._PARTITION_EOF
 def records(
     config: dict[str, Any], spans: list[tuple[str, int, int, int]], committed_only: bool, timeout: float
 ) -> Iterator[list[Any]]:
-    """Yield lists of the records that have arrived. A list is empty if no record arrived for 0.5 s.
+    """Yield the records that have arrived, as lists with one item for each range of offsets.
 
-    spans: the ranges of offsets to read: topic, partition, first offset, end (exclusive). committed_only: whether to
-    read like a ``read_committed`` consumer. Raises ``RuntimeError`` if reading fails.
+    spans: the ranges to read: topic, partition, first offset, end (exclusive). committed_only: whether to read like a
+    ``read_committed`` consumer. Raises ``RuntimeError`` if reading fails.
 
-    An item of a list has records of one range: ``[index in spans, offsets, timestamps, hashes, whether any timestamp is
-    LogAppendTime, whether the range is complete]``. Offsets and timestamps are bytes of 64-bit integers; hashes are
-    16 bytes per record.
+    An item is ``[index in spans, offsets, timestamps, hashes, whether any timestamp is LogAppendTime, whether the range
+    is complete]``. Offsets and timestamps are bytes of 64-bit integers; hashes are 16 bytes per record. A list is empty
+    if no record arrived for 0.5 s.
     """
     said: list[str] = []
     settings = {
@@ -70,7 +70,7 @@ def records(
 
 
 class _Piece:
-    """Some records of one partition. is_complete: whether no more of the requested records follow."""
+    """Some records of one partition. is_complete: whether these are its last requested records."""
 
     def __init__(self) -> None:
         self.is_complete = False

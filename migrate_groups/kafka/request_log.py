@@ -55,7 +55,7 @@ def logged(what: Callable[[], str]) -> Iterator[None]:
 def described(request: Any, node: Any) -> str:
     """Return a request of kafka-python as text, such as ``OffsetFetch big-group: 12 partitions from broker 1``.
 
-    node: kafka-python's name of the broker; None: no broker can be reached.
+    node: kafka-python's name of the broker; None if no broker is available.
     """
     parts = [request, *(_values(request, "groups"))]
     topics = [topic for part in parts for topic in _values(part, "topics")]

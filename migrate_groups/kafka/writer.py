@@ -23,7 +23,7 @@ K = TypeVar("K")
 class KafkaPythonWriter(KafkaPythonReader):
     """Writes and deletes committed offsets, and deletes groups, with kafka-python (implements `GroupWriter`).
 
-    A write that fails raises no error: the `WriteAnswer` of each partition contains the error.
+    A failed write raises no error: its `WriteAnswer` contains the error.
     """
 
     def alter_offsets(
@@ -31,7 +31,7 @@ class KafkaPythonWriter(KafkaPythonReader):
     ) -> Mapping[TopicPartition, WriteAnswer]:
         """Commit these offsets for a group in one request, and return the answer for each partition.
 
-        An answer is ``WRITTEN``, ``REFUSED`` or ``UNKNOWN``.
+        An answer is ``WRITTEN``, ``REFUSED`` or ``UNKNOWN`` (perhaps committed).
         """
         return self.alter_offsets_by_group({group: offsets})[group]
 
@@ -40,7 +40,7 @@ class KafkaPythonWriter(KafkaPythonReader):
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
         """Commit these offsets for several groups, and return the answer for each partition, by group.
 
-        An answer is ``WRITTEN``, ``REFUSED`` or ``UNKNOWN``. Each group has its own request.
+        An answer is ``WRITTEN``, ``REFUSED`` or ``UNKNOWN`` (perhaps committed). Each group has its own request.
         """
         return self._write(offsets, of_groups.commit_offsets(offsets))
 
@@ -49,14 +49,15 @@ class KafkaPythonWriter(KafkaPythonReader):
     ) -> Mapping[TopicPartition, WriteAnswer]:
         """Delete a group's committed offsets of these partitions (KIP-496), and return the answer for each partition.
 
-        An answer is ``WRITTEN`` (deleted), ``REFUSED`` or ``UNKNOWN``.
+        An answer is ``WRITTEN`` (deleted), ``REFUSED`` or ``UNKNOWN`` (perhaps deleted).
         """
         return self._write({group: partitions}, of_groups.delete_offsets(partitions))[group]
 
     def delete_group(self, group: str) -> WriteAnswer:
         """Delete a group with all its committed offsets, and return the coordinator's answer.
 
-        The answer is ``WRITTEN`` (deleted), ``UNKNOWN``, or ``REFUSED``, for instance because the group has members.
+        The answer is ``WRITTEN`` (deleted), ``UNKNOWN`` (perhaps deleted), or ``REFUSED``, for instance because the
+        group has members.
         """
         return self._write({group: [group]}, of_groups.delete_groups)[group][group]
 

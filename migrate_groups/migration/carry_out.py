@@ -22,9 +22,10 @@ from migrate_groups.text import counted, named, some
 
 
 def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
-    """Raise `UsageError` if the receipt is of another migration than the plan.
+    """Raise `UsageError` if the plan must not be written on top of the writes in the receipt.
 
-    Also raises `UsageError` if a target group has committed since the write in the receipt.
+    - The receipt is of another migration than the plan.
+    - A target group has committed since the last hand-over in the receipt.
     """
     _refuse_differences(file, resumed_differently(file.receipt, plan))
     since = file.receipt.moved_since(plan)
@@ -52,11 +53,11 @@ def is_over(
 ) -> bool:
     """Return whether the migration in the receipt is over, because a target group has started. If so, tell the user.
 
-    - differences: returns how the migration that is asked for now differs.
+    - differences: returns how the requested migration differs from the one in the receipt; empty if it is the same.
     - elsewhere: reads source groups that are on another cluster.
 
-    If it is over, raises `UsageError` for a difference; `PartlyApplied` if a source group still consumes or can't be
-    read; `Refused` if a target group has lost a committed offset.
+    If the migration is over, raises `UsageError` if there are differences; `PartlyApplied` if a source group still
+    consumes or can't be read; `Refused` if a target group has lost a committed offset.
     """
     started = started_since(reader, file.receipt, elsewhere)
     if started is None:
@@ -85,8 +86,8 @@ def is_over(
 def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, provisional: bool = False) -> None:
     """Show the plan and, if there is something to write, ask the user whether to write it.
 
-    provisional: the plan will be made again after the consumers have stopped. Checks that can pass only then do not
-    forbid the write yet.
+    provisional: the plan will be made again after the consumers have stopped. A check with the verdict ``pending`` does
+    not forbid the write yet.
 
     Raises `Refused` if a check forbids the write, or if the user does not agree.
     """
@@ -97,7 +98,10 @@ def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, prov
 
 
 def settle(shown: Plan, clock: Clock, events: Events) -> None:
-    """Wait for the seconds in the plan's option ``settle``, in which no consumer may commit, and tell the user."""
+    """Wait for the seconds in the plan's option ``settle``, and tell the user.
+
+    The caller then checks that no consumer has committed during the wait.
+    """
     if shown.options.settle:
         events.said(f"waiting {shown.options.settle:g} s to see that no consumer commits")
         clock.sleep(shown.options.settle)
@@ -140,8 +144,8 @@ def watch_afterwards(
 ) -> Execution:
     """After a write, watch the groups that must no longer consume, such as the source group of a migration.
 
-    Returns the record of the write, with a message in ``moved`` for each group that consumes. Nothing is watched if the
-    write was not successful.
+    Returns the record of the write. Its ``moved`` has messages about groups that still consume, and its
+    ``not_watched`` about groups that can't be read. Nothing is watched if the write was not successful.
 
     elsewhere: reads source groups that are on another cluster.
     """

@@ -31,7 +31,7 @@ class Deletion:
 
     - committed: the committed offsets of each group before the deletion.
     - deleted: the groups that no longer exist.
-    - failures: for each other group, why it still exists, or may still exist.
+    - failures: the errors of the groups that still exist, or may still exist.
     """
 
     committed: Mapping[str, SnapshotTable]
@@ -39,10 +39,9 @@ class Deletion:
     failures: Mapping[str, MigrateGroupsError]
 
     def check(self) -> None:
-        """Raise an error if a deletion failed.
+        """Raise an error if a deletion failed: `Refused` if all deletions were refused, otherwise `PartlyApplied`.
 
-        The error is `Refused` if every group still exists, because all deletions were refused. Otherwise it is
-        `PartlyApplied`.
+        After `Refused`, all groups still exist.
         """
         if not self.failures:
             return
@@ -58,9 +57,8 @@ class Deletion:
 def what_would_go(reader: GroupReader, groups: Sequence[str], clock: Clock) -> Mapping[str, SnapshotTable]:
     """Return, for each group, the committed offsets that would be deleted with it. Deletes nothing.
 
-    All groups are checked before an error is raised.
-    Raises `GroupNotFound` if one group does not exist and nothing else is wrong; `NotAuthorized` if only permissions
-    are lacking; otherwise `Refused`, for instance if a group has members. Raises `ClusterUnavailable` at once.
+    Checks all groups, then raises one error with all reasons: `NotAuthorized` if only permissions are lacking;
+    otherwise `Refused`, for instance if a group has members or does not exist. Raises `ClusterUnavailable` at once.
     """
     going: dict[str, SnapshotTable] = {}
     errors: list[MigrateGroupsError] = []
@@ -81,9 +79,8 @@ def what_would_go(reader: GroupReader, groups: Sequence[str], clock: Clock) -> M
 def delete_groups(writer: GroupWriter, groups: Sequence[str], clock: Clock, events: DeletionEvents) -> Deletion:
     """Ask the user, delete the groups, and return which were deleted and which were not.
 
-    A failed deletion is in the result, and the other groups are still deleted. Before the first deletion, raises
-    `Refused` if the user does not agree, or if a group has members; `GroupNotFound`, `NotAuthorized` or
-    `ClusterUnavailable`.
+    If one deletion fails, the other groups are still deleted. An error is raised only if nothing was deleted: `Refused`
+    if the user does not agree or a group has members; `GroupNotFound`, `NotAuthorized` or `ClusterUnavailable`.
     """
     events.would_delete(what_would_go(writer, groups, clock))
     if not events.agrees_to_delete(groups):

@@ -49,11 +49,11 @@ def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFil
     """Return the plan that deletes the group's committed offsets of the topics in ``wanted``.
 
     The plan has no changes if an earlier run has already deleted these offsets.
-    shown: the plan that the user agreed to. A check refuses later changes.
+    shown: the plan that the user agreed to. A check refuses if a committed offset has changed since.
 
     Raises `UsageError` if the receipt is of another write; `InvalidInput` if a topic matches no committed offset;
-    `Refused` if the group is not a consumer group; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` or
-    `PendingCommits`.
+    `Refused` if a rollback in the receipt has not finished, or the group is not a consumer group; `GroupNotFound`,
+    `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     group, receipt = wanted.group, file.receipt
     _refuse_other_receipt(file, group)
@@ -98,11 +98,11 @@ def delete_offsets(
 ) -> Execution | None:
     """Delete the group's committed offsets of the topics in ``wanted``, and return the record of the write.
 
-    None if an earlier run has already deleted these offsets.
+    Returns None if an earlier run has already deleted these offsets.
 
     If an error is raised, nothing was deleted: `UsageError` if the receipt is of another write; `InvalidInput` if a
-    topic matches no committed offset; `Refused` if a check or the user says no; `GroupNotFound`, `ClusterUnavailable`,
-    `NotAuthorized` or `PendingCommits`.
+    topic matches no committed offset; `Refused` if a check or the user says no, or a rollback in the receipt has not
+    finished; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     shown = plan_deletion(clients.writer, wanted, file)
     if is_done(shown, file, events):

@@ -32,7 +32,7 @@ class Events(Protocol):
         ...
 
     def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
-        """Show the plan to the user. Called once, but not in a dry run.
+        """Show the plan to the user. Called once, before `agrees`, but not in a dry run.
 
         - plan: what would be written. If one of its checks forbids the write, the command then ends with an error.
         - rows: returns the snapshot rows from which the plan was made; empty for a rollback, hand-back or
@@ -43,8 +43,8 @@ class Events(Protocol):
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
         """Return whether the user agrees to write the plan. If not, the command ends with `Refused`.
 
-        provisional: the plan will be made again, with the final offsets, after the consumers have stopped. Not called
-        for a final plan that has nothing to write.
+        Not called if nothing is to be written, except for a provisional plan.
+        provisional: the plan will be made again, with the final offsets, after the consumers have stopped.
         """
         ...
 
@@ -125,7 +125,7 @@ class Silent:
         """Ignore the plan."""
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
-        """Agree: every plan is written without a question."""
+        """Return True without asking: every plan is written."""
         return True
 
     def still_running(

@@ -1,4 +1,4 @@
-"""Watch, after a write, the groups that must no longer consume, because records that they read are processed twice."""
+"""After a write, watch the groups that must have stopped: records that they still read are processed twice."""
 
 from __future__ import annotations
 
@@ -24,17 +24,21 @@ _LONGEST_REBALANCE_SECONDS = 300.0
 
 
 class StoppedAt(msgspec.Struct, frozen=True, gc=False):
-    """A partition that a group must no longer consume, and the offset at which the group stopped; None if not known."""
+    """A partition that a group must no longer consume.
+
+    offset: the offset at which the group stopped; None if not known.
+    """
 
     partition: TopicPartition
     offset: int | None
 
 
 def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
-    """Return, by group, the partitions that the group must no longer consume after a write.
+    """Return the partitions that must no longer be consumed after a write, by group.
 
-    After a hand-over to target groups or delete-offsets, the groups are the source groups. After a rollback or a
-    hand-back, the groups are the target groups.
+    - after a hand-over (to target groups): the source groups
+    - after a rollback or hand-back: the target groups
+    - after delete-offsets: the groups whose offsets were deleted
     """
     found: dict[str, dict[TopicPartition, StoppedAt]] = defaultdict(dict)
     if execution.verb in (Verb.HAND_OVER, Verb.HAND_BACK):
@@ -50,8 +54,8 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
 def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
     """After a write, check once whether groups that must no longer consume still do.
 
-    Returns the record of the write, with messages about groups that consume in ``moved``, and about groups that can't
-    be read in ``not_watched``.
+    Returns the record of the write. Its ``moved`` has messages about groups that still consume, and its
+    ``not_watched`` about groups that can't be read.
     """
     return _check_once(reader, replace(execution, not_watched=()))[0]
 
@@ -59,10 +63,13 @@ def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
 def guard(
     reader: GroupReader, execution: Execution, seconds: float, clock: Clock, elsewhere: GroupReader | None = None
 ) -> Execution:
-    """Watch the groups that must no longer consume after a write, for ``seconds`` or until one of them consumes.
+    """After a write, watch the groups that must no longer consume, for ``seconds`` or until one of them consumes.
 
-    Returns the record of the write, with messages about groups that consume in ``moved``, and about groups that can't
-    be read in ``not_watched``. If a group rebalances at the end, the watch may take up to 5 minutes longer.
+    Returns the record of the write. Its ``moved`` has messages about groups that still consume, and its
+    ``not_watched`` about groups that can't be read. If a group rebalances, the watch may take up to 5 minutes longer.
+
+    After a hand-over, the offsets of target groups without members are then read again. An offset that is missing or
+    lower than written gets the outcome ``refused``.
 
     elsewhere: reads source groups that are on another cluster.
     """
@@ -82,9 +89,9 @@ def guard(
 
 
 def _check_once(reader: GroupReader, execution: Execution) -> tuple[Execution, list[str]]:
-    """Check once whether groups that must no longer consume still do; return the execution with messages about them.
+    """Check once whether groups that must no longer consume still do; return the record of the write with messages.
 
-    Also returns the groups for which this is unclear, because a rebalance hides their assignment.
+    Also returns the groups of which this is not known, because a rebalance hides their assignment.
     """
     unclear = []
     for group, stopped in watched(execution).items():
@@ -134,7 +141,7 @@ def _from_to(before: int | None, now: int) -> str:
 
 
 def _compare_with_written(reader: GroupReader, execution: Execution) -> Execution:
-    """Read the offsets of target groups without members again, and return the execution with the differences.
+    """Read the offsets of target groups without members again, and return the record of the write with the differences.
 
     An offset that is missing or lower than written gets the outcome ``refused``. Any other difference is added to
     ``remarks``.

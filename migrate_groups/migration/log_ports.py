@@ -51,9 +51,10 @@ class LogReader(Protocol):
         ...
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return the first record that a ``read_committed`` consumer gets in a range of offsets; None if there is none.
+        """Return the first record that a ``read_committed`` consumer gets in each partition's range of offsets.
 
-        spans: the range of each partition. A partition that does not answer within some seconds is left out.
+        None: there is no such record. Transaction markers, aborted records and records that were compacted away do not
+        count. A partition that does not answer within some seconds is left out.
         """
         ...
 

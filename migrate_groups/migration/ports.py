@@ -203,18 +203,18 @@ class GroupWriter(GroupReader, Protocol):
     def held(self, group: str) -> AbstractContextManager[HeldGroup]:
         """Return a context manager within which this tool is the only member of an Empty group, to keep consumers out.
 
-        Within the context, this object describes the group without the tool's own member. Entering raises `Refused` if
-        the group has members.
+        Within the context, the `GroupWriter` describes the group without the tool's own member. Entering the context
+        raises `Refused` if the group has members.
         """
         ...
 
 
 class Clients(NamedTuple):
-    """Two independent clients of a cluster.
+    """The clients of a command that writes offsets.
 
     - writer: writes and reads (kafka-python).
     - second: reads back what was written (confluent-kafka).
-    - elsewhere: reads the groups on the other cluster, in a migration between two clusters; otherwise None.
+    - elsewhere: reads the groups on the other cluster in a migration between two clusters; otherwise None.
     """
 
     writer: GroupWriter

@@ -36,8 +36,8 @@ def make_plan(
     - receipt: the record of the run so far.
     - advice: what the messages of checks tell the user to do.
 
-    Raises `InvalidInput` if the snapshot has rows from several times; `ClusterUnavailable`, `NotAuthorized` or
-    `PendingCommits`.
+    Raises `InvalidInput` if the snapshot has several rows for a partition of a group; `ClusterUnavailable`,
+    `NotAuthorized` or `PendingCommits`.
     """
     wanted = wanted_rows(snapshot.at_one_moment().rows())
     return _judged(wanted, survey(for_one_phase(reader), wanted), options, receipt, advice)
@@ -47,7 +47,7 @@ def make_again(reader: GroupReader, snapshot: SnapshotTable, approved: Plan, adv
     """Return an approved plan, made again from its snapshot and the current state of the cluster.
 
     Raises `Refused` if the plan is for another cluster, if another client has changed a committed offset, or if an
-    offset to write is no longer in the log; `InvalidInput` if the snapshot has rows from several times;
+    offset to write is no longer in the log; `InvalidInput` if the snapshot has several rows for a partition of a group;
     `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     wanted = wanted_rows(snapshot.at_one_moment().rows())

@@ -12,9 +12,9 @@ Done = Callable[[], tuple[int, int] | None]
 """Returns the amount that is done and the amount to do in all; None: not known. It may be called in another thread."""
 
 Working = Callable[[str, Done], AbstractContextManager[None]]
-"""Called with a description of the work, for the user, and a function that returns how much of it is done.
+"""Called with a description of the work, for the user, and a function that returns the progress.
 
-It returns a context manager, within which the work is done.
+Returns a context manager, within which the work is done.
 """
 
 

@@ -32,7 +32,7 @@ class WriteResult:
     - receipt: the record of all writes of the run.
     - path: the file of the receipt.
     - failure: why a file of the run could not be written; empty if all were written.
-    - again: the command that the error of `check` tells the user to run again.
+    - again: the command that an error message tells the user to run again.
     - delivered_again: a message if a mirror between two clusters has delivered records again, or if this is not known;
       otherwise empty.
     """

@@ -26,8 +26,8 @@ class Rewinding:
     """The offsets at which a group starts to read old records again (a replay).
 
     - snapshot: the offsets, in rows without a group.
-    - decisions: for each row, the offset, and why it is not the requested one.
-    - left_out: the other partitions of the same topics.
+    - decisions: for each row, the offset; if it is not the requested one, also the reason.
+    - left_out: the partitions of these topics that have no row.
     """
 
     snapshot: SnapshotTable
@@ -76,11 +76,13 @@ def rewind(
 ) -> Rewinding:
     """Return the offsets at which a replay starts to read old records again. ``target`` selects the offsets.
 
-    - past_end: what to do if no record is at or after the time.
-    - strict: raise `Refused` if an offset is outside the log, the log starts after the time, or nothing is committed.
+    - past_end: for a partition whose records are all before the requested time: ``end`` returns the log end offset,
+      ``skip`` returns no offset, ``fail`` raises `Refused`.
+    - strict: raise `Refused` if a requested offset is outside the log, if the log starts after the requested time, or
+      if a committed offset that ``target`` needs is missing.
 
-    Raises `InvalidInput` if a partition has several rows; `Refused` if a partition is missing, or the snapshot is of
-    another cluster or topic id; `ClusterUnavailable` or `NotAuthorized`.
+    Raises `InvalidInput` if a partition has several rows; `Refused` if a partition does not exist or has no leader, or
+    if the snapshot is from another cluster or a recreated topic; `ClusterUnavailable` or `NotAuthorized`.
     """
     rows = list(snapshot.with_each_partition_once().rows())
     partitions = [row.topic_partition for row in rows]

@@ -35,7 +35,7 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
     """Return which target groups have started since offsets were last handed over to them; None if none has started.
 
     A group has started if it has members, or has committed beyond the offsets that it was given. The result is also
-    None if the hand-over is incomplete, was undone, or was on other clusters.
+    None if the hand-over is incomplete, was undone, or was on clusters other than those of the readers.
 
     elsewhere: reads source groups that are on another cluster.
     Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
@@ -73,9 +73,9 @@ def _is_of_these_clusters(execution: Execution, reader: GroupReader, elsewhere: 
 
 
 def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
-    """Return whether the receipt already has a write of the committed offsets in these rows to the rows' groups.
+    """Return whether the receipt has a hand-over of the committed offsets in these rows to the rows' groups.
 
-    Rows without a committed offset are ignored. The result is False if no row has one.
+    Rows without a committed offset are ignored. The result is False if there is no other row.
     """
     committed_rows = [row for row in rows if row.offset is not None]
     execution = receipt.hand_over
@@ -101,7 +101,7 @@ def _partitions(execution: Execution, group: str) -> list[TopicPartition]:
 def _has_committed_since(execution: Execution, group: str, now: CommittedOffsets) -> bool:
     """Return whether a target group has committed a higher offset than the hand-over wrote, for any partition.
 
-    An offset from before the hand-over, or one that this run wrote, does not count.
+    An offset that the group had before the hand-over, or that this tool wrote, does not count.
     """
     return any(
         (committed := now[entry.change.topic_partition]) is not None

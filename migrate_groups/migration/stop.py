@@ -1,4 +1,4 @@
-"""Prove that groups have stopped consuming topics: they have no member on them, and their offsets do not move.
+"""Prove that groups have stopped consuming topics: no member consumes the topics, and no committed offset changes.
 
 The state Empty is no proof, because a consumer that uses ``assign()`` commits without being a member
 (docs/kafka-behaviour.md#members-and-states).
@@ -32,8 +32,8 @@ StopProgress = Callable[[Mapping[str, list[str]], Mapping[str, ObservedGroup], f
 class Wait:
     """How to wait for groups to stop.
 
-    - wait: seconds until giving up; 0 checks once.
-    - settle: seconds in which no committed offset and no member may change; 0 observes each group once.
+    - wait: seconds after which to give up; 0: check once, without waiting.
+    - settle: after the stop, seconds in which no committed offset and no member may change; 0: skip this.
     - offsets: read the committed offsets, and wait for pending transactional commits, even if ``settle`` is 0.
     - may_be_gone: a group that does not exist counts as stopped.
     - progress: called after each check.
@@ -63,7 +63,7 @@ def prove_stopped(
 ) -> Mapping[str, ObservedGroup]:
     """Wait until these groups have stopped, and return what was observed of each group.
 
-    patterns, topics: if given, a group has to stop consuming only these topics.
+    patterns, topics: the topics that the groups must stop consuming. Without them, the groups must have no members.
 
     Raises `GroupNotFound`; `Refused` if the wait runs out, or a group is not a consumer group; `PendingCommits` if a
     transactional commit is still pending; `InvalidInput` if a pattern matches no topic; `ClusterUnavailable` or

@@ -87,10 +87,10 @@ class Goals:
 
 
 def goals(snapshot: SnapshotTable, group: str) -> Goals:
-    """Return the offsets that a group has to read: from its offset in the snapshot up to the log end offset there.
+    """Return the offsets that a group has to read: from its offset in the snapshot up to the snapshot's log end offset.
 
     If the snapshot has no row of the group, the rows without a group are used.
-    Raises `InvalidInput` if there are no such rows, if the rows lack offsets, or if they are from several times.
+    Raises `InvalidInput` if no row is found, if the rows lack offsets, or if a partition has several rows.
     """
     rows = [row for row in snapshot.rows() if row.group == group]
     rows = rows or [row for row in snapshot.rows() if row.group is None]
@@ -127,11 +127,11 @@ def watch(
 ) -> WatchProgress:
     """Watch a group until it has read all the offsets in ``wanted``, and return the last progress.
 
-    A partition is read once no record is left between its committed offset and the end.
+    A partition counts as finished when no record is left between its committed offset and the end.
     progress: called about once a second.
 
-    Raises `GroupNotFound`; `Refused` after ``timeout`` seconds, or if a topic is deleted, recreated or from another
-    cluster; `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+    Raises `GroupNotFound`; `Refused` after ``timeout`` seconds, if a topic was deleted or recreated, or if the offsets
+    are from another cluster; `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     refuse_other_logs(reader, wanted.rows, "watch without --until")
     watching = _Watching(reader, group, wanted.spans, clock)

@@ -146,9 +146,11 @@ def _found(
 
 
 def _turn(entry: Entry, verb: Verb) -> int:
-    """Return the place of an entry in the order of writing, 0 to 2. Lower ones must be confirmed before higher ones.
+    """Return the step of the write to which a change belongs. A step begins when all earlier steps have succeeded.
 
-    Deletions are 2. In a rollback, the source group's offsets are 0, and the target groups' offsets are 1.
+    - 0: set an offset; in a rollback, of the source group
+    - 1: in a rollback, set an offset of a target group
+    - 2: delete an offset
     """
     if entry.change.after is None:
         return 2

@@ -15,10 +15,10 @@ _BYTES_A_PARTITION = 44
 
 
 def rounds(entries: Sequence[Entry], most_bytes: int = _MOST_BYTES) -> Iterator[list[Entry]]:
-    """Yield lists of changes to send at once: offsets to set in any number of groups, or to delete in one group.
+    """Yield the changes of committed offsets in lists, each of which can be sent at once.
 
-    A list has at most one request for each group.
-    most_bytes: the largest size of a request, as brokers store its offsets.
+    A list either sets offsets, with at most one request for each group, or deletes offsets of one group.
+    most_bytes: the most bytes that one request may add to ``__consumer_offsets``.
     """
     to_set: dict[str, list[list[Entry]]] = defaultdict(list)
     to_delete: list[list[Entry]] = []
@@ -31,7 +31,7 @@ def rounds(entries: Sequence[Entry], most_bytes: int = _MOST_BYTES) -> Iterator[
 
 
 def _requests(entries: Iterable[Entry], most_bytes: int) -> Iterator[list[Entry]]:
-    """Divide the entries of one group into requests of at most ``most_bytes``."""
+    """Divide the entries of one group into requests that add at most ``most_bytes`` to ``__consumer_offsets``."""
     request: list[Entry] = []
     size = of_group = 0
     for entry in entries:

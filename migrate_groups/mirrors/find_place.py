@@ -142,7 +142,7 @@ def _counts(source: LogPart, cut: int, copy: CopyPart, indices: Sequence[int], t
 
 
 def _only_before(indices: Sequence[int], start: int, cut: int) -> set[int]:
-    """Return the indices of source records, from ``cut`` on, that a mirror's copy has only before ``start``.
+    """Return the indices, from ``cut`` on, of source records that a mirror copied before ``start`` and not again later.
 
     start: an index in the copy. indices: for each record of the copy, the index of its source record.
     """

@@ -26,7 +26,7 @@ class Rename:
             raise UsageError(f"--rename-topic is {self.text!r}: write one * on both sides, or none")
 
     def name(self, topic: str) -> str | None:
-        """Return the target cluster's name of a topic of the source cluster; None if the rule does not apply."""
+        """Return the name that this rule gives to a topic's copy; None if the rule does not apply to the topic."""
         source, target = self.text.split("=")
         before, star, after = source.partition("*")
         if not star:

@@ -40,15 +40,13 @@ class Walk(NamedTuple):
 
 
 class _State(NamedTuple):
-    """A summary of all ways in which a mirror can have written the first records of its copy.
+    """How a mirror can have written its copy up to some record, summed up over all possible ways.
 
-    A way is a list: for each of these records, the index of the source record that was copied.
-
-    - restarts: how often the mirror restarted in a way with the fewest restarts.
-    - lowest, highest: the range of indices in the copy at which the group must continue, in the ways with the fewest
-      restarts.
-    - first, last: the same range in all ways.
-    - previous: the second-last index in a way with the fewest restarts.
+    - restarts: the smallest possible number of restarts of the mirror.
+    - lowest, highest: the first and the last possible index in the copy at which the group must continue. Only ways
+      with the fewest restarts count.
+    - first, last: the same, but all ways count.
+    - previous: the index of the source record of the copy's previous record, in a way with the fewest restarts.
     """
 
     restarts: int
@@ -108,11 +106,11 @@ def _at(here: int, restarts: int, previous: int) -> _State:
 def _step(states: Mapping[int, _State], candidates: Sequence[int], number: int, cut: int) -> dict[int, _State]:
     """Return how a mirror can have written its copy up to the record with the index ``number``.
 
-    The keys are the possible indices of the source record of which this record is a copy.
+    The keys are the possible indices of that record's source record.
 
     - states: the result for the copy's previous record.
-    - candidates: the indices of source records with the same hash; `OLDER` if that record was not read.
-    - cut: the index in the log of the first record at or after the committed offset.
+    - candidates: the indices of source records with the hash of record ``number``; `OLDER` if no such record was read.
+    - cut: the index of the first source record at or after the committed offset.
     """
     again = _restarted(states, candidates)
     after = {}
@@ -149,10 +147,11 @@ def _merged(states: Iterable[_State]) -> _State:
 
 
 def _restarted(states: Mapping[int, _State], candidates: Sequence[int]) -> Mapping[int, _State]:
-    """Return, by index in ``candidates``, how a mirror can have restarted and then copied this source record.
+    """Return how a mirror can have restarted and then copied a source record, by that record's index.
 
-    An index above all keys of ``states`` is absent, because after a restart a mirror copies records again.
-    states: how the mirror can have written the copy so far, by the index of the source record that it copied last.
+    - states: how the mirror can have written the copy so far, by the index of the source record that it copied last.
+    - candidates: the indices of the source records that it can copy next. The result leaves out those above all keys
+      of ``states``, because a restart never skips records.
     """
     found: dict[int, _State] = {}
     so_far: list[_State] = []

@@ -11,9 +11,10 @@ from datetime import datetime
 class Fence:
     """The log end offsets of ``__consumer_offsets`` right after the source group of a migration has stopped.
 
-    They separate the group's earlier commits from later ones.
+    They separate earlier commits from later ones. The group's last committed offsets are read
+    after the log end offsets.
 
-    - taken_at: when they were read.
+    - taken_at: when the log end offsets were read.
     - ends: the log end offset by partition number; None if the partition had no leader.
     """
 

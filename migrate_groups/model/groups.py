@@ -86,16 +86,16 @@ class GroupDescription:
 
     @property
     def is_consumer_group(self) -> bool:
-        """Whether members of the group start at its committed offsets.
+        """Whether the group is a consumer group or a Streams group: its members start at its committed offsets.
 
-        False for instance for a share group, and for the workers of Kafka Connect. True for a Streams group.
+        False, for instance, for a share group and for the workers of Kafka Connect.
         """
         is_consumer = self.protocol_type in ("", "consumer", HOLD_PROTOCOL_TYPE)
         return self.group_type == "streams" or (self.group_type in ("classic", "consumer") and is_consumer)
 
     @property
     def kind(self) -> str:
-        """The group type, followed by the protocol type if that is another word: ``share``, ``classic connect``."""
+        """The group type, followed by the protocol type if the two differ: ``consumer``, ``classic connect``."""
         other = "" if self.protocol_type == self.group_type else self.protocol_type
         return f"{self.group_type} {other}".rstrip()
 

@@ -11,7 +11,7 @@ import msgspec
 # Creating a msgspec struct takes a seventh of the time of a dataclass. Instances contain no reference cycles, so the
 # garbage collector can ignore them (docs/kafka-behaviour.md#other-libraries).
 class PartitionValue(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The base class of values that exist once for every partition, and so must be fast to create."""
+    """The base class of values of one partition. They are fast to create, because there are many partitions."""
 
 
 class TopicPartition(PartitionValue, frozen=True, order=True, kw_only=False):

@@ -46,7 +46,7 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
     - attempts: how many times the change was sent.
     - error: why the offset is not known to be in place; empty if there was no error.
     - own: offsets that interrupted runs of this migration wrote to the partition, or may have written. None stands for
-      a deletion. The offset of a refused change is included if it may have been in place for a time.
+      a deletion. If the change was refused, but its offset may have been in place for a time, that offset is included.
     """
 
     change: Change
@@ -130,7 +130,7 @@ class Execution:
 
     @staticmethod
     def of(plan: Plan, started_at: datetime, verb: Verb = Verb.HAND_OVER, number: int = 1) -> Execution:
-        """Return the record of a plan's write before its first request is sent.
+        """Return the record of a plan's write, as it is before the first request is sent.
 
         number: the position of the write in the receipt, from 1.
         """

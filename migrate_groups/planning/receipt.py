@@ -80,8 +80,8 @@ class Receipt:
     def to_restore(self) -> Mapping[Order, Lane]:
         """Partitions for which a rollback restores the source group's committed offset if it expired or was deleted.
 
-        The keys are target group, topic and partition number; the values are the partitions' states. Partitions that
-        were rolled back before the last hand-over are left out.
+        The keys are target group, topic and partition number; the values are the partitions' states. A partition
+        is left out if it was rolled back before the last hand-over and not handed over again.
         """
         # Included: partitions that brokers refused, and those that a rollback of the last hand-over has undone already.
         last = self.last_hand_over.number if self.last_hand_over else 0
@@ -192,7 +192,7 @@ class Receipt:
         return steps == {Step.NO_OP}
 
     def begun(self, verb: Verb, plan: Plan, started_at: datetime) -> Execution:
-        """Return the record of a plan's write before its first request is sent.
+        """Return the record of a plan's write, as it is before the first request is sent.
 
         A write that resumes the last write of the receipt gets the same number. A later rollback restores the offsets
         from before the resumed write.

@@ -107,8 +107,9 @@ def conclusion(found: Audit) -> str:
 def terminal(found: Audit) -> RenderableType:
     """Return the result of an audit as tables with at most 50 rows each.
 
-    The tables are: verdicts, doubtful partitions, commits of the source group after the hand-over, deleted offsets, and
-    the number of records that were read from each partition of ``__consumer_offsets``.
+    The tables are: verdicts, partitions with a problem or an undetermined verdict, commits of the source group after
+    its offsets were handed over, deleted offsets, and the number of records that were read from each partition of
+    ``__consumer_offsets``.
     """
     parts: list[RenderableType] = [_summary(found)]
     parts += _section("doubtful", _doubtful(found), found.doubtful)

@@ -144,7 +144,8 @@ def _hex(print_: bytes | None) -> str | None:
 def terminal(found: Comparison) -> RenderableType:
     """Return a table with a line for each partition, then the reasons for their statuses, then the totals.
 
-    The table has at most 200 lines. Partitions whose offset on the target is wrong or not known come first.
+    The table has at most 200 lines. Partitions whose committed offset on the target is not known to be right
+    come first.
     """
     shown = sorted(found.partitions, key=lambda each: (each.is_told and not each.is_off, each.group, each.at.source))
     table = Table(_COLUMNS)

@@ -1,6 +1,6 @@
-"""The JSON documents that commands print with ``--format json``; docs/reference/json.md shows each.
+"""The JSON documents of the commands verify, watch, delete-group, sandbox and demo, and the base classes of documents.
 
-Plans and receipts are in ``files/runs``. Many other documents are in other modules of ``show``.
+docs/reference/json.md shows the documents of all commands.
 """
 
 from __future__ import annotations

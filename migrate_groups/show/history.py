@@ -30,7 +30,7 @@ class HistoryDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/h
     """The document that ``history`` prints: the commits and the lag of consumer groups over time.
 
     - found: the number of groups.
-    - first, last: the first and the last point in time.
+    - first, last: when the history begins and ends.
     - groups: the 1,000 groups with the most commits.
     - timeline: the lag of groups and of their topics over time, at most 2,000 rows. Rows of topics are left out first.
     - evidence: for each partition of ``__consumer_offsets``, the offsets that were read and the number of missing

@@ -22,7 +22,7 @@ def who(stop: PlannedStop) -> list[str]:
 
 
 def how_long(stop: PlannedStop) -> str:
-    """Return a sentence that says for how long no group consumes the moved topics, and how long each step takes."""
+    """Return a sentence that says for how long no group consumes the moved topics, in total and step by step."""
     parts = ", ".join(f"{_span(seconds)} {step}" for step, seconds in stop.parts.items())
     total, partitions = _span(sum(stop.parts.values())), counted(stop.partitions, "partition")
     also = f"; {stop.source.group} rebalances meanwhile" if stop.must_stop and stop.may_stay else ""

@@ -30,7 +30,7 @@ class ReconciliationDocument(Document, frozen=True, kw_only=True, tag="migrate-g
     - worst: the 20 worst partitions with a problem.
     - hints: sentences for people.
     - timeline: the lag over time, at most 2,000 rows; empty without snapshots from at least three times.
-    - quarantined: the number of invalid rows, which no other figure includes.
+    - quarantined: the number of invalid rows in the snapshots. No other figure includes these rows.
     """
 
     clean: bool

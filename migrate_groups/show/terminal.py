@@ -27,7 +27,7 @@ _MOST_ROWS = 50
 def coverage(result: Coverage) -> Table:
     """Return a table with one line per topic pattern of a split: its target group and the topics that it matches.
 
-    ``(stays)`` in place of a group: the topics stay with the source group.
+    Instead of a target group, ``(stays)`` means that the topics stay with the source group.
     """
     table = new_table("group", "pattern", "topics")
     for group, pattern, topics in result.expansions:

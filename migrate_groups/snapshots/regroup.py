@@ -15,8 +15,8 @@ from migrate_groups.text import is_unicode, named, some
 def name_groups(snapshot: SnapshotTable, to_groups: Sequence[str], *, fan_out: bool, restore: bool) -> SnapshotTable:
     """Return the snapshot's rows with the target groups to which their offsets are to be written.
 
-    - to_groups: the target groups. Each row is repeated for each of them, and its group becomes the source group, if
-      it has none yet. If ``to_groups`` is empty, the rows are returned unchanged.
+    - to_groups: the target groups. Each row is repeated for each target group. A row without a source group gets its
+      previous group as the source group. If ``to_groups`` is empty, the rows are returned unchanged.
     - fan_out: allow several target groups, each of which then processes every record.
     - restore: allow writing a snapshot back to its own group.
 

@@ -73,8 +73,8 @@ def decide(
     """Return the offset at which the replay of a partition begins.
 
     found: the first record at or after the time of a `ToTime`; None if there is none. past_end: the result if a
-    partition has records, but none at or after the time: no offset (``skip``), or the log end offset (``end`` and
-    ``fail``).
+    partition has records, but none at or after the time: the log end offset (``end``), or no offset (``skip``).
+    ``fail`` gives the same as ``end``, because `decide_all` raises the error.
     """
     match target:
         case ToTime(moment=moment):

@@ -69,9 +69,10 @@ class SplitSpec:
     def renamed(self, names: Mapping[str, str]) -> SplitSpec:
         """Return the split with other group names.
 
-        names: old name -> new name; other groups keep their names. A source group with the same name as a target group
-        (on another cluster) is not renamed. Raises `InvalidInput` if an old name is not in the split, or if a new name
-        is empty, not UTF-8 or used twice.
+        names: old name -> new name; other groups keep their names. If the source group has the same name as a target
+        group (on another cluster), only the target group is renamed.
+
+        Raises `InvalidInput` if an old name is not in the split, or if a new name is empty, not UTF-8 or used twice.
         """
         unknown = sorted(set(names) - {self.source, *(target.group for target in self.targets)})
         if unknown:
@@ -163,7 +164,7 @@ def split(snapshot: SnapshotTable, spec: SplitSpec) -> tuple[SnapshotTable, Cove
     are split.
 
     Raises `InvalidInput` if the snapshot lacks the source group or was split before, if a partition has several rows,
-    or if ``spec`` does not fit the topics.
+    if the patterns in ``spec`` do not fit the topics, or if a target group is the source group.
     """
     spec.check_other_groups()
     has_no_groups = snapshot.groups() == [None]

@@ -36,15 +36,15 @@ class ClassData:
         return f'"-XX:SharedArchiveFile={self.archive}" {check}' if self.archive.stat().st_size else ""
 
     def keep(self, jvm: subprocess.Popen[bytes]) -> None:
-        """If there is no archive yet, make this process wait at its exit until the JVM has written the archive.
+        """Make this process wait at its exit until the JVM has written the archive of Spark's classes.
 
-        The wait takes about 10 s. Errors are ignored.
+        The wait takes about 10 s. If the archive exists already, there is no wait. Errors are ignored.
         """
         if not self.archive.exists():
             atexit.register(self._keep, jvm)
 
     def give_up(self) -> None:
-        """Replace the archive by an empty file, so that all later processes start without an archive."""
+        """Replace the archive of Spark's classes by an empty file, so that later processes start without an archive."""
         with suppress(OSError):
             self.archive.unlink(missing_ok=True)
             self.archive.touch()
@@ -69,7 +69,7 @@ class ClassData:
 def class_data(folder: Path, *, java: Path, spark: Path) -> ClassData | None:
     """Return the paths of an archive of Spark's Java classes in ``folder``; None if ``folder`` can't be created.
 
-    java: the path of the Java program. spark: the folder of Spark's jars. Other versions get another archive.
+    java: the path of the Java program. spark: the folder of Spark's jars. If one of them changes, the paths change.
     """
     parts = [f"{path.resolve()} {path.stat().st_mtime_ns}" for path in (java, spark)]
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]

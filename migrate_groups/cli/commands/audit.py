@@ -121,7 +121,7 @@ def _handed_over(execution: Execution) -> list[tuple[object, ...]]:
     - target group, topic and partition number
     - the source group's committed offset at the hand-over; if it had none, the offset that the target group gets
     - the target group's committed offset before the write, and after the write
-    - all offsets that the runs of this migration wrote or may have written
+    - all offsets that the runs of this migration wrote, or may have written, for this partition
     - the topic's id
 
     An offset of None means: no committed offset.

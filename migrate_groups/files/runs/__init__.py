@@ -1,1 +1,1 @@
-"""The files of one migration: plan, receipt, a copy of the log of ``__consumer_offsets``, and log end offsets."""
+"""The files of one migration, such as the plan, the receipt, and a copy of ``__consumer_offsets``."""

@@ -1,4 +1,4 @@
-"""Find the snapshots that `reconcile` compares: files named on the command line, or the files of a run directory."""
+"""Find the snapshots that the command ``reconcile`` compares: named files, or the files of a run directory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROW_BYTES = {".parquet": 10, ".csv": 50}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The snapshots that `reconcile` compares.
+    """The snapshots of committed offsets that the command ``reconcile`` compares.
 
     before, after: files, folders or globs with the committed offsets from before and after the migration. planned: a
     tuple (cluster id, target group, topic, partition number, offset) for each partition for which the plan has an
@@ -44,14 +44,14 @@ class Compared:
 
 
 def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> Compared:
-    """Return the snapshots that `reconcile` compares.
+    """Return the snapshots that the command ``reconcile`` compares.
 
     before: snapshots, or one run directory. after: snapshots; may be empty with a run directory. has_spec: whether the
     user passed ``--spec``, which can't be combined with a run directory.
 
-    Raises `UsageError` if the arguments can't be combined; `InvalidInput` if a file is not a readable snapshot. With a
-    run directory, raises `Undetermined` if a write has not finished; `Refused` if no offset was handed over to a target
-    group, or if an offset was rolled back or handed back.
+    Raises `UsageError` if the arguments can't be combined; `InvalidInput` if a file is missing or invalid;
+    `Undetermined` if a write of the run has not finished; `Refused` if the run handed over no offset, or an offset was
+    rolled back or handed back to the source group.
     """
     run = RunDir(Path(before[0])) if before else None
     if run is not None and (run.receipt.exists() or run.baseline.exists()):

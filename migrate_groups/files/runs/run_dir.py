@@ -1,4 +1,4 @@
-"""The run directory: all files of one migration. Reviewers, rollback, hand-back, reconcile and audit read them."""
+"""The run directory: all files of one migration, for reviewers and for later commands such as rollback."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _LONGEST = 200
 class RunDir:
     """The directory with all files of one migration.
 
-    - ``baseline.parquet``: a snapshot of the source group, saved while the migration waits for the group to stop
-    - ``spec.toml``: the split spec
-    - ``before.parquet``: a snapshot of the source group after it stopped
+    - ``baseline.parquet``: the committed offsets of the source group, saved in case they expire before the write
+    - ``spec.toml``: the split spec, which says which topics go to which target group
+    - ``before.parquet``: the committed offsets of the source group after it stopped
     - ``split.parquet``: the same rows under their target groups
-    - ``fence.parquet``: the log end offsets of ``__consumer_offsets`` just before ``before.parquet``
+    - ``fence.parquet``: the log end offsets of ``__consumer_offsets``, read after the source group stopped
     - ``plan.json``: the plan whose offsets were written
     - ``offsets.csv``: the written offsets for ``kafka-consumer-groups``
     - ``receipt.json``: the outcome of every write
-    - ``after.parquet``: a snapshot of the target groups, if all offsets were written and read back
+    - ``after.parquet``: the committed offsets of the target groups, if all offsets were written and read back
     """
 
     folder: Path
@@ -47,7 +47,7 @@ class RunDir:
 
     @staticmethod
     def beside(spec: Path) -> RunDir:
-        """Return the run directory of a split spec: ``<SPEC>.run`` beside it."""
+        """Return the run directory of the split spec in the file ``spec``: the folder ``<SPEC>.run`` beside it."""
         return RunDir(spec.with_name(f"{spec.name}.run"))
 
     def of_group(self, group: str) -> RunDir:
@@ -64,7 +64,7 @@ class RunDir:
 
     @property
     def receipt(self) -> Path:
-        """The path of the receipt."""
+        """The path of the receipt, which records every write of the migration."""
         return self.folder / "receipt.json"
 
     @property
@@ -74,7 +74,7 @@ class RunDir:
 
     @property
     def baseline(self) -> Path:
-        """The path of a snapshot of the source group, saved while the migration waits for the group to stop."""
+        """The path of a snapshot of the source group, saved in case its committed offsets expire before the write."""
         return self.folder / "baseline.parquet"
 
     @property
@@ -189,8 +189,8 @@ class RunDir:
     def keep_fences(self, fences: Sequence[Fence], *, resumed: bool) -> None:
         """Save log end offsets of ``__consumer_offsets`` as ``fence.parquet``.
 
-        fences: the log end offsets, one `Fence` for each cluster. If ``fences`` is empty, the file becomes empty.
-        Otherwise, if ``resumed`` is true, the offsets of earlier runs stay in the file.
+        fences: the log end offsets, one `Fence` for each cluster. resumed: whether to keep the offsets that earlier
+        runs saved in the file. If ``fences`` is empty, the file has no offsets afterwards.
 
         Raises `InvalidInput` if the file is damaged or can't be written.
         """

@@ -1,4 +1,4 @@
-"""Load and save snapshots as CSV or Parquet. The extension of a file decides the format."""
+"""Load and save snapshots of committed offsets as CSV or Parquet. The extension of a file decides the format."""
 
 from __future__ import annotations
 

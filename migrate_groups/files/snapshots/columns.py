@@ -1,4 +1,4 @@
-"""The columns of a snapshot file, CSV or Parquet, and the valid values of each column."""
+"""The columns of a snapshot of committed offsets (CSV or Parquet), and the valid values of each column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots as CSV with a header: for people, pull requests and spreadsheets."""
+"""Snapshots of committed offsets as CSV with a header: for people, pull requests and spreadsheets."""
 
 from __future__ import annotations
 

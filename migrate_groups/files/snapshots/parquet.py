@@ -1,4 +1,4 @@
-"""Snapshots as Parquet, for Spark and large groups: the same columns as in CSV, with types."""
+"""Snapshots of committed offsets as Parquet, for Spark and large groups: the same columns as in CSV, with types."""
 
 from __future__ import annotations
 

@@ -102,8 +102,8 @@ def load_properties(path: Path) -> dict[str, str]:
 def parse_properties(text: str, where: str) -> dict[str, str]:
     """Return the keys and values of a Java properties text.
 
-    where: names the text in errors. Raises `InvalidInput` if an escape is malformed, or if a value contains another
-    property, because a line ends with a backslash by mistake.
+    where: names the text in errors. Raises `InvalidInput` if an escape is malformed, or if a backslash at the end
+    of a line joins two properties.
     """
     import javaproperties  # imported here because it takes 30 ms
 
@@ -186,7 +186,7 @@ class Given:
     def not_used(self) -> tuple[str, ...]:
         """Return the keys to warn about because they have no effect, sorted, as the user wrote them.
 
-        A key that does not look like a property is replaced by a text, because it may be part of a secret.
+        A key that does not look like a property is replaced by a placeholder, because it may be part of a secret.
         """
         return tuple(sorted({_shown(self.written(key)) for key in self._unused}))
 

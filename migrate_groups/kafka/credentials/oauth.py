@@ -33,7 +33,7 @@ class TokenSource(Protocol):
 
     @property
     def principal(self) -> str:
-        """A description of the client's principal, such as ``the principal of OAuth client app``."""
+        """A description of the client's principal, such as ``the principal of OAuth client my-app``."""
 
 
 def now() -> float:
@@ -99,6 +99,6 @@ class OAuth:
 
     @property
     def principal(self) -> str:
-        """A description of the client's principal, such as ``the principal of OAuth client app``."""
+        """A description of the client's principal, such as ``the principal of OAuth client my-app``."""
         # The name in Kafka's ACLs is not known, because the brokers take it from the token.
         return self.source.principal

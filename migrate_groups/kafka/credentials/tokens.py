@@ -46,7 +46,7 @@ class ClientSecret:
 
     @property
     def principal(self) -> str:
-        """A description of the client's principal, such as ``the principal of OAuth client app``."""
+        """A description of the client's principal, such as ``the principal of OAuth client my-app``."""
         return f"the principal of OAuth client {self.client_id}"
 
 
@@ -76,7 +76,7 @@ class ClientAssertion:
 
     @property
     def principal(self) -> str:
-        """A description of the client's principal, such as ``the principal of OAuth client app``."""
+        """A description of the client's principal, such as ``the principal of OAuth client my-app``."""
         return f"the principal of OAuth client {self.client_id}" if self.client_id else "the OAuth client's principal"
 
 
@@ -111,7 +111,7 @@ class TokenServer:
 
     @property
     def principal(self) -> str:
-        """A description of the client's principal, such as ``the principal of OAuth client app``."""
+        """A description of the client's principal, such as ``the principal of OAuth client my-app``."""
         return self.grant.principal
 
     def fetch(self) -> Token:

@@ -55,8 +55,10 @@ class Compared(NamedTuple):
 class Comparison:
     """The result of `compare`: the partitions of the groups on both clusters.
 
-    source_cluster, target_cluster: the cluster ids. taken_at: when the committed offsets on the target were read.
-    partitions: each partition with a committed offset on the source. topic_ids: by the name of the topic on the target.
+    - source_cluster, target_cluster: the cluster ids.
+    - taken_at: when the committed offsets on the target were read.
+    - partitions: each partition with a committed offset on the source.
+    - topic_ids: the ids of the topics on the target cluster, by topic name.
     """
 
     source_cluster: str
@@ -81,8 +83,8 @@ class Comparison:
     def rows(self, most_reread: int) -> SnapshotTable:
         """Return a snapshot with the offsets at which the groups must continue on the target cluster.
 
-        The rows have no source group. most_reread: an offset that is not known exactly is included if the group would
-        read at most this many records again.
+        most_reread: an offset that is not known exactly is included if the group would read at most this many records
+        again.
         """
         return SnapshotTable.of_rows(
             Row(

@@ -12,10 +12,10 @@ from migrate_groups.model.records import Records
 
 
 class Window(NamedTuple):
-    """The last records of a source partition, which serve to find a committed offset in a mirror's copy.
+    """The records of a source partition, up to the log end, with which a committed offset is found in a mirror's copy.
 
-    is_anchored: False if an earlier, unread record may be identical with one of these. Timestamps are assumed to
-    ascend.
+    is_anchored: False if an earlier record, which was not read, may be identical with one of these records. This
+    assumes that timestamps ascend.
     """
 
     part: LogPart
@@ -48,10 +48,10 @@ class Logs:
     def windows(
         self, committed: Mapping[TopicPartition, int], window: int, most: int
     ) -> Mapping[TopicPartition, Window]:
-        """Return the last records of each source partition, from at most ``window`` offsets before a committed offset.
+        """Return each partition's records up to the log end, from up to ``window`` offsets below its committed offset.
 
-        committed: the lowest committed offset of each partition. most: a partition is left out if more than this many
-        offsets would be read.
+        committed: by source partition, the lowest committed offset. most: a partition is left out if more than this
+        many offsets would be read.
         """
         spans = {
             partition: range(max(self.ranges[partition].start, offset - window), self.ranges[partition].end)
@@ -111,11 +111,12 @@ class Logs:
 
 
 def _window(records: Records, live: Records | None, span: range, committed: int) -> Window:
-    """Return the records of a source partition from the first change of the timestamp on.
+    """Return the records of a source partition from the first one whose timestamp differs from the record before.
 
-    All records are returned if the first offset is 0, or if no change is below the offset ``committed``. span: the
-    offsets that were read. live: the records without those of aborted or open transactions; None: no record was
-    aborted.
+    All records are returned if the first offset is 0, or if no such record is below the offset ``committed``.
+
+    span: the offsets that were read. live: the records without those of aborted or open transactions; None: the offsets
+    have no gaps, so no record was aborted.
     """
     # A record before the first change of the timestamp may be identical with an earlier record, which was not read.
     first = _first_of_a_timestamp(records, committed) if span.start else 0

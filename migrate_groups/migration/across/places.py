@@ -25,7 +25,7 @@ class MirroredPartition(NamedTuple):
     """A partition with a committed offset on the source cluster, and its copy on the target cluster.
 
     committed: the offset to find in the copy; None if a transactional commit is pending. copy: None if there is no
-    copy. there: the group's committed offset in the copy; None: nothing to compare.
+    copy. there: the group's committed offset in the copy; None if there is none, or if nothing is compared.
     """
 
     source: TopicPartition
@@ -139,10 +139,10 @@ class _Finder:
         return Place(status=Status.UNDETERMINED, reason=reason)
 
     def _end_of_copy(self, copy: TopicPartition, there: int | None) -> Place:
-        """Return the end of the copy as the offset to continue at, if the source's records are all deleted.
+        """Return the end of the copy as the offset at which a group must continue.
 
-        there: the group's committed offset in the copy, from which the records to the end are counted; None if it has
-        none.
+        Only for a source partition whose records are all deleted. there: the group's committed offset in the copy, to
+        count the records from there to the end; None if the group has none.
         """
         # The group has read every record of the copy, because it committed the source's log end offset, which was read
         # after the end of the copy.
@@ -153,7 +153,7 @@ class _Finder:
     def _parts(self, left: Sequence[_Wanted], window: int) -> Iterator[Sequence[_Wanted]]:
         """Yield the partitions in portions, so that the records of one portion fit into memory.
 
-        window: how many offsets before its committed offset a partition is read.
+        window: how many offsets below each committed offset are read.
         """
         part: list[_Wanted] = []
         offsets = 0

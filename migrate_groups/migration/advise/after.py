@@ -25,9 +25,11 @@ seconds."""
 class AfterSplit:
     """An application before and after its consumer group was split. None means not known.
 
-    before: what sharing the source group cost it. groups: the target groups that took over its topics. restarts: how
-    often all its members restarted together since. predicted, measured: the seconds since the split in which its
-    partitions had no owner. remarks: what is not known, and why.
+    - before: what sharing the source group cost the application.
+    - groups: the target groups that took over the application's topics.
+    - restarts: how often all members of the application restarted together since the split.
+    - predicted, measured: the seconds since the split in which partitions of the application had no owner.
+    - remarks: what is not known, and why.
     """
 
     before: SharedCost

@@ -24,7 +24,7 @@ KIP_848 = "consumer"
 """The value of ``assignor`` that the Spark job writes for a KIP-848 group."""
 
 _LOOK = 0.001
-"""If applications stood still for others for less than this share of the time, no change of the group is suggested."""
+"""If applications stood still because of others for less than this share of the time, no change is suggested."""
 
 _UNEVEN = 2.0
 """If the busiest member consumed at least this many times the mean of the members, the advice says so."""
@@ -41,8 +41,9 @@ class Predicted(NamedTuple):
 class GroupCost:
     """A consumer group, what sharing it costs each application, and what to do about it.
 
-    advice: what to do, as text for users. predicted: by application, the seconds in which its partitions would have no
-    owner in a group of its own. Applications without a prediction are left out.
+    - advice: what to do, as text for users.
+    - predicted: by application, the seconds in which its partitions would have no owner if it did not share the group.
+      Applications without a prediction are left out.
     """
 
     group: str
@@ -73,11 +74,12 @@ def judge_costs(rows: Iterable[SharedCost], now: datetime, delay: timedelta | No
 def alone(
     row: SharedCost, delay: timedelta | None, *, restarts: int | None = None, times: float = 1.0
 ) -> Predicted | None:
-    """Predict for how many seconds an application's partitions would have no owner in a group of its own.
+    """Predict the seconds in which an application's partitions would have no owner if it did not share the group.
 
-    row: what sharing the group cost it. delay: ``group.initial.rebalance.delay.ms``; None: not known. restarts: how
-    often all its members restart together; None: as often as measured. times: the predicted period divided by the
-    measured one.
+    - row: what sharing the group cost the application.
+    - delay: ``group.initial.rebalance.delay.ms``; None: not known.
+    - restarts: how often all members of the application restart together; None: as often as measured.
+    - times: the ratio of the predicted period to the measured period; 2.0: twice as long.
 
     Returns None if ``delay`` or the duration of a restart is needed and not known.
     """

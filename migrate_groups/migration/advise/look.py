@@ -22,7 +22,7 @@ class Finding(StrEnum):
     """The main finding about the applications of a consumer group. The values are in order, the worst first.
 
     - shared: several applications share the group.
-    - joined by one subscription: one subscription, such as a regular expression, joins several applications into one.
+    - joined by one subscription: the group would be several applications without one subscription, such as a regex.
     - members without a partition: the group is one application, and some members have no partition.
     - not known: the members or their subscriptions are not known.
     """
@@ -39,7 +39,7 @@ class GroupAdvice:
     """A consumer group, and the finding about its applications.
 
     advice: the finding as text for users. applications: None if they are not known. broad: the members whose
-    subscription joins several applications into one.
+    subscription, such as a regular expression, connects topics that would otherwise belong to several applications.
     """
 
     status: GroupStatus

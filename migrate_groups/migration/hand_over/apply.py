@@ -109,7 +109,7 @@ def _reading(wanted: ApplyRequest) -> str:
 
 
 def _advice(wanted: ApplyRequest) -> Advice:
-    """Return the advice in messages of checks, for rows from a file or rows that were just read from a group."""
+    """Return what checks tell the user to do next, for rows from a file or rows that were just read from a group."""
     if wanted.source is None:
         return FROM_FILE
     options = [f"--to-group {shlex.quote(group)}" for group in wanted.rows.groups() if group]

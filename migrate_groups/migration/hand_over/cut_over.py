@@ -59,7 +59,7 @@ class CutOver:
         """Wait until the source group has stopped consuming the topics that it hands over. Reads only.
 
         Raises `Refused` if the wait runs out, or if the group no longer exists and its last known offsets may not be
-        used; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+        used; `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
         """
         with self._gone_is_restorable():
             self._prove_stopped()
@@ -68,8 +68,8 @@ class CutOver:
         """Return the plan to write, made from the committed offsets of the stopped source group.
 
         Raises `Refused` if a check forbids the write, if topics were added, removed or recreated since the plan was
-        shown, or if the group no longer exists and its last known offsets may not be used; `GroupNotFound`,
-        `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+        shown, or if the group no longer exists and its last known offsets may not be used; `ClusterUnavailable`,
+        `NotAuthorized` or `PendingCommits`.
         """
         shown = self._shown
         with self._gone_is_restorable():
@@ -104,7 +104,10 @@ class CutOver:
 
     @contextmanager
     def _gone_is_restorable(self) -> Iterator[None]:
-        """Turn `GroupNotFound` in a ``with`` block into `Refused` if the group's last known offsets may not be used."""
+        """Turn `GroupNotFound` in a ``with`` block into `Refused` if the group's last known offsets may not be used.
+
+        If they may be used, `GroupNotFound` is raised unchanged.
+        """
         try:
             yield
         except GroupNotFound:

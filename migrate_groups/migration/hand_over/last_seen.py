@@ -19,8 +19,8 @@ from migrate_groups.text import counted
 class LastCommitted:
     """The last known committed offsets of the source group.
 
-    They are handed over if the current offsets expire and the option ``vanished`` is "restore". stopped: whether the
-    group had stopped when they were read.
+    With the option ``vanished`` "restore", they replace committed offsets that expire before the write. stopped:
+    whether the group had stopped when they were read.
     """
 
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
@@ -85,10 +85,10 @@ class LastCommitted:
 class EndsWhileConsumed:
     """Log end offsets at which target groups start in partitions without a committed offset.
 
-    They are used with the option ``uncommitted`` "latest". Each was read while a member of the source group still
-    consumed the topic, so no record is skipped.
+    They are used with the option ``uncommitted`` "latest".
 
-    unproven: log end offsets after which no member was seen on the topic yet. proven: the offsets to start at.
+    - proven: the offsets to start at. A member still consumed the topic later, so no record is skipped.
+    - unproven: log end offsets that become ``proven`` if a member is seen on the topic later.
     """
 
     reader: GroupReader
@@ -98,7 +98,7 @@ class EndsWhileConsumed:
 
     @staticmethod
     def of(reader: GroupReader, baseline: Reading, options: WriteOptions) -> EndsWhileConsumed:
-        """Return the log end offsets of the partitions without a committed offset, as ``unproven``.
+        """Return the log end offsets of the partitions without a committed offset, not to be used yet (``unproven``).
 
         The result is empty if the option ``uncommitted`` is not "latest". baseline: the source group as read before the
         wait for its stop.
@@ -115,8 +115,8 @@ class EndsWhileConsumed:
     def seen(self, look: ObservedGroup) -> None:
         """Add an observation of the source group, made during the wait for its stop.
 
-        If a member still consumes a topic, the topic's log end offsets become ``proven``, and newer log end offsets are
-        read.
+        If a member still consumes a topic, the topic's log end offsets in ``unproven`` become ``proven``. Then the
+        topic's log end offsets are read again.
         """
         # In other states a KIP-848 member that is subscribed to the topic may have none of its partitions.
         members = look.description.members if look.description.state == "Stable" else ()
@@ -128,7 +128,7 @@ class EndsWhileConsumed:
             self._note({partition: bounds.end for partition, bounds in self.reader.log_ranges(still).items()})
 
     def _note(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Add log end offsets to ``unproven``, except those above the last stable offset."""
+        """Add log end offsets to those not to be used yet (``unproven``), except those above the last stable offset."""
         stable = self.reader.last_stable_offsets(ends) if ends else {}
         # Above the last stable offset a transaction is open: `read_committed` members have not received its records.
         reached = {partition: end for partition, end in ends.items() if stable.get(partition, -1) >= end}

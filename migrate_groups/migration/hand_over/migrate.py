@@ -275,8 +275,8 @@ def _watched_after_hold(
 ) -> Execution:
     """Watch the source group for consumers after this tool has left the group; return the record of the write.
 
-    Messages about consumers that joined or committed are added to ``moved`` of the record. If this tool may not have
-    been a member all the time, a message says so instead.
+    Messages about consumers that joined or committed are added to the record (``moved``). If this tool may not have
+    been a member all the time, it does not watch, and adds a message about that.
     """
     # While this tool was a member, other consumers could not join or commit. They try again now, and process records
     # that were handed over (docs/evidence/reliability.md#settle-and-hold).

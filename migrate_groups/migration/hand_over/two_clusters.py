@@ -52,9 +52,9 @@ class TwoClusters:
         return TwoClusters(for_one_phase(self.target), self.mirror._replace(source=source))
 
     def plan(self, wanted: AllWanted, earlier: Planned | None = None) -> Planned:
-        """Return the plan to write the offsets in the mirror's copies to the target groups, with every check's verdict.
+        """Return the plan to write translated offsets to the target groups, with the verdict of every check.
 
-        earlier: not used.
+        A translated offset is the one in the mirror's copy at which the group must continue. earlier: not used.
         """
         # Nothing of `earlier` is used: a mirror that was killed meanwhile may have delivered records again. Then a
         # group must continue after these records, at a higher offset in the copy.
@@ -102,8 +102,8 @@ class TwoClusters:
     ) -> list[Wanted]:
         """Return the mirror's copies of the wanted partitions, with the offset at which a group continues in each.
 
-        starts: by source partition, the offset to hand over. The copies of other partitions get no offset. A copy whose
-        right offset is not known is left out.
+        starts: by source partition, the offset to hand over. The copy of a partition that is not in ``starts`` gets no
+        offset. A copy whose right offset is not known is left out.
         """
         late = {each.target for each in translation.with_status(Status.NOT_MIRRORED) if each.target}
         ends = self.target.log_ranges(late)
@@ -165,7 +165,7 @@ def _starts(decisions: Sequence[Decision]) -> Mapping[TopicPartition, CommittedO
 
 
 def _read_again(reader: GroupReader, facts: Survey, partitions: Collection[TopicPartition]) -> Survey:
-    """Return the facts, with the source group's description and committed offsets of these partitions read again."""
+    """Return the facts with newly read descriptions of the groups, and newly read offsets of these partitions."""
     # Topics that the group keeps are not read again, because transactional commits on them may be pending.
     now = read_committed(reader, dict.fromkeys(facts.groups, partitions))
     committed = {group: {**facts.committed[group], **now[group]} for group in facts.groups}

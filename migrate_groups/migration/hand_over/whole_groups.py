@@ -13,8 +13,8 @@ from migrate_groups.text import did_you_mean, named
 def find_groups(reader: GroupReader, patterns: Sequence[str], reviewed: Collection[str] = ()) -> list[str]:
     """Return the names of the groups that match the patterns, each once, in the order of the patterns.
 
-    patterns: globs, and names of groups. A name is returned even if the group does not exist. reviewed: groups that
-    globs match even if the group no longer exists.
+    patterns: globs, and names of groups. A name is returned even if the group does not exist. reviewed: more names
+    that globs can match, even if these groups no longer exist.
 
     Raises `InvalidInput` if a glob matches no group; `ClusterUnavailable` and `NotAuthorized`.
     """

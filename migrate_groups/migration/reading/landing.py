@@ -22,7 +22,7 @@ _FILE_RECORDS = 200_000
 class Landing:
     """The copied log of ``__consumer_offsets``, and how many offsets could not be copied yet.
 
-    held_back: by partition number, how many offsets before the log end an open transaction kept from being read.
+    held_back: by partition number, how many offsets below the log end can't be read because of an open transaction.
     """
 
     log: CopiedLog

@@ -98,7 +98,7 @@ def with_time_lags(reader: GroupReader, groups: Sequence[GroupStatus]) -> tuple[
 
 
 def partitions_of(topics: Mapping[str, TopicDescription], names: frozenset[str]) -> list[TopicPartition]:
-    """Return all partitions of the topics in ``names`` that exist. topics: the existing topics."""
+    """Return all partitions of each existing topic in ``names``. topics: the existing topics."""
     return [TopicPartition(name, number) for name in names & topics.keys() for number in topics[name].partitions]
 
 

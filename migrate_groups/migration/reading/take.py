@@ -30,8 +30,8 @@ class ObservedGroup:
     """What was read of a group at one time: its coordinator's description, and its committed offsets on some topics.
 
     topics: the descriptions of these topics. committed: by partition; None if no offset is committed, or if a
-    transactional commit is pending. Topics that a hand-over leaves with this group have only partitions with a
-    committed offset.
+    transactional commit is pending. Of a topic that a hand-over leaves with this group, only the partitions with a
+    committed offset are included.
     """
 
     description: GroupDescription
@@ -143,8 +143,8 @@ def read_group(
 ) -> Reading:
     """Return a group's committed offsets, with log start and log end offsets.
 
-    ends: log end offsets that were read before, and are used again where possible. may_be_gone: return a group that
-    does not exist without committed offsets, and raise no error.
+    ends: log end offsets that were read before, and are used again where possible. may_be_gone: if the group does not
+    exist, raise no error, and return no committed offset.
 
     Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; `PendingCommits` if a
     transactional commit is still pending at the time-out; `NotAuthorized`; `ClusterUnavailable`.
@@ -177,8 +177,8 @@ def observe(
     choice: called with the topics for which the group has a commit, an assignment or a subscription. stay: patterns of
     topics on which pending transactional commits are ignored.
 
-    Raises `PendingCommits` if another transactional commit is still pending at the time-out; `NotAuthorized`;
-    `ClusterUnavailable`.
+    Raises `PendingCommits` if a transactional commit on one of the other topics is still pending at the time-out;
+    `NotAuthorized`; `ClusterUnavailable`.
     """
     everywhere = reader.all_committed(description.group)
     chosen = frozenset(choice(own_topics_of(everywhere, description)))

@@ -110,7 +110,7 @@ def _oldest(
 
 
 def _searches(reader: GroupReader, spans: Mapping[TopicPartition, range], now: int) -> Mapping[TopicPartition, _Search]:
-    """Find the timestamp of the record at the first offset of each span; it is ``low`` of the returned search.
+    """Find the timestamp of the record at the first offset of each range; it is ``low`` of the returned search.
 
     A partition without records or without a leader is left out. now: the first timestamp to try, in milliseconds since
     1970.

@@ -101,9 +101,9 @@ def permitted(reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation
 
 
 def nobody_holds(described: Mapping[str, GroupDescription], topics: Mapping[str, set[str]]) -> Check:
-    """Return a check that refuses if a member of a group is still assigned or subscribed to the group's topics.
+    """Return a check that refuses if a member of a group may still consume one of the group's ``topics``.
 
-    topics: by group.
+    topics: by group, the topics that the group must no longer consume.
     """
     live = [
         f"{group} {reason}"

@@ -46,9 +46,9 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
 
     A check warns of topics that the run did not hand over.
 
-    Raises `Refused` if the receipt (the record of the run) forbids the hand-back, if no single group can take a
-    partition back, or if a target group has no offset to give back; `GroupNotFound`, `ClusterUnavailable`,
-    `NotAuthorized` or `PendingCommits`.
+    Raises `Refused` if the receipt (the record of the run) forbids the hand-back, if a partition does not have
+    exactly one source group and one target group, or if a target group has no offset to give back; `GroupNotFound`,
+    `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     refuse_by_record(receipt, Verb.HAND_BACK)
     lanes = {order: lane for order, lane in receipt.lanes.items() if lane.state is not State.NEW}
@@ -112,9 +112,10 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
 
 
 def _not_handed_over(reader: GroupReader, refused: Sequence[Lane], groups: Collection[str]) -> list[Check]:
-    """Return a check of the partitions whose hand-over brokers refused; an empty list if there are none.
+    """Return a check of the partitions that brokers refused to write in the hand-over; an empty list if there are none.
 
-    The check refuses if a target group consumes such a partition nevertheless, or if the source group lost its offset.
+    The check refuses if a target group consumes or has consumed such a partition, or if the source group lost its
+    offset.
     groups: the target groups that hand back; their members are not checked.
     """
     if not refused:

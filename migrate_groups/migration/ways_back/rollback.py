@@ -38,7 +38,8 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     """Return the plan that sets the target groups' offsets back to those from before the hand-over, or deletes them.
 
     The plan also restores offsets that the source group has lost. Checks refuse if a target group has members or has
-    committed since. If the run only deleted offsets, the plan restores the last deletion.
+    committed since. After `delete-offsets --group`, which needs no hand-over, the plan restores the offsets that were
+    deleted last.
 
     Raises `Refused` if the receipt (the record of the run) forbids it; `ClusterUnavailable`, `NotAuthorized` and
     `PendingCommits`.

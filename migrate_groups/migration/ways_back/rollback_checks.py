@@ -26,9 +26,9 @@ def source_group(
 ) -> Check:
     """Return a check of whether the source groups will continue from the offsets at which they stopped.
 
-    The check warns if a source group has committed since, is on another cluster, or lost an offset. It refuses if a
-    lost offset can't be set again. stopped: the changes that set lost offsets again. now: the current committed
-    offsets.
+    The check warns if a source group has committed since the hand-over, is on another cluster, or lost an offset. It
+    refuses if a lost offset can't be set again. stopped: the changes that set offsets again if they are lost. now: the
+    current committed offsets.
     """
     name = "source group"
     if (there := execution.translation) is not None:

@@ -27,8 +27,8 @@ def checks_of_source(
 ) -> tuple[Check, ...]:
     """Return the checks of a source group whose offsets are translated to another cluster.
 
-    decisions: the offsets to translate, as if the source group handed them over to itself. survey: facts of the source
-    cluster, with committed offsets that were read after the translation.
+    decisions: the offsets to translate, with the source group in place of the target groups. survey: facts of the
+    source cluster, with committed offsets that were read after the translation.
     """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
     starts = [(each.wanted.topic_partition, each.after) for each in decisions if each.after is not None]

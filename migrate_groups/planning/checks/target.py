@@ -19,8 +19,8 @@ _TRIMMED = frozenset(" \t\n\v\f\r")  # librdkafka trims these (docs/kafka-behavi
 def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
     """Check that every target group is Empty or does not exist, and that no target group is also a source group.
 
-    The option ``restore`` allows a target group that is also a source group. A group name that librdkafka would change
-    is refused if confluent-kafka is to read the offsets back.
+    With the option ``restore`` (write a group's own snapshot back to it), a group may be both. A group name that
+    librdkafka would change is refused if confluent-kafka is to read the offsets back.
     """
     targets = sorted({each.group for each in wanted})
     both = sorted(set(targets) & {each.source_group for each in wanted})

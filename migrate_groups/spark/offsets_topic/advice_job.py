@@ -48,7 +48,7 @@ class Measured(NamedTuple):
 def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[str], span: Span) -> Measured:
     """Measure what sharing a group costs each application (the members of a group that share topics).
 
-    log: a copy of the log of ``__consumer_offsets``. groups: the group names; empty: all. span: the period that counts.
+    log: a copy of the log of ``__consumer_offsets``. groups: the group names; empty: all. span: the measured period.
 
     Raises `Undetermined` if the log has no record of the members of these groups.
     """
@@ -79,7 +79,7 @@ def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[s
 
 
 def write_costs(measured: Measured, out: Path, timeline: DataFrame | None = None) -> Costs:
-    """Write the tables of what sharing groups costs, as Parquet and as CSV, and return a summary.
+    """Write the costs of shared groups as Parquet and CSV tables, and return a summary.
 
     out: an existing folder. timeline: lag over time of some of the groups (`history.history`). Without it, the columns
     keeps_up and best_third of the table ``advice`` are null.
@@ -110,11 +110,13 @@ def _rows(table: DataFrame) -> tuple[SharedCost, ...]:
 
 
 def advice(found: Overload, classic: DataFrame, new: DataFrame, missing: DataFrame) -> DataFrame:
-    """Return one row for each application (members of a group that share topics), with what sharing the group costs.
+    """Return the costs of a shared group for each application (members that share topics), one row each.
 
-    Columns: those of `SharedCost`; keeps_up and best_third are null. found: the result of `overload`. classic: the
-    generations of classic groups. new: the subscriptions of KIP-848 members. missing: how many offsets of each
-    partition of ``__consumer_offsets`` have no record.
+    Columns: those of `SharedCost`; keeps_up and best_third are null.
+
+    - found: the result of `overload`.
+    - classic: the generations of classic groups. new: the subscriptions of KIP-848 members.
+    - missing: how many offsets of each partition of ``__consumer_offsets`` have no record.
     """
     # The columns keeps_up and best_third stay null here, because load.keeps_up computes them from lag over time.
     place = ["group", "application"]

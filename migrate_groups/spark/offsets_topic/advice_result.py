@@ -60,9 +60,10 @@ class SharedCost(NamedTuple):
 class Generation(NamedTuple):
     """A generation of a classic group: the time from one rebalance to the next.
 
-    until: when the next generation began, or None. members: their number. joined, left: the client ids of the members
-    that joined or left at the end. caused_by: the applications of these members. An application is the members that
-    share topics.
+    - until: when the next generation began; None: the log has no next generation.
+    - members: the number of members.
+    - joined, left: the client ids of the members that joined or left at ``until``; None if ``until`` is None.
+    - caused_by: the applications (members that share topics) whose members joined or left.
     """
 
     group: str
@@ -87,11 +88,14 @@ class Subscription(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What sharing groups costs their applications (members that share topics). Each list has at most 1000 rows.
+    """What shared groups cost each application (the members of a group that share topics).
 
-    applications: sorted by the number of applications in the group, then by ``stood_still``, the highest first. found:
-    the number of all applications. generations, subscriptions: those of the groups with several applications. The
-    latest generations come first.
+    Each list has at most 1000 rows.
+
+    - applications: sorted by the number of applications in the group, then by ``stood_still``, the highest first.
+    - found: the number of all applications.
+    - generations: of the groups with several applications, the latest first.
+    - subscriptions: of the groups with several applications.
     """
 
     applications: tuple[SharedCost, ...]

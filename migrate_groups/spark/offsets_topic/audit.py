@@ -47,7 +47,7 @@ GROUPS = StructType(
     ]
 )
 """The groups to judge. log_partition: the partition of the offsets topic that has the group's commits. fence: the
-offset in that partition from which records count. is_target: whether the group is a target group."""
+offset in that partition from which the group is judged. is_target: whether the group is a target group."""
 
 OLD_VERDICTS = ("late-commit", "undetermined", "stopped")
 NEW_VERDICTS = (
@@ -71,8 +71,8 @@ IS_RECREATED = "the topic was deleted and created again: commits for the new top
 def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:
     """Return the records of some groups from a given offset of the log on, and all records that can't be decoded.
 
-    log: decoded records. groups: the columns group, log_partition, fence (the first offset in that partition of the log
-    that counts) and is_target. The result has the columns of both tables.
+    log: decoded records. groups: the columns group, log_partition, fence (the given offset in that partition of the
+    log) and is_target. The result has the columns of both tables.
     """
     # A record that can't be decoded gives no verdict; it only makes the evidence incomplete.
     fenced = log.join(F.broadcast(groups), ["group", "log_partition"], "left")
@@ -152,13 +152,14 @@ def hand_over(
 ) -> DataFrame:
     """Return the audit's verdicts on each partition that a target group took over or has committed for.
 
-    summed: the result of `chains.chains`. late: the result of `late_commits`; None: no commits. reasons,
-    source_reasons: why commits of a group may be missing from the log; source_reasons are for source groups on another
-    cluster.
+    - summed: the result of `chains.chains`.
+    - late: the result of `late_commits`; None: no late commits.
+    - reasons: why commits of a group may be missing from the log.
+    - source_reasons: why commits of source groups may be missing, if these are on another cluster.
 
-    Columns: source_group, group, topic, partition, stopped_at, written, old and new (the verdicts on source and target
-    group), late_commits, first_own, first_own_time, committed, commits, rewinds, deletions, reason (why a verdict is in
-    doubt, or null).
+    Columns: source_group, group, topic, partition, stopped_at, written, old (the verdict on the source group),
+    late_commits, new (the verdict on the target group), first_own, first_own_time, committed, commits, rewinds,
+    deletions, reason (why a verdict is in doubt, or null).
     """
     sides = (
         summed.where(F.col("is_target") & F.col("topic").isNotNull())

@@ -39,8 +39,9 @@ _COLUMNS = (
 class Log(NamedTuple):
     """The copied log of a cluster's ``__consumer_offsets``, and the groups to judge.
 
-    raw: the records (columns: `offsets_log.RAW`), the same at each read. groups: the name of each group, its partition
-    of the log, and the first offset that counts. ranges: the offsets that were copied.
+    raw: the copied records (columns: `offsets_log.RAW`), the same at each read. groups: the name of each group, its
+    partition of the log, and the offset in that partition from which the group is judged. ranges: the offsets that were
+    copied.
     """
 
     raw: DataFrame
@@ -51,9 +52,9 @@ class Log(NamedTuple):
 class _Read(NamedTuple):
     """What the audit reads from the copied log of one cluster's ``__consumer_offsets``.
 
-    records: decoded records; commits of target groups may be missing. summed: the commits of each group and partition.
-    found: how complete the copy is. deleted: the names of deleted groups. is_late: whether a source group has committed
-    since it stopped.
+    records: decoded records, which may leave out commits of target groups. summed: a summary of all commits of each
+    group and partition. found: how complete the copy is. deleted: the names of deleted groups. is_late: whether a
+    source group has committed since it stopped.
     """
 
     records: DataFrame
@@ -69,8 +70,9 @@ def run_audit(
 ) -> Audit:
     """Judge from the log of ``__consumer_offsets`` whether source groups stayed stopped, and where target groups began.
 
-    handed_over: for each partition a tuple with all columns of `audit.HANDED_OVER` but the last. log: the log of the
-    target groups' cluster. source: the log of the source groups' cluster; None: the same cluster.
+    handed_over: the partitions that target groups took over, as tuples with the columns of `audit.HANDED_OVER` without
+    log_partition. log: the log of the target groups' cluster. source: the log of the source groups' cluster; None: it
+    is the same cluster.
     """
     moved, number_of = [*handed_over], {group: number for group, number, _ in log.groups}
     given = local_table(spark, ((*each, number_of[each[2]]) for each in moved), audit.HANDED_OVER)

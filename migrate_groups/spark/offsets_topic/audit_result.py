@@ -56,7 +56,7 @@ class LateCommit(NamedTuple):
     """A commit that a source group made after the migration.
 
     beyond: the number of records that both groups process: the committed offset minus the source group's offset at the
-    migration. A negative number means that the source group committed a lower offset.
+    migration. A negative number means that the source group committed a lower offset. None: not known.
     """
 
     group: str

@@ -14,16 +14,16 @@ Range = tuple[int, int, int, int]
 first offset, the end (exclusive), and how many offsets after it could not be read, because a transaction is open."""
 
 REASONS = StructType([StructField("group", StringType(), nullable=False), StructField("reason", StringType())])
-"""The reason why the evidence about a group is not whole. A group without a row has whole evidence."""
+"""The columns of a table of the groups whose commits may be missing from the copied log. reason: why."""
 
 
 class Evidence(NamedTuple):
     """How complete the copy of a partition of ``__consumer_offsets`` is, from start_offset to end_offset (exclusive).
 
     records, control, aborted: the number of records, of transaction markers, and of records of aborted transactions.
-    missing: the number of offsets whose records were compacted away or have expired. malformed: the number of records
-    that can't be decoded. held_back: the number of offsets from end_offset on that an open transaction hides. whole:
-    whether missing, malformed and held_back are 0.
+    missing: the number of offsets whose records were compacted away or have expired; negative: records were copied
+    twice. malformed: the number of records that can't be decoded. held_back: the number of offsets from end_offset on
+    that an open transaction hides. whole: whether missing, malformed and held_back are 0.
     """
 
     log_partition: int
@@ -75,8 +75,8 @@ def reasons(
 ) -> Iterator[tuple[str, str]]:
     """Yield (group, reason) for each group whose commits may be missing from the copied log, or in the log twice.
 
-    groups: the name of each group, its partition of the log, and the first offset that counts. deleted: the names of
-    deleted groups.
+    groups: the name of each group, its partition of the log, and an offset that is not used here. found: how complete
+    the copied partitions are. deleted: the names of deleted groups.
     """
     of_partitions = {each.log_partition: [*_reasons(each)] for each in found}
     for group, log_partition, _ in groups:

@@ -211,10 +211,10 @@ def _assigned(at: Column) -> Column:
 
 
 def _strings(at: Column, count: Column, read: Callable[[Column], tuple[Column, Column]]) -> Column:
-    """Read ``count`` strings of the record's value, from position ``at`` on.
+    """Return ``count`` strings of the record's value, from position ``at`` on, and the position after the strings.
 
-    Returns a struct of the strings (texts) and the position after the last string (at). read: reads one string, and
-    returns the position after the string, and the string.
+    The result is a struct with the fields ``texts`` (the strings) and ``at`` (the position after the strings). read:
+    takes the position of a string, and returns the position after the string, and the string.
     """
     bounded = F.least(count, F.octet_length("value") / _LEAST_TOPIC).cast("int")
     begun = F.struct(place(at).alias("at"), F.array().cast("array<string>").alias("texts"))
@@ -244,7 +244,7 @@ def _after_compact(at: Column) -> Column:
 
 
 def varint(at: Column) -> tuple[Column, Column]:
-    """Return the size in bytes (1 or 2) of the varint at position ``at`` of the record's value, and its number."""
+    """Return the varint at position ``at`` of the record's value: its size in bytes (1 or 2), and its decoded value."""
     one, two = unsigned("value", at.cast("int"), 1), unsigned("value", (at + 1).cast("int"), 1)
     return F.when(one < 128, 1).otherwise(2), F.when(one < 128, one).otherwise(one.bitwiseAND(0x7F) + two * 128)
 
@@ -272,9 +272,9 @@ def bind(value: Column, then: Callable[[Column], Column]) -> Column:
 
 
 def place(at: Column) -> Column:
-    """Return the position ``at`` in the record's value, but at most the number of the value's bytes plus 2.
+    """Return the position ``at`` in the record's value, limited to the number of the value's bytes plus 2.
 
-    The first position is 1. A position that is cut off occurs only in a damaged record.
+    The first position is 1. A position exceeds the limit only in a damaged record.
     """
     return F.least(at, F.octet_length("value") + 2).cast("int")
 

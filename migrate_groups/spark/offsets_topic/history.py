@@ -45,7 +45,7 @@ class Moments(NamedTuple):
 
     @staticmethod
     def between(earliest: datetime, every: timedelta, last: datetime) -> Moments:
-        """Return all multiples of ``every`` since 1970 between ``earliest`` and ``last``, and ``last`` itself."""
+        """Return ``last``, and all multiples of ``every`` since 1970 after ``earliest`` and before ``last``."""
         round_before = _EPOCH + (earliest - _EPOCH) // every * every
         return Moments(min(round_before + every, last), every, last)
 
@@ -74,7 +74,8 @@ def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
     log: decoded records (`offsets_log.decode`). Commits after ``last`` count in the last interval. Columns:
 
     - log_partition, group, topic, partition, span (the number of the interval).
-    - begun, ended, first_commit_at, last_commit_at: the times of the first and last record and commit.
+    - begun, ended: the times of the first and the last record.
+    - first_commit_at, last_commit_at: the times of the first and the last commit; null: there were only deletions.
     - commits, deletions, rewinds (commits at a lower offset than the previous commit).
     - offset (null: deleted) and topic_id (a hash) of the last record.
     - malformed: the number of records that can't be decoded, in rows without a topic.

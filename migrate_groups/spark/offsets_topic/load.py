@@ -34,9 +34,9 @@ def committed(generations: DataFrame, commits: DataFrame) -> DataFrame:
 def spread(members: DataFrame) -> DataFrame:
     """Return how the members of each application (members that share topics) shared its load in each generation.
 
-    Columns: group, application, generation, since (when the generation began), members (their number), idle (the
-    members without a partition), consumed (the records that all members consumed), busiest (the records that the
-    busiest member consumed).
+    Columns: group, application, generation, since (when the generation began), members (their number), idle (how many
+    members have no partition), consumed (the records that all members consumed), busiest (the records that the busiest
+    member consumed).
     """
     return (
         members.groupBy(*_APPLICATION, "log_offset", "generation", F.col("log_time").alias("since"))
@@ -53,8 +53,8 @@ def spread(members: DataFrame) -> DataFrame:
 def of_members(found: DataFrame) -> DataFrame:
     """Return how evenly the members of each application (members that share topics) shared its load.
 
-    Columns: group, application, idle (the members without a partition in the last generation), spread (the records that
-    the busiest member consumed, divided by the mean of all members). found: the result of `load.spread`.
+    Columns: group, application, idle (how many members had no partition in the last generation), spread (the records
+    that the busiest member consumed, divided by the mean of all members). found: the result of `load.spread`.
     """
     mean = F.sum(F.col("consumed") / F.col("members"))
     return found.groupBy(*_APPLICATION).agg(
@@ -64,7 +64,7 @@ def of_members(found: DataFrame) -> DataFrame:
 
 
 def keeps_up(applications: DataFrame, timeline: DataFrame) -> DataFrame:
-    """Return whether each application (members that share topics) keeps up with producers.
+    """Return how well each application (members that share topics) keeps up with producers, as two ratios.
 
     Columns: group, application, keeps_up (the records consumed divided by the records produced), best_third (the
     highest such ratio in a third of the time). A ratio is null if it is not known. timeline: lag over time

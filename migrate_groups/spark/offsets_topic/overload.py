@@ -39,7 +39,7 @@ class Overload(NamedTuple):
     - gone: the part of ``seconds`` in which the application certainly had no member; null in a KIP-848 group.
 
     spread: one row for each generation of a classic group and each application in it. Columns: generation, since,
-    members (their number), idle (the members without a partition), consumed (the records that all members consumed),
+    members (their number), idle (how many have no partition), consumed (the records that all members consumed),
     busiest (the records that the busiest member consumed).
     """
 
@@ -235,10 +235,14 @@ def _members(spans: DataFrame, of_member: DataFrame, of_partitions: DataFrame) -
 def _stood_still(members: DataFrame) -> DataFrame:
     """Return how long each application stood still when a generation of a classic group ended.
 
-    An application is the members that share topics. members: the result of `_members`. Columns: group, generation,
-    assignor, ended_at, application, caused_by (the applications whose members joined or left), by_others (whether this
-    application is not among them), replaced (whether all its members restarted), seconds, gone (the part of ``seconds``
-    without a member).
+    An application is the members that share topics. members: the result of `_members`. Columns:
+
+    - group, generation, assignor, ended_at, application.
+    - caused_by: the applications whose members joined or left. by_others: whether ``application`` is not in
+      ``caused_by``.
+    - replaced: whether all members of the application restarted.
+    - seconds: how long, at most, the application stood still; null: not known.
+    - gone: the part of ``seconds`` before a generation without a member of the application began; else 0.
     """
     # A member stands still from its last commit in a generation until the beginning of the next generation that has a
     # member of its application. An application stands still for as long as the member that stands still longest. In a

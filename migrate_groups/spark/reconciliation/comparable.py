@@ -18,10 +18,12 @@ _FOLLOW = "after a split, pass the spec with --spec, or the output of the comman
 class Alignment(NamedTuple):
     """Facts about the snapshots from before and after a migration, which their comparison needs.
 
-    cluster_id: the cluster id for rows without one; empty if no row has a cluster id. hints: sentences for the user.
-    has_history: whether snapshots of a group were taken at more than two times. clusters, rows: the number of cluster
-    ids and of rows. single: whether no group has two snapshots from before, or two from after. other_groups: whether
-    the snapshots from after may have groups that are not compared.
+    - cluster_id: the cluster id for rows without one; empty if no row has a cluster id.
+    - hints: sentences for the user.
+    - has_history: whether a group has snapshots of three or more points in time.
+    - clusters, rows: the number of cluster ids and of rows.
+    - single: whether each group has at most one snapshot from before and at most one from after.
+    - other_groups: whether the snapshots from after may have groups that are not compared.
     """
 
     cluster_id: str

@@ -111,9 +111,9 @@ def reconcile_tables(
         mapping: the target group of each partition of a source group (`mapping.MAPPING`); None: each row of ``before``
             is compared under its own group.
         planned: offsets that a plan sets where the source group has none (`reconcile.PLANNED`).
-        out: a new folder for the tables ``partition_verdict``, ``group_topic_summary`` and, if there are more than two
-            times, ``lag_timeline``. Each table is written as Parquet and as CSV. A file ``_SUCCESS`` means that the
-            table is complete.
+        out: a new folder for the tables ``partition_verdict`` and ``group_topic_summary``. If a group has snapshots of
+            three or more points in time, the table ``lag_timeline`` is also written. Each table is written as Parquet
+            and as CSV. A file ``_SUCCESS`` means that the table is complete.
 
     Raises:
         InvalidInput: the snapshots can't be compared, or ``out`` exists already or can't be written.
@@ -130,8 +130,8 @@ def _reconcile(
 ) -> Reconciliation:
     """Compare snapshots from before and after a migration. Write the tables to ``out``, if given.
 
-    checked, rows: the snapshots (before, after). A job over ``checked`` fails at an invalid row. mapping: the target
-    group of each topic or partition. planned: offsets that a plan sets where ``before`` has none.
+    rows: the snapshots (before, after). checked: the same snapshots, as tables that fail a job at an invalid row.
+    mapping: the target group of each topic or partition. planned: offsets that a plan sets where ``before`` has none.
     """
     # Only the first job reads `checked`, so that the later jobs need not check the rows again.
     spark = rows[0].sparkSession

@@ -77,7 +77,8 @@ def spec_mapping(before: DataFrame, split: SplitMapping) -> DataFrame:
     Columns: source_group, topic, group (the target group). before: the snapshot from before the migration.
 
     Raises:
-        InvalidInput: ``before`` has no row of the source group, or was split already; the spec does not cover a topic.
+        InvalidInput: ``before`` has no row of the source group, or its rows have a ``source_group`` already; the spec
+            does not cover a topic.
     """
     topics = (
         before.where(F.col("group") == split.source)

@@ -13,7 +13,7 @@ SIDES = ("before", "after")
 KEYS = ["group", "topic", "partition", "cluster_id"]
 
 NOT_SINGLE = "a partition has two rows in BEFORE or in AFTER, or its group has two source groups"
-"""The message with which a job over `single_rows` fails if BEFORE or AFTER has two rows for a partition."""
+"""The message with which a job over `single_rows` fails."""
 
 _OFFSETS = {"offset": "offset", "log_start_offset": "log_start", "log_end_offset": "log_end"}
 _TIMES = {name: name for name in ("taken_at", OLDEST_UNCONSUMED.name)}
@@ -22,11 +22,13 @@ _TIMES = {name: name for name in ("taken_at", OLDEST_UNCONSUMED.name)}
 def latest_rows(before: DataFrame, after: DataFrame) -> DataFrame:
     """Return one row for each partition, with its latest row in ``before`` and its latest row in ``after``.
 
-    Columns: `KEYS`, source_group, recreated (whether the topic id changed), contradiction; also offset, log_start,
-    log_end, and optionally taken_at and oldest_unconsumed_at, with the prefixes ``before_`` and ``after_``.
+    Columns:
 
-    A job that computes ``contradiction`` (always null) fails if ``before`` or ``after`` has two latest offsets or two
-    source groups of a partition.
+    - `KEYS`, source_group, recreated (whether the topic id changed).
+    - with the prefixes ``before_`` and ``after_``: offset, log_start, log_end, and optionally taken_at and
+      oldest_unconsumed_at.
+    - contradiction: always null. A job that computes this column fails if ``before`` or ``after`` has two latest
+      offsets or two source groups of a partition.
     """
     # Repartitioned explicitly. Otherwise Spark would sort and merge before the exchange too, and merge hardly any rows.
     rows = with_rows(before, after).repartition(*KEYS)
@@ -45,8 +47,8 @@ def latest_rows(before: DataFrame, after: DataFrame) -> DataFrame:
 def single_rows(before: DataFrame, after: DataFrame) -> DataFrame:
     """Return the columns of `latest_rows`, in less time, for tables with only one row for each partition.
 
-    A job that computes the columns contradiction and source_group fails with the message `NOT_SINGLE` if ``before`` or
-    ``after`` has two rows of a partition, or a group has two source groups.
+    A job that computes the column contradiction fails if ``before`` or ``after`` has two rows of a partition. A job
+    that computes the column source_group fails if a group has two source groups. The message is `NOT_SINGLE`.
     """
     # All maxima are of numbers, so that Spark uses a hash table and sorts nothing
     # (docs/evidence/performance.md#reconcile).
@@ -96,9 +98,10 @@ def _only(side: str, names: dict[str, str]) -> list[Column]:
 
 
 def _latest(side: str, *, timed: bool) -> list[Column]:
-    """Return aggregates over a partition's rows from one side: the latest row, and values that reveal contradictions.
+    """Return aggregates over a partition's rows from one side: the latest row, and the columns for `_contradiction`.
 
-    side: ``before`` or ``after`` the migration. timed: whether to include the timestamp of the oldest unread record.
+    These columns are the smallest of the latest offsets, and the smallest and the largest source group. side:
+    ``before`` or ``after`` the migration. timed: whether to include the timestamp of the oldest unread record.
     """
     # A struct with a null taken_at is the smallest, so such a row counts as the earliest.
     here, offset = F.col("side") == side, F.coalesce("offset", F.lit(-1))

@@ -58,9 +58,9 @@ def partition_verdict(
         mapping: the target group of each topic or partition; None: each row of ``before`` is compared under its own
             group.
         planned: offsets that a plan sets where ``before`` has none (`PLANNED`).
-        single: True is faster. It needs one row for each partition in each table, and one source group for each group.
-            Otherwise the job fails with `pairs.NOT_SINGLE`.
-        other_groups: False is faster. Then ``after`` must not have groups that are not compared.
+        single: whether each partition has only one row in each table, and each group only one source group. True is
+            faster. If True is wrong, the job fails with the message `pairs.NOT_SINGLE`.
+        other_groups: whether ``after`` may have groups that are not compared. False is faster.
 
     Columns:
 
@@ -72,8 +72,8 @@ def partition_verdict(
       `snapshots.OLDEST_UNCONSUMED`.
     - produced, consumed: the growth of the log end offset and of the committed offset; null if the topic was recreated.
 
-    Cluster ids must be equal, or null in both tables. A job over the result fails if ``before`` or ``after`` has two
-    latest offsets or two source groups of one partition.
+    Rows of ``before`` and ``after`` are compared only if their cluster_id is the same, or null in both. A job over the
+    result fails if ``before`` or ``after`` has two latest offsets or two source groups of one partition.
     """
     asked = _with_side(expected(before, mapping), "before")
     found = _with_side(after, "after")
@@ -163,7 +163,7 @@ def _with_side(rows: DataFrame, side: str) -> DataFrame:
 def _time_lag(side: str) -> Column:
     """Return the age in seconds of a partition's oldest unread record when a snapshot was taken; null: not known.
 
-    The age is 0 if the record's timestamp is later. side: the snapshot: ``before`` or ``after`` the migration.
+    The age is 0 if the record is newer than the snapshot. side: ``before`` or ``after``: when the snapshot was taken.
     """
     taken_at, oldest = (F.unix_micros(F.col(f"{side}_{name}")) for name in ("taken_at", OLDEST_UNCONSUMED.name))
     age = F.when(taken_at > oldest, (taken_at - oldest) / 1_000_000).when(oldest.isNotNull(), 0.0)
@@ -175,7 +175,10 @@ def _recreated() -> Column:
 
 
 def _start() -> Column:
-    """Return the offset at which the target group must start: the one committed before, or else the planned offset."""
+    """Return the offset at which the target group must start.
+
+    It is the offset that was committed before the migration. If there was none, it is the planned offset.
+    """
     return F.coalesce("before_offset", "planned")
 
 

@@ -97,10 +97,13 @@ class Moment(NamedTuple):
 class Reconciliation:
     """The result of comparing committed offsets and lag before and after a migration.
 
-    totals: the sums over all topics. topics: the number of pairs of a group and a topic. summary: these pairs, the
-    worst first, at most 1000. worst: the partitions with a problem, the worst first, at most 20. hints: sentences for
-    the user. timeline: lag over time, sorted by cluster, group, topic and time; empty if no group has snapshots of more
-    than two times. quarantined: the number of invalid rows, which were set aside and not compared.
+    - totals: the sums over all topics.
+    - topics: the number of pairs of a group and a topic. summary: these pairs, the worst first, at most 1000.
+    - worst: the partitions with a problem, the worst first, at most 20.
+    - hints: sentences for the user.
+    - timeline: lag over time, sorted by cluster, group, topic and time; empty if no group has snapshots of three or
+      more points in time.
+    - quarantined: the number of invalid rows, which were set aside and not compared.
     """
 
     totals: GroupTopic

@@ -1,6 +1,6 @@
-"""Compute the lag of groups over time, from snapshots that were taken at more than two times.
+"""Compute the lag of groups over time, from snapshots of three or more points in time.
 
-Before a target group's first commit in a topic, its points are computed from the source group's offsets.
+Until a target group's first commit in a topic, its lag is computed from the source group's offsets.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None 
     - produced, consumed: the growth of the log end offsets and of the committed offsets since the previous
       ``taken_at``.
 
-    A sum is null if no partition has a value. Cluster ids must be equal, or null in both tables.
+    A sum is null if no partition has a value. Rows of ``before`` and ``after`` belong together only if their cluster_id
+    is the same, or null in both.
     """
     asked = _comparable(expected(before, mapping))
     groups = asked.select("cluster_id", "group").distinct()
@@ -74,10 +75,10 @@ def over_time(moments: DataFrame) -> DataFrame:
 
 
 def most_telling(timeline: DataFrame, most: int) -> DataFrame:
-    """Return lag over time in at most ``most`` rows, sorted by cluster, group, topic and time.
+    """Return the most important rows of lag over time, sorted by cluster, group, topic and time.
 
-    timeline: the result of `lag_timeline`. Rows with the sums over all topics of a group (topic null) are added. These
-    rows are kept first, then those of the topics with the highest lag.
+    timeline: the result of `lag_timeline`. most: the largest number of rows. Rows with the sums over all topics of a
+    group (topic null) are added, and are kept first. The rows of the topics with the highest lag come next.
     """
     line = Window.partitionBy(*_LINE)
     points = timeline.groupingSets(
