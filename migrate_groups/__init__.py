@@ -1,7 +1,7 @@
 """Migrate Kafka consumer groups: no record skipped, none processed twice.
 
-This module offers the names of the Python API. Each name is imported when it is first used, so that
-``import migrate_groups`` loads no Kafka client, no pyarrow and no Spark.
+This module offers the Python API. Each name is imported when it is first used. So ``import migrate_groups`` loads no
+Kafka client, no pyarrow and no Spark.
 """
 
 from __future__ import annotations

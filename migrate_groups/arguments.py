@@ -1,6 +1,6 @@
-"""Check arguments of the Python API. Python does not check their types.
+"""Check types and values of arguments of the Python API.
 
-The message of each error begins with the argument's name, the parameter ``name``.
+The parameter ``name`` of each function is the argument's name, with which the error message begins.
 """
 
 from __future__ import annotations
@@ -15,32 +15,36 @@ LONGEST = (2**31 - 1) / 1000
 
 
 def check_choice(name: str, value: object, choices: Any) -> None:
-    """Raise `UsageError` if a value is not one of the choices. choices: a `Literal` type."""
+    """Raise `UsageError` if the value is not one of the values of the `Literal` type ``choices``."""
     if value not in get_args(choices):
         raise UsageError(f"{name} is {value!r}; expected one of {', '.join(get_args(choices))}")
 
 
 def check_bool(name: str, value: object) -> None:
-    """Raise `UsageError` if a value is neither True nor False. The text ``"false"`` would count as true."""
+    """Raise `UsageError` if the value is not a `bool`."""
+    # The text "false" would count as true.
     if not isinstance(value, bool):
         raise UsageError(f"{name} is {value!r}; expected True or False")
 
 
 def check_whole_number(name: str, value: object, *, negative: bool = False) -> None:
-    """Raise `UsageError` if a value is not an `int`, or is below 0. negative: allow a number below 0."""
+    """Raise `UsageError` if the value is not an `int`, or is below 0.
+
+    negative: allow numbers below 0.
+    """
     if isinstance(value, bool) or not isinstance(value, int) or (value < 0 and not negative):
         raise UsageError(f"{name} is {value!r}; expected a whole number{'' if negative else ', 0 or more'}")
 
 
 def checked_seconds(name: str, value: object) -> float:
-    """Return a number of seconds as a float. Raises `UsageError` if it is no number, or not from 0 to 24 days."""
+    """Return the value as a float. Raises `UsageError` if it is not a number of seconds from 0 to 24 days."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST:
         raise UsageError(f"{name} is {value!r}; expected a number of seconds from 0 to 24 days")
     return float(value)
 
 
 def checked_timeout(name: str, value: object) -> float:
-    """Return the seconds that one request may take. Raises `UsageError` for anything else, or for less than 1 ms."""
+    """Return the time-out of a request in seconds. Raises `UsageError` if it is not a number from 1 ms to 24 days."""
     seconds = checked_seconds(name, value)
     if seconds < 0.001:
         raise UsageError(f"{name} is {seconds:g} s, in which no broker can answer: pass a longer one, such as 10 s")
@@ -48,10 +52,8 @@ def checked_timeout(name: str, value: object) -> float:
 
 
 def checked_texts(name: str, value: object) -> tuple[str, ...]:
-    """Return a list of texts as a tuple.
-
-    Raises `UsageError` for anything else, such as a single text, which Python would take letter by letter.
-    """
+    """Return the texts as a tuple. Raises `UsageError` if the value is a single `str`, or is no iterable of `str`."""
+    # A single text is refused, because Python would take it letter by letter.
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         found = tuple(value)
         if all(isinstance(each, str) for each in found):

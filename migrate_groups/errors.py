@@ -1,7 +1,6 @@
-"""All errors, in one hierarchy. Each class has the exit code with which the command line ends.
+"""The errors of this package, with the exit code that the command line returns for each class.
 
-The message of an error is one line that says what happened and what to do. The library raises errors. Only ``cli/``
-prints their messages on stderr and turns them into exit codes.
+An error message is one line that says what happened and what to do.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ class MigrateGroupsError(Exception):
 
 
 class UsageError(MigrateGroupsError):
-    """Options or arguments are wrong: a value is not allowed, one is missing, or they contradict each other.
+    """An option or argument is wrong or missing, or contradicts another one. Nothing was written to the cluster.
 
-    It is also raised if they do not fit an input file or an earlier run. Nothing was written to the cluster.
+    It is also raised if an option does not fit an input file or an earlier run.
     """
 
     exit_code = 2
@@ -45,7 +44,7 @@ class Refused(MigrateGroupsError):
 class GroupNotFound(Refused):
     """A requested group does not exist on the cluster.
 
-    group: its name. advice: what the user should do, for the message.
+    advice: the end of the message, which says what the user should do.
     """
 
     def __init__(
@@ -62,12 +61,12 @@ class PendingCommits(Refused):
 
 
 class PartlyApplied(MigrateGroupsError):
-    """A write is incomplete, not confirmed, or not safe, for one of these reasons.
+    """A write is incomplete or not confirmed, or records may be processed twice. The message gives the reason.
 
     - Some partitions were not written, or have an unknown outcome.
-    - A file of the run could not be written.
+    - A file of the run, such as the receipt, could not be saved.
     - A group that must no longer consume the partitions still consumed them, or could not be watched.
-    - A mirror has delivered records again, which the target groups would read twice.
+    - A mirror between two clusters delivered records again, which the target groups would process twice.
     - The command that starts the target groups failed.
     """
 
@@ -93,7 +92,7 @@ class HandOverBroken(MigrateGroupsError):
 class Undetermined(MigrateGroupsError):
     """`reconcile`, `audit`, `history` or `advise` has no result.
 
-    The evidence is not enough for a result, or the run of `migrate` or `apply` has not finished.
+    The evidence is not enough, or the migration has not finished.
     """
 
     exit_code = 7
@@ -126,7 +125,7 @@ It names the headers of Kerberos, because pip has to compile this package."""
 
 
 def raise_first(answers: Mapping[str, T | MigrateGroupsError]) -> Mapping[str, T]:
-    """Return the answers, by group, if none of them is an error. Otherwise raise the first error among them."""
+    """Return the answers unchanged. If one of them is an error, raise the first error."""
     found: dict[str, T] = {}
     for group, answer in answers.items():
         if isinstance(answer, MigrateGroupsError):

@@ -1,8 +1,9 @@
-"""The columns of a snapshot file, defined once. The column types in CSV, Parquet, JSON and Spark derive from them.
+"""The columns of snapshot files, and of the tables that `reconcile` writes.
 
-This module imports the standard library only, because Spark's workers load it too.
+This module imports only the standard library.
 """
 
+# Only the standard library is imported, because Spark's workers load this module too.
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -13,11 +14,7 @@ MOST_INT32, MOST_INT64 = 2**31 - 1, 2**63 - 1
 
 
 class Kind(StrEnum):
-    """The type of a column's cells.
-
-    An empty cell of a `TEXT` column is an empty text. In any other column it is null, or an error if the column is
-    required.
-    """
+    """The type of a column's cells. An empty cell is null, except in a `TEXT` column, where it is an empty text."""
 
     NAME = "name"
     TOPIC = "topic"
@@ -30,10 +27,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The text form of the cells of a column.
+    """Which texts are valid in the cells of a column.
 
-    pattern: a regular expression that matches the whole cell; if it is empty, any text is valid. expected: a
-    description of a valid cell for error messages.
+    - pattern: a regular expression for the whole cell. If it is empty, any text is valid.
+    - expected: a description of the valid texts for error messages.
     """
 
     pattern: str
@@ -56,10 +53,9 @@ FORMS: Mapping[Kind, Form] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a snapshot file.
+    """A column of a snapshot file, or of a table that `reconcile` writes.
 
-    required: a CSV file must have the column, and no cell of it may be empty. A Parquet file must have every column of
-    `SNAPSHOT`, required or not.
+    required: a snapshot file must have the column, and no cell of the column may be empty.
     """
 
     name: str
@@ -68,7 +64,7 @@ class Column:
 
     @property
     def form(self) -> Form:
-        """The syntax of the column's cells as text, as in CSV, and its description for error messages."""
+        """Which texts are valid in the column's cells, for instance in a CSV file."""
         return FORMS[self.kind]
 
     @property

@@ -34,32 +34,26 @@ _QUOTED = re.compile(rb'(?:"[^"]*+")++|"')
 
 
 def misquoted(data: bytes | mmap) -> int | None:
-    """Return the line number of the first quote in a CSV file that RFC 4180 forbids; None if there is no such quote.
-
-    Lines are counted from 1. In RFC 4180, quotes enclose a whole cell, and a quote inside the cell is doubled. Without
-    this check, pyarrow and Spark would accept other quotes. For instance, they would read ``"1"2`` as ``12``.
-    """
+    """Return the line number (from 1) of the first quote that RFC 4180 forbids in a CSV file; None if there is none."""
     if data.find(b'"') < 0:
         return None
     for found in _QUOTED.finditer(data):
         before, after = data[max(0, found.start() - 1) : found.start()], data[found.end() : found.end() + 1]
         if len(found[0]) == 1 or before not in (b"", b",", b"\n") or after not in (b"", b",", b"\n", b"\r"):
+            # pyarrow and Spark would accept such quotes: they would read "1"2 as 12.
             return data[: found.start()].count(b"\n") + 1
     return None
 
 
 def some(items: Collection[object], most: int = 5) -> str:
-    """Return a sorted list of items for a message, such as ``a, b and 3 more``, with at most ``most`` items."""
+    """Return the sorted items as a text, such as ``a, b and 3 more``, with at most ``most`` items."""
     shown = ", ".join(map(str, sorted(items)[:most]))  # type: ignore[type-var]
     rest = len(items) - most
     return f"{shown} and {rest:,} more" if rest > 0 else shown
 
 
 def named(thing: str, names: Collection[object], most: int = 5) -> str:
-    """Return names with the noun ``thing``, such as ``topic a`` or ``topics a, b and 3 more``.
-
-    most: how many of the names are listed.
-    """
+    """Return the noun and at most ``most`` sorted names as a text, such as ``topic a`` or ``topics a and 3 more``."""
     return f"{thing}{'' if len(names) == 1 else 's'} {some(names, most)}"
 
 
@@ -69,22 +63,21 @@ def counted(number: int, thing: str) -> str:
 
 
 def shell_command(name: str, arguments: Collection[str], options: str = "") -> str:
-    """Return a command to type into a shell: ``name``, quoted arguments and options.
+    """Return a command to type into a shell: its name, its arguments and its options.
 
-    If an argument begins with a dash, the options and ``--`` come before the arguments, because the command would take
-    this argument for an option. options: options and their values, quoted if they need it.
+    The arguments are quoted here. The caller quotes the options if necessary.
     """
     words = [name, shlex.join(arguments), options]
     if any(each.startswith("-") for each in arguments):
+        # Without the --, the command would take such an argument for an option.
         words = [name, options, "--", shlex.join(arguments)]
     return " ".join(filter(None, words))
 
 
 def did_you_mean(typed: Iterable[str], known: Iterable[str], likeness: float = 0.6) -> str:
-    """Return a question such as ``did you mean a or b?``, with known names that are similar to the typed names.
+    """Return a question such as ``did you mean a or b?`` with up to 3 known names that are similar to the typed names.
 
-    The result is empty if no known name is similar. Upper and lower case are not distinguished. likeness: from 0 to 1,
-    how similar a known name must be (`difflib.get_close_matches`).
+    The result is empty if no known name is similar. likeness: the lowest similarity, from 0 to 1.
     """
     # Only beginnings are compared, because comparing takes quadratic time, and a group's name may have 32,767 bytes.
     by_start: dict[str, list[str]] = {}
@@ -100,30 +93,26 @@ def did_you_mean(typed: Iterable[str], known: Iterable[str], likeness: float = 0
 
 
 def one_line(text: str) -> str:
-    r"""Return text with unprintable characters escaped (``\n``, ``\u202e``).
-
-    The result can't break a line or control a terminal. A group's name may have any characters, including control
-    characters and bidirectional overrides.
-    """
+    r"""Return the text with unprintable characters, such as line breaks, escaped (``\n``, ``\u202e``)."""
+    # A group's name may have any characters, for instance some that control a terminal.
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether text can be encoded as UTF-8. Arguments from a shell may contain bytes that are not UTF-8."""
+    """Return whether the text can be encoded as UTF-8."""
+    # Arguments from a shell may contain bytes that are not UTF-8. Python makes surrogates of them.
     return not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def brief(text: str) -> str:
-    """Return an error message on one line, cut to 4,000 characters.
-
-    Words of 200 or more characters are cut to 160, because a group's name may have 32,767 bytes.
-    """
+    """Return an error message on one line, cut to 4,000 characters. Words of 200 or more characters are cut to 160."""
+    # A group's name may have 32,767 bytes.
     return cut(re.sub(r"\S{200,}", lambda word: cut(word[0], 160), one_line(text)), 4000)
 
 
 def cut(text: str, most: int) -> str:
-    """Return text on one line, cut to ``most`` characters. If it was longer, the last character is ``…``."""
+    """Return the text on one line, cut to at most ``most`` characters. A text that was cut ends with ``…``."""
     text = one_line(text[: most + 1])  # escaping never shortens a text, so the rest would be cut off
     return text if len(text) <= most else text[: most - 1] + "…"

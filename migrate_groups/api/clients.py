@@ -1,7 +1,4 @@
-"""Open and close the Kafka clients that the API and the command line use.
-
-Each function imports the clients that it opens, because kafka-python takes a tenth of a second to import.
-"""
+"""Open and close the Kafka clients that the API and the command line use."""
 
 from __future__ import annotations
 
@@ -18,11 +15,14 @@ if TYPE_CHECKING:
     from migrate_groups.migration.log_ports import OffsetsTopicReader
 
 
+# Each function imports the clients that it opens, because kafka-python takes a tenth of a second to import.
+
+
 @contextmanager
 def open_reader(config: ClientConfig) -> Iterator[GroupReader]:
-    """Yield a client that reads from the cluster, and close it after the block. It has no method that writes.
+    """Yield a client that only reads from the cluster, and close it after the block.
 
-    A `GroupNotFound` that is raised in the block is raised again with the names of similar groups.
+    A `GroupNotFound` in the block gets the names of similar groups added to its message.
     """
     from migrate_groups.kafka.reader import KafkaPythonReader
 
@@ -33,10 +33,10 @@ def open_reader(config: ClientConfig) -> Iterator[GroupReader]:
 
 @contextmanager
 def open_writer(config: ClientConfig) -> Iterator[Clients]:
-    """Yield two clients, and close them after the block.
+    """Yield a kafka-python client that reads and writes, and a confluent-kafka client that reads back what was written.
 
-    kafka-python reads and writes. confluent-kafka reads back what kafka-python wrote. A `GroupNotFound` that is raised
-    in the block is raised again with the names of similar groups.
+    Both clients are closed after the block. A `GroupNotFound` in the block gets the names of similar groups added to
+    its message.
     """
     from migrate_groups.kafka.second_client import SecondClient
 
@@ -53,7 +53,7 @@ def open_writer(config: ClientConfig) -> Iterator[Clients]:
 def open_side(config: ClientConfig) -> Iterator[Side]:
     """Yield a client that reads groups, topics and offsets, and a client that reads records.
 
-    Both are closed after the block.
+    Both clients are closed after the block.
     """
     from migrate_groups.kafka.reader import KafkaPythonReader
     from migrate_groups.kafka.records import KafkaRecords
@@ -68,7 +68,7 @@ def open_side(config: ClientConfig) -> Iterator[Side]:
 def open_offsets_topic(config: ClientConfig) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
     """Yield a client that reads groups, topics and offsets, and a client that reads the log of ``__consumer_offsets``.
 
-    Both are closed after the block.
+    Both clients are closed after the block.
     """
     from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
     from migrate_groups.kafka.reader import KafkaPythonReader
@@ -79,10 +79,8 @@ def open_offsets_topic(config: ClientConfig) -> Iterator[tuple[GroupReader, Offs
 
 
 def _quiet_clients() -> None:
-    """Set the log level of kafka-python to CRITICAL, unless the caller has set a level.
-
-    Otherwise kafka-python would log every retry. A request that still fails after its retries raises an error.
-    """
+    """Set the log level of kafka-python to CRITICAL, unless the caller has set a level."""
+    # Otherwise kafka-python would log every retry. A request that still fails after its retries raises an error.
     logger = logging.getLogger("kafka")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""Connect to a cluster, and read, plan, write and undo committed offsets from a program."""
+"""The class `Cluster` of the Python API: plan and write committed offsets, and undo a write."""
 
 from __future__ import annotations
 
@@ -43,15 +43,14 @@ def connect(
 
     Args:
         bootstrap_servers: ``host:port[,host:port…]``. If empty, the property ``bootstrap.servers`` is used.
-        command_config: the path of a client.properties file for Kafka's own tools.
-        properties: client properties, values by name, such as ``security.protocol``. They override those of the file.
-        timeout: the seconds that one request may take, including retries.
-        events: callbacks that receive the progress, and that return whether to write. If None, methods that write do
-            not ask.
-        clock: the clock to use; None: the clock of this machine.
+        command_config: the path of a client.properties file, as Kafka's own tools take it.
+        properties: client properties by name, such as ``security.protocol``. They override those of the file.
+        timeout: the time-out of a request in seconds, including its retries.
+        events: callbacks that receive the progress and decide whether to write. If None, methods write without asking.
+        clock: the clock to use. If None, the clock of this machine.
 
     Raises:
-        UsageError: there is no bootstrap server, or one is not ``host:port``; or ``timeout`` is wrong.
+        UsageError: there is no bootstrap server, an address is not ``host:port``, or ``timeout`` is out of range.
         InvalidInput: a property can't be used, or the file can't be read. No message quotes a secret.
     """
     given = load_properties(Path(command_config)) if command_config is not None else {}
@@ -64,13 +63,13 @@ def connect(
 
 
 class Cluster(ReadingCluster):
-    """A Kafka cluster. Its methods do what the commands of the same names do, with the same checks.
+    """A Kafka cluster. Its methods do what the ``migrate-groups`` commands of the same names do, with the same checks.
 
-    `plan` is the dry run of `apply`, `plan_migrate` that of `migrate`, and so on. Close the cluster, or use it in a
-    ``with`` block. Do not use it from several threads at once.
+    `plan` and the methods whose names begin with ``plan_`` are dry runs: they write nothing. Close the cluster, or use
+    it in a ``with`` block. Do not use it from several threads at once.
 
-    Methods that only read use a client that has no method that writes. Every method raises `ClusterUnavailable` if the
-    cluster does not answer in time, and `NotAuthorized` if the login is refused or the principal lacks a permission.
+    Every method raises `ClusterUnavailable` if the cluster does not answer in time, and `NotAuthorized` if the login is
+    refused or the principal lacks a permission.
     """
 
     def __init__(self, config: ClientConfig, events: Events, clock: Clock) -> None:
@@ -82,12 +81,15 @@ class Cluster(ReadingCluster):
     def plan(self, snapshot: Snapshot, *, to_groups: Sequence[str] = (), options: WriteOptions | None = None) -> Plan:
         """Return the plan of what `apply` would write, with the verdict of every check. Writes nothing.
 
-        to_groups: the target group of all rows, as a list of one name; if empty, each row's ``group`` is its target
-        group. options: None: the defaults.
+        Args:
+            to_groups: one target group for all rows, as a list. If empty, each row's ``group`` is its target group.
+            options: the write options. If None, the defaults.
 
-        Raises `UsageError` if ``to_groups`` has several groups, or the group that the snapshot was taken from. Without
-        ``to_groups``, raises `UsageError` if a row has no group, and `InvalidInput` if a row's group is still the one
-        that the snapshot was taken from, unless ``options.restore`` allows this.
+        Raises:
+            UsageError: ``to_groups`` has several groups, or the group that the snapshot was taken from; or a row has no
+                target group.
+            InvalidInput: ``to_groups`` is empty and the snapshot would be written back to its own group, which only
+                ``options.restore`` allows; or a target group would get several rows for one partition.
         """
         wanted = apply_request(snapshot, to_groups, options)
         plan = applying.plan_apply(self._reading_client(), wanted, ReceiptFile(None), self._events)
@@ -104,19 +106,24 @@ class Cluster(ReadingCluster):
     ) -> WriteResult | None:
         """Write committed offsets to groups, and return the outcome of each partition.
 
-        The steps: plan, check, plan again right before the write, write, read back with kafka-python and
-        confluent-kafka, watch the source groups for ``options.guard`` seconds.
+        The offsets are checked again right before the write, and read back afterwards. Then the source groups are
+        watched for ``options.guard`` seconds.
 
-        what: a snapshot, or a plan that was made from a snapshot. A plan is written exactly as it is, or refused if the
-        groups have changed since. receipt: the file that records the write; the same call with it resumes an
-        interrupted run. to_groups: the target group of all rows, as a list of one name; if empty, each row's ``group``
-        is its target group. options: None: the defaults.
+        Args:
+            what: a snapshot, or a plan made from a snapshot. A plan is refused if the groups have changed since.
+            receipt: the file that records the write. The same call with this file resumes an interrupted run.
+            to_groups: one target group for all rows, as a list. If empty, each row's ``group`` is its target group.
+            options: the write options. If None, the defaults.
 
-        Returns None if an earlier run wrote these offsets and a target group has started since. Raises `Refused` if a
-        check forbids the write; nothing was written then. Raises `PartlyApplied` if not every partition is confirmed,
-        or if a source group still consumes. Raises `UsageError` if ``to_groups`` or ``options`` are given with a plan,
-        or if the target group of a row is missing or not allowed; `InvalidInput` if a snapshot would be written back to
-        its own group without ``options.restore``.
+        Returns None if an earlier run wrote these offsets and a target group has started since.
+
+        Raises:
+            Refused: a check forbids the write. Nothing was written.
+            PartlyApplied: an offset is not confirmed, or a source group still consumes.
+            UsageError: ``to_groups`` has several groups, or the group that the snapshot was taken from; a row has no
+                target group; or ``to_groups`` or ``options`` are given with a plan.
+            InvalidInput: ``to_groups`` is empty and the snapshot would be written back to its own group, which only
+                ``options.restore`` allows; or a target group would get several rows for one partition.
         """
         wanted = apply_request(what, to_groups, options)
         with open_receipt(Path(receipt)) as file:
@@ -135,14 +142,21 @@ class Cluster(ReadingCluster):
     ) -> PlannedWrite | None:
         """Return what `migrate` would write if the source group stopped now. Writes nothing.
 
-        `migrate` makes the plan again once the source group has stopped. split: a `Split`, or the path of a spec file.
-        run_dir: the run directory, which need not exist. to: the cluster of the target groups, if it is another one, to
-        which a mirror copies the topics; or the `Copies` on it: that cluster, and the names of the copied topics. None:
-        this cluster. options: None: those of the spec file, or the defaults.
+        Args:
+            split: a `Split`, or the path of a spec file.
+            run_dir: the folder for the files of this migration. It need not exist.
+            to: the cluster of the target groups, to which a mirror copies the topics. A `Copies` object also gives the
+                names of the copied topics. None: the target groups are on the source group's cluster.
+            options: the write options. If None, those of the spec file, or the defaults.
 
-        Returns None if an earlier run handed over and a target group has started since. Raises `InvalidInput` if the
-        split is invalid or does not cover the topics of the source group; `GroupNotFound`; `Refused` if the receipt in
-        ``run_dir`` forbids a hand-over; `UsageError` if this receipt is of another migration.
+        Returns None if an earlier run handed over the offsets and a target group has started since.
+
+        Raises:
+            InvalidInput: the split is invalid, or does not cover the topics of the source group.
+            GroupNotFound: the source group does not exist.
+            Refused: the receipt in ``run_dir`` (the record of earlier runs) forbids the write.
+            PartlyApplied: a target group has started after an earlier run, but the source group still consumes.
+            UsageError: ``run_dir`` is of another migration.
         """
         target, mirror = self._written_to(to)
         wanted = replace(migrate_request(split, run_dir, options), mirror=mirror)
@@ -162,27 +176,33 @@ class Cluster(ReadingCluster):
     ) -> WriteResult | None:
         """Hand over the source group's committed offsets to the target groups, and return the outcome.
 
-        The steps: plan, wait until the source group has stopped, plan again, write, read back with kafka-python and
-        confluent-kafka, watch the source group for ``options.guard`` seconds.
+        The call waits until the source group has stopped, then checks and writes the offsets, and reads them back. Then
+        it watches the source group for ``options.guard`` seconds.
 
         Args:
             split: a `Split`, or the path of a spec file.
-            run_dir: the run directory. The same call with it resumes an interrupted run.
-            to: the cluster of the target groups, to which a mirror copies the topics; or the `Copies` on it: that
-                cluster, and the names of the copied topics. Each offset is translated to the offset in the copy at
-                which a group skips no record and reads none again. None: this cluster.
-            options: None: those of the spec file, or the defaults.
-            wait: seconds within which the source group must stop, and then the mirror must deliver the last records.
-            hold: keep every other client out of the stopped source group until the watch after the write is over. Then
-                watch the group for another ``options.guard`` seconds.
-            approved: the file of a plan that was reviewed. The write is refused if cluster, groups, partitions or
-                options differ from it.
+            run_dir: the folder for the files of this migration. The same call with this folder resumes an interrupted
+                run.
+            to: the cluster of the target groups, to which a mirror copies the topics. Each offset is translated to the
+                matching offset in the copy. A `Copies` object also gives the names of the copied topics. None: the
+                target groups are on the source group's cluster.
+            options: the write options. If None, those of the spec file, or the defaults.
+            wait: the most seconds to wait until the source group has stopped. Afterwards, the most seconds to wait for
+                the mirror to deliver the last records.
+            hold: keep other consumers out of the stopped source group until the watch is over. Then watch the group
+                once more.
+            approved: the file of a reviewed plan. The write is refused if the cluster, groups, partitions or options
+                differ.
 
-        Returns None if an earlier run handed over and a target group has started since. Raises `Refused` if a check
-        forbids the write or the source group does not stop; nothing was written then. Raises `PartlyApplied` if not
-        every partition is confirmed, if the source group still consumes, or if the mirror has delivered records again.
-        Raises `InvalidInput` if the split is invalid or does not cover the topics of the source group; `GroupNotFound`;
-        `UsageError` if ``run_dir`` has the receipt of another migration.
+        Returns None if an earlier run handed over the offsets and a target group has started since.
+
+        Raises:
+            Refused: a check forbids the write, or the source group does not stop. Nothing was written.
+            PartlyApplied: an offset is not confirmed, the source group still consumes, or the mirror has delivered
+                records twice.
+            InvalidInput: the split is invalid, or does not cover the topics of the source group.
+            GroupNotFound: the source group does not exist.
+            UsageError: ``run_dir`` is of another migration, or ``hold`` is used with ``to`` or with topics that stay.
         """
         target, mirror = self._written_to(to)
         wanted = migrate_request(split, run_dir, options, approved)
@@ -190,7 +210,7 @@ class Cluster(ReadingCluster):
         return _checked(migrate.migrate(target._writing_clients(), wanted, self._clock, self._events))
 
     def _written_to(self, to: Cluster | Copies | None) -> tuple[ReadingCluster, Mirror | None]:
-        """Return the target groups' cluster, and the mirror that copies to it; no mirror if it is this cluster."""
+        """Return the target groups' cluster, and the mirror that copies topics to it (None for this cluster)."""
         if to is None:
             return self, None
         return to.cluster if isinstance(to, Copies) else to, self._mirror_to(to)
@@ -200,58 +220,59 @@ class Cluster(ReadingCluster):
     def plan_rollback(self, receipt: Path) -> Plan:
         """Return the plan of what `rollback` would write and delete. Writes nothing.
 
-        receipt: the path of the receipt, or of its run directory. Raises `Refused` if the receipt forbids the rollback.
+        receipt: the file that records the write, or the run directory of `migrate`. Raises `Refused` if the receipt
+        forbids the rollback.
         """
         return self._plan_way_back(Verb.ROLLBACK, receipt)
 
     def rollback(self, receipt: Path) -> WriteResult | None:
         """Restore the committed offsets that the target groups had before a write, and return the outcome.
 
-        receipt: the path of the receipt, or of its run directory. Returns None if an earlier call completed the
-        rollback. But if that call could not check afterwards whether a target group consumes, this is checked now, and
-        the outcome is returned. Raises `Refused` if a target group has started or the receipt forbids the rollback;
-        nothing was written then. Raises `PartlyApplied` if not every partition is confirmed, or if a target group
-        consumes after the write.
+        receipt: the file that records the write, or the run directory of `migrate`. Returns None if an earlier call has
+        done everything.
+
+        Raises `Refused` if a target group has started or the receipt forbids the rollback. Nothing was written then.
+        Raises `PartlyApplied` if an offset could not be confirmed, or if a target group consumes after the write.
         """
         return self._go_back(Verb.ROLLBACK, receipt)
 
     def plan_hand_back(self, receipt: Path) -> Plan:
-        """Return the plan that moves the source group forward to the target groups' committed offsets. Writes nothing.
+        """Return the plan of `hand_back`, which moves the source group to the target groups' offsets. Writes nothing.
 
-        `hand_back` would write this plan. receipt: the path of the receipt, or of its run directory. Raises `Refused`
-        if the receipt forbids a hand-back, for instance because the run was rolled back.
+        receipt: the file that records the hand-over, or the run directory of `migrate`. Raises `Refused` if the receipt
+        forbids the hand-back, for instance because the hand-over was rolled back.
         """
         return self._plan_way_back(Verb.HAND_BACK, receipt)
 
     def hand_back(self, receipt: Path, *, wait: float = _WAIT) -> WriteResult | None:
-        """Move the source group forward to the committed offsets of the target groups, once all of them have stopped.
+        """Move the source group to the target groups' committed offsets, once all these groups have stopped.
 
-        receipt: the path of the receipt, or of its run directory. wait: seconds within which the target groups and the
-        source group must stop. Returns None if an earlier call completed the hand-back. But if that call could not
-        check afterwards whether a target group consumes, this is checked now, and the outcome is returned. Raises
-        `Refused` if the receipt or a check forbids the hand-back, or if a group does not stop; nothing was written
-        then. Raises `PartlyApplied` if not every partition is confirmed, or if a target group still consumes.
+        receipt: the file that records the hand-over, or the run directory of `migrate`. wait: the most seconds to wait
+        until the groups have stopped. Returns None if an earlier call has done everything.
+
+        Raises `Refused` if the receipt or a check forbids the hand-back, or if a group does not stop. Nothing was
+        written then. Raises `PartlyApplied` if an offset could not be confirmed, or if a target group still consumes.
         """
         return self._go_back(Verb.HAND_BACK, receipt, checked_seconds("wait", wait))
 
     def plan_delete_offsets(self, receipt: Path, *, to: Cluster | None = None) -> Plan:
-        """Return the plan to delete the source group's committed offsets of the moved topics. Deletes nothing.
+        """Return the plan of `delete_offsets`, with the offsets that it would delete. Deletes nothing.
 
-        receipt: the path of the receipt, or of its run directory. to: the cluster of the target groups, if it is
-        another one; it is only read. Raises `Refused` if the receipt forbids the deletion; `UsageError` if ``to`` is
-        missing or not needed.
+        receipt: the file that records the hand-over, or the run directory of `migrate`. to: the cluster of the target
+        groups, if they are on another cluster. It is only read. Raises `Refused` if the receipt forbids the deletion,
+        and `UsageError` if ``to`` is missing or not needed.
         """
         return self._plan_way_back(Verb.DELETE_OFFSETS, receipt, to)
 
     def delete_offsets(self, receipt: Path, *, to: Cluster | None = None) -> WriteResult | None:
-        """Delete the source group's committed offsets of the moved topics, so that its lag no longer counts them.
+        """Delete the source group's committed offsets of the topics that target groups took over.
 
-        receipt: the path of the receipt, or of its run directory. to: the cluster of the target groups, if it is
-        another one; it is only read. Returns None if an earlier call completed the deletion. But if that call could not
-        check afterwards whether the source group consumes these topics, this is checked now, and the outcome is
-        returned. Raises `Refused` if the receipt or a check forbids the deletion, and `UsageError` if ``to`` is missing
-        or not needed; nothing was deleted then. Raises `PartlyApplied` if not every partition is confirmed, or if the
-        source group consumes these topics.
+        receipt: the file that records the hand-over, or the run directory of `migrate`. to: the cluster of the target
+        groups, if they are on another cluster. It is only read. Returns None if an earlier call has done everything.
+
+        Raises `Refused` if the receipt or a check forbids the deletion, and `UsageError` if ``to`` is missing or not
+        needed. Nothing was deleted then. Raises `PartlyApplied` if a deletion could not be confirmed, or if the source
+        group still consumes these topics.
         """
         return self._go_back(Verb.DELETE_OFFSETS, receipt, to=to)
 

@@ -30,26 +30,26 @@ def reconcile(
 ) -> Reconciliation:
     """Compare committed offsets and lag before and after a migration with Spark, and return the result.
 
-    A partition with a problem raises no error. ``clean`` of the result is then False.
+    If a partition has a problem, no error is raised, and ``clean`` of the result is False.
 
     Args:
-        before: one run directory of `migrate`, or snapshots from before the migration: files, folders or globs, also
-            remote ones.
-        after: snapshots of the target groups from after the migration. If ``before`` is a run directory in which all
-            offsets were confirmed, ``after`` may be missing: the snapshot in the run directory is used then.
-        split: the split. It is needed if ``before`` is the snapshot of the source group.
+        before: one run directory of `migrate`, or snapshots from before the migration. Snapshots may be files, folders
+            or globs, also remote ones.
+        after: snapshots of the target groups from after the migration. They may be left out for a run directory in
+            which all offsets were confirmed, because it has a snapshot from after the migration.
+        split: the split. It is needed if ``before`` is a snapshot of the source group.
         output: a new folder for the tables of the result. If None, no tables are written.
         quarantine: a new folder for invalid rows. If None, an invalid row raises `InvalidInput`.
-        spark: a Spark session. If None, and Spark is active in this process, a new session of it is used. If Spark is
-            not active, a local Spark is started, and stopped at the end of the call.
+        spark: a Spark session. If None, a session of the active Spark is used, or of a local Spark that is started for
+            this call.
 
     Raises:
         UsageError: ``before`` or ``after`` is missing, or a run directory is combined with ``split`` or further
             snapshots.
         InvalidInput: a file can't be read or is invalid, or ``before`` and ``after`` can't be compared.
         MissingDependency: Spark or Java is not installed.
-        Refused: the run of ``before`` handed nothing over, or was rolled back or handed back.
-        Undetermined: the run of ``before`` has not finished.
+        Refused: the run in ``before`` wrote nothing, or was rolled back or handed back.
+        Undetermined: the run in ``before`` has not finished.
     """
     from migrate_groups.spark.reconciliation.job import run_reconcile
     from migrate_groups.spark.reconciliation.mapping import SplitMapping

@@ -1,4 +1,4 @@
-"""Read groups, committed offsets and topics from a program: the methods of a cluster that write nothing."""
+"""The methods of the Python API's cluster that read groups, offsets and topics, and write nothing."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from migrate_groups.snapshots.times import checked_moment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copies:
-    """The copies of topics that a mirror has written to another cluster.
+    """Another cluster to which a mirror copies topics, and the names of the copied topics there.
 
-    cluster: that cluster. rename_topics: the names of the copies by the names of the topics, such as ``{"orders":
-    "eu.orders"}`` or ``{"*": "eu.*"}``. For any other topic, the copy has the same name, or a prefix, a dot and the
-    name. max_records: to find an offset in a copy, a range of at most this many offsets of the partition is read on
-    each cluster; if that is not enough, the offset stays unknown.
+    cluster: the other cluster. rename_topics: the name of each copied topic by its original name, such as ``{"orders":
+    "eu.orders"}`` or ``{"*": "eu.*"}``. For a topic that is not listed, the copy has the same name, or a prefix, a dot
+    and the name. max_records: the largest number of offsets to read in each partition on each cluster. If more offsets
+    would have to be read, the matching offset in the copy stays unknown.
     """
 
     cluster: ReadingCluster
@@ -71,41 +71,45 @@ class ReadingCluster:
     def list(self, *, topics: Sequence[str] = (), states: Sequence[str] = ()) -> Sequence[GroupStatus]:
         """Return the groups of all types, sorted by name, with members and lag.
 
-        Groups that the client's principal may not describe are left out. If something about a group is not known, its
-        ``remarks`` say what and why.
+        A group that the client's principal may not describe is left out. A group's ``remarks`` say what is not known
+        about it.
 
-        topics: topic names or globs. Only groups that have a committed offset, an assignment or a subscription for one
-        of these topics are returned, and groups whose topics are not known. Each group then shows only the topics that
-        match. states: only groups in one of these states, such as ``Stable``, in any letter case. An empty argument
-        selects all groups.
+        Args:
+            topics: topic names or globs. Only groups that use a matching topic are returned, and groups whose topics
+                are not known. A group uses a topic if it has a committed offset, an assignment or a subscription for
+                it. Each group shows only the matching topics.
+            states: group states such as ``Stable``, in any letter case. Only groups in these states are returned.
 
-        Raises `UsageError` for an unknown state, or if an argument is not a list of texts; `InvalidInput` if ``topics``
-        names a topic that does not exist and for which no group has a committed offset, an assignment or a
-        subscription.
+        An empty argument selects all groups.
+
+        Raises:
+            UsageError: a state is unknown, or an argument is not a list of texts.
+            InvalidInput: ``topics`` names a topic that does not exist and that no group uses.
         """
         patterns, wanted = topic_patterns("topics", topics), checked_texts("states", states)
         return list_groups(self._reading_client(), self._clock, topics=patterns, states=wanted)
 
     def describe(self, *groups: str, time_lag: bool = False) -> Mapping[str, GroupStatus]:
-        """Return, by group name, each group's members, committed offsets, log start offsets and log end offsets.
+        """Return the members, committed offsets, log start offsets and log end offsets of groups, by group name.
 
-        groups: their names; if none is given, the result is empty. time_lag: add the timestamp of each partition's
-        oldest unread record. While a transactional commit is pending for a partition, its offset is None, and
-        ``remarks`` of the group says so.
+        If a transactional commit is pending for a partition, the committed offset of this partition is None, and the
+        group's ``remarks`` say so.
 
-        Raises `GroupNotFound`; `Refused` if the metadata of a member is not in the format of Kafka's consumer protocol.
+        time_lag: add the timestamp of each partition's oldest unread record.
+
+        Raises `GroupNotFound` if a group does not exist. Raises `Refused` if a member's metadata is not in the format
+        of Kafka's consumer protocol.
         """
         found = describe(self._reading_client(), groups, self._clock)
         return {each.group: each for each in (with_time_lags(self._reading_client(), found)[0] if time_lag else found)}
 
     def snapshot(self, *groups: str, time_lag: bool = False) -> Snapshot:
-        """Return the committed offsets of groups with log start and log end offsets. The groups may have members.
+        """Return the committed offsets of groups, with log start and log end offsets. The groups may have members.
 
-        groups: their names; if none is given, the snapshot is empty. time_lag: add the timestamp of each partition's
-        oldest unread record.
+        time_lag: add the timestamp of each partition's oldest unread record.
 
-        Raises `GroupNotFound`; `Refused` for a share group; `PendingCommits` if a transactional commit is still pending
-        at the time-out.
+        Raises `GroupNotFound` if a group does not exist, `Refused` for a share group, and `PendingCommits` if a
+        transactional commit is still pending at the time-out.
         """
         taken = take.take_snapshot(self._reading_client(), groups, self._clock)
         return Snapshot(with_time_lag(self._reading_client(), taken).snapshot if time_lag else taken)
@@ -113,19 +117,23 @@ class ReadingCluster:
     def rewind(
         self, snapshot: Snapshot, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
-        """Look up the offset that ``target`` requests for each partition of a snapshot. Writes nothing.
+        """Return the partitions of a snapshot with the offsets that ``target`` requests. Writes nothing.
 
-        The returned rows have these offsets and name no group: choose one with `Snapshot.given_to`, or with
-        ``to_groups`` of `apply`.
+        The returned rows name no group. Choose a group with `Snapshot.given_to`, or with ``to_groups`` of `apply`.
 
-        past_end: what to do for a partition without a record at or after the time of a `ToTime`: use the log end offset
-        (``end``), return no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if the requested
-        offset is outside the log, if the log starts after the time of a `ToTime`, or if ``target`` needs a committed
-        offset and a partition has none.
+        Args:
+            target: the requested offsets, such as ``ToEarliest()`` or the first records from a time on (`ToTime`).
+            past_end: what a partition gets if it has no record at or after the time of a `ToTime`: the log end offset
+                (``end``), no offset (``skip``), or the error `Refused` (``fail``).
+            strict: raise `Refused` if a requested offset is outside the log, if the log starts after the requested
+                time, or if a partition lacks a committed offset that ``target`` needs.
 
-        Raises `UsageError` if the time of a `ToTime` is in the future, before 1970, or looks like seconds, or if
-        ``target`` or ``past_end`` is wrong; `InvalidInput` if several groups have the same partition; `Refused` if the
-        snapshot is from another cluster, if a topic was deleted or recreated since, or if a partition has no leader.
+        Raises:
+            UsageError: the time of a `ToTime` is in the future, before 1970, or probably in seconds; or ``target`` or
+                ``past_end`` is wrong.
+            InvalidInput: the snapshot has several rows of a partition.
+            Refused: the snapshot is from another cluster, a topic was deleted or recreated since, or a partition has no
+                leader.
         """
         check_choice("past_end", past_end, PastEnd)
         if not isinstance(target, RewindTo):
@@ -147,13 +155,18 @@ class ReadingCluster:
     ) -> watch.WatchProgress:
         """Wait until a group has reached the log end offset of each partition, and return the last progress.
 
-        until: a snapshot, whose log end offsets are the goal. Its rows of the group are used or, if there are none, its
-        rows that name no group, which `rewind` makes. If None, a snapshot is taken now. Partitions without a committed
-        offset in these rows are not watched. timeout: seconds. progress: called about once a second.
+        Args:
+            until: a snapshot with the log end offsets to reach. If it has no row of the group, its rows without a group
+                are used, such as those from `rewind`. Partitions whose row has no ``offset`` are not watched. None: a
+                snapshot is taken now.
+            timeout: seconds.
+            progress: called about once a second.
 
-        Raises `Refused` after ``timeout`` seconds, if the snapshot is from another cluster, or if a topic is deleted or
-        was created again since; `GroupNotFound`; `InvalidInput` if the snapshot has no such row, if one of these rows
-        has no log end offset, or if none of them has a committed offset.
+        Raises:
+            Refused: ``timeout`` is over, ``until`` is from another cluster, or a topic was deleted or recreated since.
+            GroupNotFound: the group does not exist.
+            InvalidInput: ``until`` has only rows of other groups, several rows for one partition, a row without a log
+                end offset, or no row with an ``offset``.
         """
         if timeout != math.inf:
             checked_seconds("timeout", timeout)
@@ -162,14 +175,15 @@ class ReadingCluster:
         return watch.watch(self._reading_client(), group, wanted, self._clock, progress, timeout=timeout)
 
     def compare(self, *groups: str, to: ReadingCluster | Copies) -> compare.Comparison:
-        """Return, for each partition of groups, the place at which they must continue in its copy on another cluster.
+        """Return the offsets at which groups must continue in a mirror's copies of their topics on another cluster.
 
-        The place is found by comparing records. groups: their names. to: the other cluster, to which a mirror copies
-        the topics, or the `Copies` on it. The result also has the groups' committed offsets on both clusters, and how
-        many records they would read again or skip if they started at their committed offsets on the other cluster.
+        The offsets are found by comparing records. The result also has the groups' committed offsets on both clusters.
+        It says how many records a group would read again or skip if it started on the other cluster now.
 
-        Raises `GroupNotFound` if a group does not exist on this cluster; `Refused` if it has no committed offset on
-        this cluster; `InvalidInput` if both clusters are the same, or if it is not clear which topic is the copy.
+        to: the other cluster. A `Copies` object also gives the names of the copied topics.
+
+        Raises `GroupNotFound` if a group does not exist on this cluster, and `Refused` if a group has no committed
+        offset here. Raises `InvalidInput` if both clusters are the same, or if it is not clear which topic is the copy.
         """
         return compare.compare(self._mirror_to(to), groups, self._clock)
 

@@ -1,4 +1,4 @@
-"""Make the requests of the use cases from the arguments of the Python API."""
+"""Build the input of ``apply`` and ``migrate`` from the arguments of the Python API."""
 
 from __future__ import annotations
 
@@ -18,15 +18,13 @@ from migrate_groups.snapshots.regroup import name_groups
 def apply_request(
     what: Snapshot | PlannedWrite, to_groups: Sequence[str], options: WriteOptions | None
 ) -> ApplyRequest:
-    """Return the request that writes the rows of a snapshot, or a saved plan as it is.
+    """Return the input of ``apply``: the rows of a snapshot with their target groups, or a saved plan.
 
-    to_groups: the target group of all rows; if empty, each row's ``group``. options: None: the defaults.
+    to_groups: one target group for all rows, as a list. If empty, each row's ``group`` is its target group.
 
-    Raises `UsageError` if ``to_groups`` or ``options`` is given with a plan; if ``to_groups`` is no list of texts, has
-    several names, an invalid one or the group that the snapshot was taken from, or is given with ``options.restore``;
-    or if it is empty and a row has no group. Raises `InvalidInput` if several rows have the same partition and target
-    group; or if ``to_groups`` and ``options.restore`` are not given, and a row's group is still the one that it was
-    taken from.
+    Raises `UsageError` if a target group is missing or not allowed, or if a plan is given with other arguments. Raises
+    `InvalidInput` if a target group would get several rows for one partition. Also raises it if ``to_groups`` is
+    empty and the snapshot would be written back to its own group, which only ``options.restore`` allows.
     """
     if isinstance(what, PlannedWrite):
         if to_groups or options:
@@ -42,10 +40,10 @@ def apply_request(
 def migrate_request(
     split: Split | Path, run_dir: Path, options: WriteOptions | None, approved: Path | None = None
 ) -> MigrateRequest:
-    """Return the request that hands over the source group of a split to its target groups.
+    """Return the input of ``migrate``: a split, the write options, the run directory and the reviewed plan.
 
-    options: None: those of the spec file, or the defaults. approved: the file of a reviewed plan. Raises `InvalidInput`
-    if the split or the plan is invalid.
+    options: if None, those of the spec file, or the defaults. approved: the file of the reviewed plan. Raises
+    `InvalidInput` if the split or the plan is invalid.
     """
     file = load_split(split, options)
     reviewed = None if approved is None else (str(approved), PlannedWrite.read(approved).plan)

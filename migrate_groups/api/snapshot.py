@@ -24,18 +24,18 @@ from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget, split
 
 
+# This stands for `Cluster`, which can't be imported here, because its module imports this one.
 class LooksUp(Protocol):
-    """An object that looks up offsets, for instance by time. It stands for `Cluster`, which can't be imported here."""
+    """The part of `Cluster` that looks up offsets, for instance by time."""
 
     def rewind(
         self, snapshot: Snapshot, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
         """Return the partitions of a snapshot with the offsets that ``target`` requests, in rows without a group.
 
-        past_end: what to do for a partition without a record at or after the time of a `ToTime`: use the log end offset
-        (``end``), return no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if the requested
-        offset is outside the log, if the log starts after the time of a `ToTime`, or if ``target`` needs a committed
-        offset and a partition has none.
+        past_end: what a partition gets if it has no record at or after the requested time: the log end offset
+        (``end``), no offset (``skip``), or the error `Refused` (``fail``). strict: raise `Refused` if a requested
+        offset is not in the log, or if a needed committed offset is missing.
         """
         ...
 
@@ -44,15 +44,15 @@ class LooksUp(Protocol):
 class Split:
     """Which topics of a source group go to which target group.
 
-    targets: for each target group its topic patterns. A pattern is a glob that must match the whole name of a topic; a
-    plain name is a glob too. stay: patterns of the topics that stay with the source group on purpose. fan_out: whether
-    a topic may go to several target groups.
+    targets: the topic patterns of each target group. A pattern is a topic name or a glob, and must match the whole
+    name. stay: patterns of the topics that stay with the source group. fan_out: allow a topic to go to several target
+    groups.
 
-    The split of a source group is refused in these cases:
+    A split is refused in these cases:
 
-    - A topic matches no pattern.
-    - A topic matches patterns of several target groups, and ``fan_out`` is False.
-    - A topic matches a pattern of a target group and a pattern of ``stay``.
+    - A topic of the source group matches no pattern.
+    - A topic goes to several target groups, and ``fan_out`` is False.
+    - A topic goes to a target group and also stays.
     - A pattern matches no topic.
     """
 
@@ -65,9 +65,9 @@ class Split:
     def spec(self) -> SplitSpec:
         """The split as a `SplitSpec`, which checks its values.
 
-        Raises `UsageError` if patterns are not a list of texts, or if ``fan_out`` is neither True nor False;
-        `InvalidInput` if a group's name is empty, not UTF-8 or used twice, if there is no target group, if a target
-        group has no topics, or if a pattern is invalid.
+        Raises `UsageError` if patterns are not a list of texts, or if ``fan_out`` is neither True nor False. Raises
+        `InvalidInput` if a group's name or a pattern is invalid, if there is no target group, or if a target group has
+        no topics.
         """
         check_bool("fan_out", self.fan_out)
         return SplitSpec(
@@ -81,17 +81,17 @@ class Split:
         )
 
     def to_toml(self) -> str:
-        """Return the text of the spec file for this split, which `migrate-groups migrate` reads.
+        """Return the text of the spec file for this split, which ``migrate-groups migrate`` reads.
 
-        Raises the errors of `spec`.
+        Raises `UsageError` or `InvalidInput` if the split is invalid.
         """
         return split_toml.to_toml(self.spec, (), {})
 
 
 def topic_patterns(name: str, patterns: Sequence[str]) -> tuple[TopicPattern, ...]:
-    """Return patterns for the names of topics, made from globs. name: the argument, for the error.
+    """Return a pattern for each glob of topic names. name: the argument that the error names.
 
-    Raises `UsageError` if ``patterns`` is not a list of texts; `InvalidInput` if a pattern is invalid.
+    Raises `UsageError` if ``patterns`` is not a list of texts, and `InvalidInput` if a pattern is invalid.
     """
     return tuple(map(TopicPattern, checked_texts(name, patterns)))
 
@@ -99,8 +99,8 @@ def topic_patterns(name: str, patterns: Sequence[str]) -> tuple[TopicPattern, ..
 def load_split(wanted: Split | Path, options: WriteOptions | None = None) -> SplitFile:
     """Return a split with its write options and the bytes of its spec file.
 
-    wanted: the split, or the path of a spec file. options: the write options; None: those in the spec file, or for a
-    `Split` the defaults. Raises `InvalidInput` if the split is invalid. The message names the wrong key of a spec file.
+    wanted: the split, or the path of a spec file. options: if None, those in the spec file, or the defaults. Raises
+    `InvalidInput` if the split is invalid.
     """
     if isinstance(wanted, Split):
         content = wanted.to_toml().encode()
@@ -113,17 +113,16 @@ def load_split(wanted: Split | Path, options: WriteOptions | None = None) -> Spl
 class Snapshot:
     """A table of `Row`: the committed offsets of groups, with log start and log end offsets.
 
-    A method that changes something returns another snapshot.
+    It never changes: methods such as `filter` and `split` return a new snapshot.
     """
 
     table: SnapshotTable
 
     @staticmethod
     def read(path: Path) -> Snapshot:
-        """Return the snapshot in a ``.csv`` or ``.parquet`` file, or in the CSV of ``kafka-consumer-groups``.
+        """Return the snapshot in a ``.csv`` or ``.parquet`` file. A CSV file of ``kafka-consumer-groups`` is read too.
 
-        Raises `InvalidInput` if the file can't be read or is not a valid snapshot. The message names the line or row of
-        an invalid cell.
+        Raises `InvalidInput` if the file can't be read or is not a valid snapshot.
         """
         return Snapshot(any_format.load(Path(path)))
 
@@ -136,12 +135,10 @@ class Snapshot:
         return Snapshot(SnapshotTable.of_rows(rows))
 
     def write(self, path: Path, *, replace: bool = False) -> None:
-        """Write this snapshot to a ``.csv`` or ``.parquet`` file, whole or not at all.
+        """Write this snapshot to a ``.csv`` or ``.parquet`` file. If the write fails, no incomplete file is left.
 
-        replace: replace the file if it exists; if false, an existing file is an error.
-
-        Raises `UsageError` for another extension; `InvalidInput` if the file exists and ``replace`` is false, or if it
-        can't be written.
+        replace: replace an existing file. Raises `UsageError` for another extension. Raises `InvalidInput` if the file
+        exists and ``replace`` is False, or if the file can't be written.
         """
         any_format.save(self.table, Path(path), replace=replace)
 
@@ -159,10 +156,10 @@ class Snapshot:
         topics: Sequence[str] = (),
         partitions: Sequence[range] = (),
     ) -> Snapshot:
-        """Return the rows of these groups, topics (globs) and partitions. An empty argument keeps all.
+        """Return the rows of these groups, topics (names or globs) and partition numbers. An empty argument keeps all.
 
-        Raises `UsageError` if an argument is not a list; `InvalidInput` if a group, a topic pattern or a range of
-        partitions matches nothing, or if no row is left.
+        Raises `UsageError` if an argument is not a list. Raises `InvalidInput` if one of the groups, topics or ranges
+        matches nothing, or if no row is left.
         """
         selection = Selection(
             groups=checked_texts("groups", groups),
@@ -172,45 +169,61 @@ class Snapshot:
         return Snapshot(select(self.table, selection))
 
     def split(self, wanted: Split | Path) -> Snapshot:
-        """Return the source group's rows, each with its target group. Topics that stay with the source are left out.
+        """Return the source group's rows, each with its target group.
 
-        wanted: the split, or the path of a spec file. Rows of other groups are left out. If no row has a group (after a
-        rewind), all rows are split, and their source group is None.
+        Rows of topics that stay, and rows of other groups, are left out. If no row has a group (as after a rewind), all
+        rows are split.
 
-        Raises `InvalidInput` if a topic of the source group matches no pattern, matches patterns of several target
-        groups without ``fan_out``, or patterns of both a target group and ``stay``; if a pattern matches no topic; if
-        only some rows have a group; if the snapshot has no row of the source group, or its rows have been split before
-        or were taken at several times.
+        wanted: the split, or the path of a spec file.
+
+        Raises `InvalidInput` in these cases:
+
+        - A topic of the source group matches no pattern.
+        - A topic goes to several target groups without ``fan_out``.
+        - A topic goes to a target group and also stays.
+        - A pattern matches no topic.
+        - A target group is the source group.
+        - Only some rows have a group.
+        - The source group has no rows, or several rows for one partition.
+        - The rows were split before.
         """
         return Snapshot(split(self.table, load_split(wanted).spec)[0])
 
     def given_to(self, *groups: str, fan_out: bool = False) -> Snapshot:
         """Return all rows with another target group.
 
-        groups: one target group, or several with ``fan_out``: then each of them gets all rows. If none is given, the
-        rows must have target groups already, for instance from `split`, and are returned unchanged.
+        groups: one target group. With ``fan_out``, several: each gets all rows. If no group is given, the rows must
+        have target groups already, and are returned unchanged.
 
-        Raises `UsageError` for several groups without ``fan_out``, and for the group that the snapshot was taken from.
-        Raises `InvalidInput` if the rows were taken at several times, or if a group is given and several rows have the
-        same partition. If no group is given, raises `UsageError` if a row has no group, and `InvalidInput` if a row's
-        group is still the one that the snapshot was taken from.
+        Raises:
+            UsageError: several groups are given without ``fan_out``; a given group is the group that the snapshot was
+                taken from; or no group is given and a row has no target group.
+            InvalidInput: a target group would get several rows for one partition; or no group is given, and a row's
+                group is still the group that the row was taken from.
         """
         return Snapshot(name_groups(self.table, groups, fan_out=fan_out, restore=False))
 
     def rewind(
         self, cluster: LooksUp, target: RewindTo, *, past_end: PastEnd = "end", strict: bool = False
     ) -> Snapshot:
-        """Return the partitions with the offsets that ``target`` requests, for instance by time. Writes nothing.
+        """Return the partitions with the offsets that ``target`` requests. Writes nothing.
 
-        cluster: the cluster that looks up the offsets. The returned rows name no group: choose one with `given_to`.
-        past_end: what to do for a partition without a record at or after the time of a `ToTime`: use the log end offset
-        (``end``), return no offset (``skip``) or raise `Refused` (``fail``). strict: raise `Refused` if the requested
-        offset is outside the log, if the log starts after the time of a `ToTime`, or if ``target`` needs a committed
-        offset and a partition has none.
+        The returned rows name no group. Choose a group with `given_to`.
 
-        Raises `UsageError` if the time of a `ToTime` is in the future, before 1970, or looks like seconds, or if
-        ``target`` or ``past_end`` is wrong; `InvalidInput` if several groups have the same partition; `Refused` if the
-        snapshot is from another cluster, if a topic was deleted or recreated since, or if a partition has no leader.
+        Args:
+            cluster: the cluster that looks up the offsets.
+            target: the requested offsets, such as ``ToEarliest()`` or the first records from a time on (`ToTime`).
+            past_end: what a partition gets if it has no record at or after the time of a `ToTime`: the log end offset
+                (``end``), no offset (``skip``), or the error `Refused` (``fail``).
+            strict: raise `Refused` if a requested offset is outside the log, if the log starts after the requested
+                time, or if a partition lacks a committed offset that ``target`` needs.
+
+        Raises:
+            UsageError: the time of a `ToTime` is in the future, before 1970, or probably in seconds; or ``target`` or
+                ``past_end`` is wrong.
+            InvalidInput: the snapshot has several rows of a partition.
+            Refused: the snapshot is from another cluster, a topic was deleted or recreated since, or a partition has no
+                leader.
         """
         return cluster.rewind(self, target, past_end=past_end, strict=strict)
 
@@ -226,9 +239,9 @@ def _checked_ranges(partitions: Sequence[range]) -> tuple[range, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PlannedWrite:
-    """A plan with the snapshot rows that it was made from.
+    """A plan of a write of committed offsets, with the snapshot rows that it was made from.
 
-    `Cluster.apply` writes the plan exactly as it is, or refuses it if the groups have changed since.
+    `Cluster.apply` writes the plan as it is, or refuses it if the groups have changed since.
     """
 
     plan: Plan
@@ -241,10 +254,10 @@ class PlannedWrite:
         return PlannedWrite(saved.plan, Snapshot(saved.rows))
 
     def write(self, path: Path, *, replace: bool = False) -> None:
-        """Write the plan as JSON, which `migrate-groups apply` reads.
+        """Write the plan to a JSON file, which ``migrate-groups apply`` reads.
 
-        replace: replace the file if it exists. Raises `InvalidInput` if it exists and ``replace`` is false, or if it
-        can't be written.
+        replace: replace an existing file. Raises `InvalidInput` if the file exists and ``replace`` is False, or if the
+        file can't be written.
         """
         content = plan_json.to_bytes(self.plan, self.rows)
         write_whole(Path(path), lambda file: file.write(content), replace=replace)

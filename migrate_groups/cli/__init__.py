@@ -1,1 +1,1 @@
-"""The command line. Only this package prints, asks the user, exits, and reads the clock and the environment."""
+"""The command line: commands and their options, output, questions to the user, and exit codes."""

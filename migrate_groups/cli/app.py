@@ -1,8 +1,9 @@
 """The entry point of the command line. It turns every failure into one line on stderr and an exit code.
 
-With ``--format json`` a failure is also printed as a JSON document on stdout. This module imports nothing slow, because
-the user may press Ctrl-C while the commands are still being imported.
+With ``--format json`` a failure is also printed as a JSON document on stdout.
 """
+
+# This module imports nothing slow, because the user may press Ctrl-C while the commands are still being imported.
 
 from __future__ import annotations
 
@@ -31,8 +32,7 @@ _UNTIL_PYTHON_CAN_RAISE = 0.05  # seconds
 def main() -> None:
     """Run the command that is in ``sys.argv``, and exit with its exit code.
 
-    An error is printed as one line on stderr, and each class of errors has an exit code. Only a bug shows a traceback,
-    with exit code 1. SIGTERM (Kubernetes, CI) and SIGHUP (the terminal was closed) do what Ctrl-C does.
+    An error is printed as one line on stderr. Only a bug shows a traceback. SIGTERM and SIGHUP do what Ctrl-C does.
     """
     try:
         for number in _STOPS:
@@ -85,27 +85,23 @@ def _run() -> int:
 
 
 def _after_output(code: int) -> int:
-    """Return the exit code of the process, and print a message on stderr if stdout was not written completely.
+    """Return the exit code of the process: usually ``code``, the exit code of the command.
 
-    code: the exit code of the command. The result is 1 if a successful command could not write all of its output. If
-    the command has written to the cluster, the result is ``code``, because the outcome of the write is more important.
-    A closed pipe gets no message, because its reader has closed it on purpose.
+    If stdout could not be written, a command that succeeded without writing to the cluster gets the code 1, and a
+    message is printed on stderr. For a closed pipe, no message is printed.
     """
     lost = streams.stdout_lost()
     if lost is None:
         return code
     fails = code in (0, EXIT_CHANGES) and not written.so_far.get()
-    if not isinstance(lost, BrokenPipeError):
+    if not isinstance(lost, BrokenPipeError):  # a reader closes its pipe on purpose
         sys.stderr.write(f"{'error' if fails else 'warning'}: stdout could not be written: {lost.strerror}\n")
     return MigrateGroupsError.exit_code if fails else code
 
 
 @contextmanager
 def _no_interrupt_lost() -> Iterator[None]:
-    """Interrupt the block again if Python drops a `KeyboardInterrupt`.
-
-    Python drops an error that is raised in a destructor or in a callback of a weak reference.
-    """
+    """Interrupt the block again if Python drops a `KeyboardInterrupt`, for instance in a destructor."""
     before = sys.unraisablehook
 
     def interrupt_again(dropped: sys.UnraisableHookArgs) -> None:
@@ -126,11 +122,9 @@ def _no_interrupt_lost() -> Iterator[None]:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """Raise `KeyboardInterrupt` for the first SIGTERM or SIGHUP, and ignore further ones.
-
-    `timeout` and a closed shell send the signal twice. The second one must not stop the cleanup: for instance,
-    ``migrate --hold`` must still leave the source group that it has joined to keep consumers out.
-    """
+    """Raise `KeyboardInterrupt` for the first SIGTERM or SIGHUP, and ignore further ones."""
+    # `timeout` and a closed shell send the signal twice. The second signal must not stop the cleanup: for instance,
+    # `migrate --hold` must still leave the source group that it has joined to keep consumers out.
     _ignore_stops()
     raise KeyboardInterrupt
 

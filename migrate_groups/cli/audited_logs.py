@@ -1,4 +1,4 @@
-"""The logs of ``__consumer_offsets`` that `audit` reads, on one or two clusters, and the groups in each log."""
+"""Copy the logs of ``__consumer_offsets`` that ``audit`` reads, from one cluster or two."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 
 class LogSide(NamedTuple):
-    """The log of ``__consumer_offsets`` on one cluster, and the groups whose commits are judged from this log.
+    """The log of ``__consumer_offsets`` on one cluster, and the groups whose commits ``audit`` judges from this log.
 
-    named_by, belongs: two parts of the error for a connection to a wrong cluster: ``NAMED_BY is cluster X; BELONGS
-    cluster Y``. For instance, ``--bootstrap-server`` and ``the old group is on``. partitions: the number of partitions
-    of the log at the hand-over. groups: for each group its name, its partition of the log, and the offset in this
-    partition from which its records are judged.
+    - named_by, belongs: parts of the error for a wrong cluster, such as ``--bootstrap-server`` and ``the old group is
+      on``.
+    - partitions: the number of partitions of ``__consumer_offsets`` at the time of the migration.
+    - groups: for each group its name, its partition of ``__consumer_offsets``, and the offset in this partition from
+      which its commits are judged.
     """
 
     connection: Connection
@@ -41,16 +42,11 @@ class LogSide(NamedTuple):
 def log_sides(
     run_dir: Path, execution: Execution, fences: list[Fence], connections: tuple[Connection, Connection]
 ) -> list[LogSide]:
-    """Return the log on the target groups' cluster and, if the source group is on another cluster, the log there.
+    """Return the logs to audit: of the target groups' cluster and, if it is another one, of the source group's cluster.
 
-    connections: the source group's cluster, and the target groups' cluster.
-
-    A fence is the log end offset of each partition of ``__consumer_offsets`` when a run found the source group stopped.
-    A source group is judged from the fence of the last run, because that run read its committed offsets again. A target
-    group is judged from the fence of the first run, because each run may have written to the group.
-
-    Raises `Undetermined` if a fence is missing, because then it is not known which commits are from before the
-    hand-over.
+    fences: for each run of ``migrate``, the log end offsets of ``__consumer_offsets`` when the source group had
+    stopped. connections: to the source group's cluster, and to the target groups' cluster. Raises `Undetermined` if the
+    log end offsets of a run are missing.
     """
     source = execution.translation
     changes = [entry.change for entry in execution.entries]
@@ -63,6 +59,8 @@ def log_sides(
             f"{run_dir} has no fence of each run: commits from before the cut-over can't be told from later ones "
             f"(migrate keeps one where it may describe {OFFSETS_TOPIC})"
         )
+    # A source group is judged from the fence of the last run, which read its committed offsets again. A target group is
+    # judged from that of the first run, because each run may have written to it.
     first, last = of_target[0], of_source[-1]
     from_first = dict.fromkeys(targets, first)
     if source is None:
@@ -75,13 +73,10 @@ def log_sides(
 
 
 def _side(connection: Connection, words: tuple[str, str], fences: Mapping[str, Fence]) -> LogSide:
-    """Return the log of ``__consumer_offsets`` on a cluster, and the groups that are judged from it.
+    """Return the log of ``__consumer_offsets`` on a cluster, and the groups whose commits are judged from this log.
 
-    words: two parts of the error for a connection to a wrong cluster. For instance, ``--bootstrap-server`` and ``the
-    old group is on`` make "--bootstrap-server is cluster X; the old group is on cluster Y". fences: by group, the log
-    end offsets of ``__consumer_offsets`` at the cut-over; the group is judged from later records.
-
-    Raises `Undetermined` if a partition had no leader when its log end offset was to be read.
+    words: the fields ``named_by`` and ``belongs`` of the result. fences: for each group, the log end offsets of
+    ``__consumer_offsets`` after which its commits are judged. Raises `Undetermined` if an offset is not known.
     """
     from migrate_groups.model.offsets_topic import log_partition
 
@@ -103,7 +98,7 @@ def _side(connection: Connection, words: tuple[str, str], fences: Mapping[str, F
 
 
 def log_folders(folder: Path, sides: list[LogSide]) -> list[Path]:
-    """Return the folder for the copied log of each cluster: ``folder`` or, for two clusters, two folders in it.
+    """Return the folder for the copied log of each cluster: ``folder``, or two subfolders for two clusters.
 
     Raises `InvalidInput` if ``folder`` can't be made.
     """
@@ -119,12 +114,9 @@ def log_folders(folder: Path, sides: list[LogSide]) -> list[Path]:
 def land_side(side: LogSide, folder: Path) -> Landing:
     """Copy the partitions of ``__consumer_offsets`` that hold the groups of ``side``, and return what was copied.
 
-    side: the source or the target groups, and the cluster that has them. folder: the folder for the copy. Records that
-    it has already are not copied again.
-
-    Raises `UsageError` if the connection leads to another cluster than ``side`` names; `Undetermined` if
-    ``__consumer_offsets`` does not have as many partitions as at the hand-over; `InvalidInput` if the folder can't be
-    used.
+    Records that the folder has already are not copied again. Raises `UsageError` if the connection leads to a wrong
+    cluster, `Undetermined` if the number of partitions of ``__consumer_offsets`` has changed, and `InvalidInput` if the
+    folder can't be used.
     """
     from migrate_groups.files.runs.copied_log import CopiedLog
     from migrate_groups.migration.reading.landing import land
@@ -139,8 +131,8 @@ def land_side(side: LogSide, folder: Path) -> Landing:
 def _first_offsets(groups: list[tuple[str, int, int]]) -> dict[int, int]:
     """Return, by partition number of ``__consumer_offsets``, the first offset to copy.
 
-    groups: for each group its name, its partition number, and the offset from which its records are judged. If a
-    partition holds several groups, the lowest of their offsets is returned.
+    groups: for each group its name, its partition number, and its first offset. If a partition holds several groups,
+    the lowest offset is returned.
     """
     starts: dict[int, int] = {}
     for _, number, fence in groups:
@@ -152,8 +144,8 @@ def _first_offsets(groups: list[tuple[str, int, int]]) -> dict[int, int]:
 def _open_log(side: LogSide) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
     """Yield a client that reads groups and topics, and a client that reads the log of ``__consumer_offsets``.
 
-    Raises `UsageError` if the connection leads to another cluster than ``side`` names; `Undetermined` if
-    ``__consumer_offsets`` does not have as many partitions as at the hand-over.
+    Raises `UsageError` if the connection leads to a wrong cluster, and `Undetermined` if the number of partitions of
+    ``__consumer_offsets`` has changed since the migration.
     """
     with side.connection.open_offsets_topic() as (reader, topic):
         if reader.cluster_id() != side.cluster_id:

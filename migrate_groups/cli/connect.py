@@ -1,4 +1,4 @@
-"""The options that say how to connect to the cluster, and the clients that a command opens with them."""
+"""The options that say how to connect to the cluster, and the clients that a command opens with these options."""
 
 from __future__ import annotations
 
@@ -36,10 +36,7 @@ _INSTEAD = {
 
 
 class Connection(NamedTuple):
-    """The options that say how to reach the cluster.
-
-    A command with a parameter of this type has one option for each field.
-    """
+    """The options that say how to reach the cluster. A command that takes this type has one option for each field."""
 
     bootstrap_server: Annotated[
         str | None,
@@ -87,11 +84,10 @@ class Connection(NamedTuple):
     ] = 0
 
     def config(self) -> ClientConfig:
-        """Return the settings of kafka-python and confluent-kafka; warn on stderr about properties that are not used.
+        """Return the settings of the Kafka clients. Warn on stderr about client properties that are not used.
 
-        Raises `UsageError` if an option is wrong, if no bootstrap server is given, or if an environment variable and
-        the properties name different ones; `InvalidInput` if a property is wrong or the file of ``--command-config``
-        can't be read.
+        Raises `UsageError` if an option is wrong, or if the bootstrap server is missing or ambiguous. Raises
+        `InvalidInput` if a property is wrong or the file of ``--command-config`` can't be read.
         """
         from migrate_groups.kafka.client_config import ClientConfig
         from migrate_groups.kafka.credentials.client_properties import understand
@@ -108,11 +104,11 @@ class Connection(NamedTuple):
         return ClientConfig(bootstrap_servers=servers, timeout=timeout, security=told.security, side=self._side())
 
     def _bootstrap_servers(self, in_properties: str) -> str:
-        """Return the bootstrap servers: those of the option, or of its environment variable, or of the properties.
+        """Return the bootstrap servers from the option, its environment variable or the client properties.
 
-        in_properties: the client property ``bootstrap.servers``; empty if it is not set. Raises `UsageError` if there
-        is no bootstrap server, or if variable and properties name different ones without the option; `InvalidInput` if
-        the property is not ``host:port``.
+        in_properties: the client property ``bootstrap.servers``; empty if not set. Raises `UsageError` if there is no
+        bootstrap server, or if the variable and the property have no address in common. Raises `InvalidInput` if the
+        property is not ``host:port``. If the option is given, variable and property are ignored.
         """
         from migrate_groups.kafka.client_config import ClientConfig
 
@@ -141,10 +137,10 @@ class Connection(NamedTuple):
         return given
 
     def _given(self) -> dict[str, str]:
-        """Return the client properties, values by name, from the file, the environment and ``--property``.
+        """Return the client properties by name, from the file, the environment variable and ``--property``.
 
-        ``--property`` overrides the environment variable, and the environment variable overrides the file. Raises
-        `UsageError` if a ``--property`` is not KEY=VALUE or is a secret; `InvalidInput` if the file can't be read.
+        The last of these sources wins. Raises `UsageError` if a ``--property`` is not KEY=VALUE or has a secret, and
+        `InvalidInput` if the file can't be read.
         """
         from migrate_groups.kafka.credentials.given import load_properties, parse_properties
 
@@ -157,16 +153,16 @@ class Connection(NamedTuple):
         return given | dict(map(_property, self.properties or []))
 
     def _variable(self) -> str:
-        """Return the name of the environment variable that may have client properties."""
+        """Return the name of the environment variable for client properties."""
         return environment.PROPERTIES
 
     def _side(self) -> Literal["", "target"]:
-        """Return "target" for the cluster to which a mirror copies topics, and the empty text for any other cluster."""
+        """Return "target" for a cluster to which a mirror copies topics, and an empty text for any other cluster."""
         return ""
 
     @contextmanager
     def open_reader(self) -> Iterator[GroupReader]:
-        """Yield a client that reads from the cluster and has no method that writes, and close it after the block."""
+        """Yield a client that only reads from the cluster, and close it after the block."""
         from migrate_groups.api import clients
 
         with shown_logs(self.verbose), clients.open_reader(self.config()) as reader:
@@ -174,9 +170,9 @@ class Connection(NamedTuple):
 
     @contextmanager
     def open_writer(self) -> Iterator[Clients]:
-        """Yield a client that reads and writes, and a second client that reads back what the first wrote.
+        """Yield a client that reads and writes, and a second client that reads back what the first client wrote.
 
-        Both are closed after the block.
+        Both clients are closed after the block.
         """
         from migrate_groups.api import clients
 
@@ -187,7 +183,7 @@ class Connection(NamedTuple):
     def open_side(self) -> Iterator[Side]:
         """Yield a client that reads groups, topics and offsets, and a client that reads records.
 
-        Both are closed after the block. Their errors say whether the source or the target cluster is meant.
+        Both clients are closed after the block. Their errors name the cluster: source or target.
         """
         from migrate_groups.api import clients
 
@@ -199,7 +195,7 @@ class Connection(NamedTuple):
     def open_offsets_topic(self) -> Iterator[tuple[GroupReader, OffsetsTopicReader]]:
         """Yield a client that reads groups and topics, and a client that reads the log of ``__consumer_offsets``.
 
-        Both are closed after the block.
+        Both clients are closed after the block.
         """
         from migrate_groups.api import clients
 

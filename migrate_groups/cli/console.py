@@ -32,10 +32,7 @@ def show(*lines: RenderableType) -> None:
 
 
 def show_as(output_format: str, document: Callable[[], msgspec.Struct], table: Callable[[], RenderableType]) -> None:
-    """Print the result of a command on stdout: its document with ``--format json``, otherwise its table.
-
-    Only the function that is needed is called.
-    """
+    """Print the result of a command on stdout: the JSON document with ``--format json``, otherwise the table."""
     if output_format == "json":
         print_document(document())
     else:
@@ -54,7 +51,7 @@ def confirm(question: str) -> bool:
 def load_table(path: Path) -> SnapshotTable:
     """Return the snapshot in a file, or on stdin if ``path`` is ``-``.
 
-    Raises `InvalidInput` if it can't be read or is not a valid snapshot.
+    Raises `InvalidInput` if the snapshot can't be read or is not valid.
     """
     from migrate_groups.files.snapshots import any_format as tables
 
@@ -62,9 +59,9 @@ def load_table(path: Path) -> SnapshotTable:
 
 
 def check_output(path: Path, *, force: bool) -> None:
-    """Check that a snapshot can be written to ``path``, before the command does any work. ``-`` is stdout.
+    """Check that a snapshot can be written to ``path``. ``-`` means stdout, and is always allowed.
 
-    force: the file may exist. Raises `UsageError` if the extension is neither .csv nor .parquet; `InvalidInput` if the
+    force: the file may exist. Raises `UsageError` if the extension is not .csv or .parquet, and `InvalidInput` if the
     file can't be written.
     """
     if str(path) == "-":
@@ -79,7 +76,7 @@ def check_output(path: Path, *, force: bool) -> None:
 def save_table(snapshot: SnapshotTable, path: Path, *, force: bool) -> None:
     """Write the snapshot to a file, or as CSV to stdout if ``path`` is ``-``.
 
-    force: replace the file if it exists. Raises `InvalidInput` if the file can't be written.
+    force: replace an existing file. Raises `InvalidInput` if the file can't be written.
     """
     from migrate_groups.files.snapshots import any_format as tables
 
@@ -108,26 +105,24 @@ def _print(stream: TextIO, lines: tuple[RenderableType, ...]) -> None:
 
 
 def warn_of_hidden_groups(reader: GroupReader) -> None:
-    """Warn on stderr if the client's principal may lack Describe on a group.
+    """Warn on stderr if the client's principal may lack Describe on some groups.
 
-    Kafka leaves such groups out of its answers without an error. The sign is that the principal lacks Describe on a
-    group name that no application uses (`ANY_GROUP`), because only a permission on all groups includes this name. See
-    docs/kafka-behaviour.md#what-a-principal-may-not-see.
+    Kafka leaves such groups out of its answers without an error: docs/kafka-behaviour.md#what-a-principal-may-not-see.
     """
     from migrate_groups.planning.checks.permission import ANY_GROUP, hidden
 
+    # No application uses the group name ANY_GROUP, so only a permission on all groups includes it.
     if hidden(reader.permissions([ANY_GROUP])):
         talk(f"warning: {reader.principal} may not describe every group: one that is hidden from it is left out here")
 
 
 def warn_of_hidden_topics(reader: GroupReader) -> None:
-    """Warn on stderr if the client's principal may lack Describe on a topic.
+    """Warn on stderr if the client's principal may lack Describe on some topics.
 
-    Kafka leaves such topics out of its answers without an error. The sign is that the principal lacks Describe on
-    ``__consumer_offsets``. A principal that has this permission most likely has it on every topic. See
-    docs/kafka-behaviour.md#what-a-principal-may-not-see.
+    Kafka leaves such topics out of its answers without an error: docs/kafka-behaviour.md#what-a-principal-may-not-see.
     """
     from migrate_groups.planning.checks.permission import OFFSETS, hidden
 
+    # A principal with Describe on __consumer_offsets most likely has it on every topic.
     if hidden(reader.permissions([OFFSETS])):
         talk(f"warning: {reader.principal} may not describe every topic: one that is hidden from it is left out here")

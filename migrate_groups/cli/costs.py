@@ -1,4 +1,4 @@
-"""Measure with Spark what sharing a group costs, for ``advise --log`` and ``advise --after``."""
+"""Measure with Spark what rebalances cost applications that share a group (``advise --log`` and ``--after``)."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from migrate_groups.spark.reconciliation.result import Moment
 
 _MOST_GROUPS = 50
-"""The largest number of groups that the page describes one by one."""
+"""The largest number of groups for which advice.html shows the lag and proposes a split."""
 _MOMENTS = 48
 
 
 class CostsRequest(NamedTuple):
     """The input of ``advise --log``.
 
-    groups: the consumer groups; empty: all. log: the folder for the copied log of ``__consumer_offsets``. out: the new
-    folder for tables and pages. since: records that are older than this are not used; None: all records are used.
+    groups: the consumer groups; empty: all groups. log: the folder for the copied log of ``__consumer_offsets``. out: a
+    new folder for the results. since: the age of the oldest records to use; None: all records.
     """
 
     groups: list[str]
@@ -46,7 +46,10 @@ class CostsRequest(NamedTuple):
 
 
 def measure(connection: Connection, asked: CostsRequest) -> None:
-    """Copy the log of ``__consumer_offsets``, measure what sharing groups costs, and write tables and pages."""
+    """Measure what sharing a group costs its applications, print the result, and write it to the folder ``asked.out``.
+
+    The costs are measured in the log of ``__consumer_offsets``, which is copied first.
+    """
     require_spark()
     from migrate_groups.migration.advise.costs import judge_costs
     from migrate_groups.migration.advise.proposals import suggestions
@@ -82,10 +85,9 @@ def measure(connection: Connection, asked: CostsRequest) -> None:
 def _lag(
     spark: SparkSession, reader: GroupReader, landed: Landed, worst: Sequence[GroupCost]
 ) -> Iterator[tuple[tuple[Moment, ...], DataFrame | None]]:
-    """Yield the lag of the groups ``worst`` over time, at about 48 moments, and the whole history as a table.
+    """Yield the lag of the groups in ``worst`` at about 48 points in time, as a tuple and as a DataFrame.
 
-    landed: the copied log of ``__consumer_offsets``. If it has no commits of these groups, or if ``worst`` is empty,
-    there are no moments and no table.
+    Yields an empty tuple and None if ``worst`` is empty or the copied log has no commits of these groups.
     """
     groups = [each.group for each in worst]
     since = min((row.since for each in worst for row in each.applications), default=landed.taken_at)
@@ -110,9 +112,10 @@ def _drawn(of: Suggestion) -> Drawn:
 
 
 def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) -> None:
-    """Compare the predicted cost of splitting a group with the cost since the split, and write tables and an HTML page.
+    """Compare the predicted with the measured cost of each application since its group was split.
 
-    run_dir: that of the hand-over which split the group. Both costs come from the log of ``__consumer_offsets``.
+    The cost is the time in which the application's partitions have no owner. Prints the result, and writes it to the
+    folder ``asked.out``. run_dir: the run directory of the migration that split the group.
     """
     require_spark()
     from migrate_groups.files.runs import receipt_json
@@ -150,11 +153,10 @@ def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) ->
 def _applications(
     spark: SparkSession, landed: Landed, groups: set[str], span: tuple[datetime | None, datetime | None], out: Path
 ) -> tuple[SharedCost, ...]:
-    """Return what rebalances of these groups cost each application that uses them, and write it as tables to ``out``.
+    """Return what rebalances of these groups cost each application, and write the result as tables to ``out``.
 
-    An application is the members of a group that share topics with each other, and with no other member. landed: the
-    copied log of ``__consumer_offsets``. span: the time from which and to which records are used; None: all. The result
-    is empty if the log has no record of members of these groups.
+    Members of a group that share topics are one application. span: use only records between these times. The result is
+    empty if the log has no record of the groups' members.
     """
     from migrate_groups.spark.offsets_topic.advice_job import Span, measure_costs, write_costs
 

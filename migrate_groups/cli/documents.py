@@ -1,4 +1,4 @@
-"""Print JSON documents on stdout. A command that is called with ``--format json`` prints one, also if it fails."""
+"""Print the JSON document of a command with ``--format json``, also if the command fails."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ awaited: ContextVar[bool] = ContextVar("awaited", default=False)
 
 
 def print_document(document: msgspec.Struct | bytes) -> None:
-    """Print the JSON document of a command on stdout. document: bytes are printed as they are."""
+    """Print the JSON document of a command on stdout. Bytes are printed unchanged."""
     awaited.set(False)
     print_bytes(document if isinstance(document, bytes) else _encoded(document))
 
 
 def print_bytes(content: bytes) -> None:
-    """Print bytes on stdout as they are."""
+    """Print bytes on stdout unchanged."""
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
 
 
 def print_error(kind: str, exit_code: int, message: str) -> None:
-    """Print the JSON document of a failed command on stdout.
+    """Print the JSON document of a failed command on stdout. kind: the name of the error's class.
 
-    Does nothing without ``--format json``, or if the command has printed its document already. kind: the class of the
-    error. message: the error on one line, as on stderr.
+    Does nothing without ``--format json``, or if the command has printed its document already.
     """
     if awaited.get():
         from migrate_groups.show.documents import Error, ErrorDocument
@@ -42,7 +41,10 @@ def print_error(kind: str, exit_code: int, message: str) -> None:
 
 
 def kind_of(error: MigrateGroupsError) -> str:
-    """Return the name of the error's class or, for a class outside `errors`, of its base class in that module."""
+    """Return the name of an error's class for a JSON document.
+
+    For a class outside the module ``errors``, return the name of its base class there.
+    """
     return next(each.__name__ for each in type(error).__mro__ if each.__module__ == MigrateGroupsError.__module__)
 
 
@@ -60,10 +62,11 @@ def _encoded(document: msgspec.Struct) -> bytes:
 
 
 def _text(value: object) -> str:
-    """Return a path as text for a JSON document. Bytes of its name that are not UTF-8 are escaped.
+    """Return a path as text for a JSON document, with bytes that are not UTF-8 escaped.
 
-    msgspec calls this function for each value that it can't encode. Raises `TypeError` if the value is not a path.
+    Raises `TypeError` if the value is not a path.
     """
+    # msgspec calls this function for each value that it can't encode.
     if not isinstance(value, Path):
         raise TypeError(f"{type(value).__name__} is no part of a document")
     return str(value).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

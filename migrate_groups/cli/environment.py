@@ -1,6 +1,6 @@
-"""What the environment variables say: the client properties, and which options have their values from a variable.
+"""Client properties from environment variables, and the names of options whose values come from variables.
 
-The client properties are taken out of the environment, because child processes must not get the secrets in them.
+The client properties are removed from the environment, so that child processes don't get the secrets in them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from_variables: ContextVar[frozenset[str]] = ContextVar("from_variables", defaul
 
 
 def take_properties() -> None:
-    """Remove ``MIGRATE_GROUPS_PROPERTIES`` and ``MIGRATE_GROUPS_TO_PROPERTIES`` from the environment; keep the values.
+    """Move ``MIGRATE_GROUPS_PROPERTIES`` and ``MIGRATE_GROUPS_TO_PROPERTIES`` from the environment to `properties`.
 
-    The values are texts with client properties. The context variable `properties` has them by the variable's name.
+    `properties` is a context variable with the texts of these variables, by name.
     """
     names = (PROPERTIES, TARGET_PROPERTIES)
     properties.set({name: text for name in names if (text := os.environ.pop(name, ""))})

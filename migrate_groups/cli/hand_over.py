@@ -1,4 +1,4 @@
-"""Run one hand-over of the command migrate: show its dry run, or write it and say what is next."""
+"""Run one hand-over (target groups take over topics of a source group) for the command ``migrate``."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandOver:
-    """A hand-over that a user runs at the command line.
+    """A hand-over: target groups take over topics of a source group, with its committed offsets.
 
-    wanted: the request, without its mirror (the clients of source and target cluster, for a move to another cluster).
-    The mirror is opened later, and passed to the methods. person: shows texts to the user, and asks before the write.
+    wanted: the input of the hand-over. Its field ``mirror`` is ignored, because the methods take the mirror as an
+    argument. person: shows texts to the user, and asks before the write.
     """
 
     wanted: MigrateRequest
@@ -33,11 +33,11 @@ class HandOver:
     clock: Clock
 
     def dry_run(self, reader: GroupReader, mirror: Mirror | None) -> Plan | None:
-        """Show the plan, and return it.
+        """Show the plan of the hand-over, and return it.
 
-        If an earlier run has handed over and a target group has started, show the receipt and return None; but raise
-        `PartlyApplied` if the source group still consumes or can't be read. Raises `Refused`, `UsageError` or
-        `InvalidInput` if the hand-over can't be planned.
+        If an earlier run has written the offsets and a target group has started, show the record of that run and return
+        None, or raise `PartlyApplied` if the source group still consumes. Raises `Refused`, `UsageError` or
+        `InvalidInput` if no plan is possible.
         """
         from migrate_groups.migration.hand_over.migrate import plan_migration
 
@@ -53,11 +53,11 @@ class HandOver:
         return prepared.plan
 
     def write(self, clients: Clients, mirror: Mirror | None) -> WriteResult | None:
-        """Hand over, and return the result; None if an earlier run has handed over and a target group has started.
+        """Write the offsets to the target groups, and return the result.
 
-        Raises `Refused` if a check or the user forbids the write, or if the source group does not stop; `UsageError` or
-        `InvalidInput` if the request does not fit the cluster or the run directory; `PartlyApplied` if an earlier run
-        has handed over and the source group still consumes.
+        If an earlier run has written the offsets and a target group has started, return None, or raise `PartlyApplied`
+        if the source group still consumes. Raises `Refused`, `UsageError` or `InvalidInput` if the hand-over is not
+        possible. Each of these errors means that this call wrote nothing.
         """
         from migrate_groups.migration.hand_over.migrate import migrate
 
@@ -70,10 +70,11 @@ class HandOver:
             raise
 
     def conclude(self, outcome: WriteResult | None) -> None:
-        """Show the result of `write`, wait until ``--on-start`` has started the new applications, say what is next.
+        """Wait for the command of ``--on-start``, show the result of `write`, and print the next commands.
 
-        outcome: None: `write` had nothing to do, so only the receipt is shown. Raises `PartlyApplied` if the write is
-        not complete, if the source group still consumes, or if the user's command of ``--on-start`` failed.
+        outcome: the result of `write`. If None, only the receipt is shown, which records the earlier run that wrote the
+        offsets. Raises `PartlyApplied` if the write is not complete, if the source group still consumes, or if the
+        command of ``--on-start`` failed.
         """
         if outcome is None:
             self._show_receipt()

@@ -1,4 +1,4 @@
-"""Options of the commands sandbox and demo that say which Kafka they run, and the search for its jars."""
+"""Options of ``sandbox`` and ``demo`` that choose a version of Kafka, and the search for its jars."""
 
 from __future__ import annotations
 
@@ -47,12 +47,11 @@ MavenMirror = Annotated[
 def find_kafka(*, version: str, home: Path | None, maven_mirror: str | None) -> tuple[KafkaJars, Java]:
     """Return the jars of a Kafka and a Java that runs them.
 
-    home: the folder of a Kafka distribution, whose jars are used. If None, the jars of ``version`` come from the user's
-    cache. If the cache lacks them, they are fetched first, and the progress is shown. maven_mirror: the URL of the
-    Maven repository to fetch from; None: Maven Central.
+    home: the folder of a Kafka distribution to use. If None, ``version`` is used, and downloaded if the user's cache
+    lacks it.
 
-    Raises `MissingDependency` if Java 17 or a package of the pip extra ``spark`` is not installed; `UsageError` if
-    ``home`` or ``version`` is wrong; `ClusterUnavailable` if the jars can't be fetched.
+    Raises `MissingDependency` if Java 17 or a package of the pip extra ``spark`` is missing, `UsageError` if ``home``
+    or ``version`` is wrong, and `ClusterUnavailable` if the download fails.
     """
     from migrate_groups.sandbox.jars import fetch_jars, jars_of_distribution, user_cache
     from migrate_groups.sandbox.java import find_java
@@ -65,12 +64,10 @@ def find_kafka(*, version: str, home: Path | None, maven_mirror: str | None) -> 
 
 
 def find_mirror_maker(kafka: KafkaJars, java: Java, *, home: Path | None, maven_mirror: str | None) -> KafkaJars:
-    """Return the jars of MirrorMaker 2, in the same version as ``kafka``.
+    """Return the jars of MirrorMaker 2 in the version of ``kafka``. They are downloaded if the user's cache lacks them.
 
-    home: the folder of the Kafka distribution whose jars ``kafka`` names. MirrorMaker 2 is among them, so ``kafka`` is
-    returned. If None, the jars come from the user's cache, or are fetched first. maven_mirror: the URL of
-    the Maven repository to fetch from; None: Maven Central. Raises `ClusterUnavailable` if the jars can't be fetched;
-    `UsageError` if the cache can't be written.
+    home: the folder of a Kafka distribution. If given, ``kafka`` is returned, because it includes MirrorMaker 2. Raises
+    `ClusterUnavailable` if the download fails, and `UsageError` if the cache can't be written.
     """
     from migrate_groups.sandbox.jars import user_cache
     from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars

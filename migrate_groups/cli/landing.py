@@ -49,7 +49,7 @@ def new_folder(out: Path) -> Iterator[None]:
 class Landed(NamedTuple):
     """The copied log of ``__consumer_offsets``, and the log end offsets of all topics right after the copy.
 
-    landing: what was copied. taken_at: when the log end offsets were read.
+    taken_at: the time at which the log end offsets were read.
     """
 
     cluster_id: str
@@ -59,7 +59,7 @@ class Landed(NamedTuple):
 
     @property
     def files(self) -> LandedFiles:
-        """The copied log, as Spark's jobs read it."""
+        """The folder and the offset ranges of the copied log, as input for Spark jobs."""
         from migrate_groups.spark.offsets_topic.history_job import LandedFiles
 
         return LandedFiles(str(self.landing.log.folder), self.landing.ranges, self.cluster_id)
@@ -68,12 +68,10 @@ class Landed(NamedTuple):
 def land_log(opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[str], folder: Path) -> Landed:
     """Copy the log of ``__consumer_offsets`` into a folder, and read the log end offsets of all topics.
 
-    opened: what `Connection.open_offsets_topic` yields. groups: only the partitions of ``__consumer_offsets`` that hold
-    these groups are copied; if empty, all. Records that the folder has already are not copied again. A warning on
-    stderr names each group that does not exist now.
+    groups: copy only the partitions that hold these groups; empty: all partitions.
 
-    Raises `Undetermined` if ``__consumer_offsets`` does not exist, or was created again or truncated since the last
-    copy; `InvalidInput` if the folder can't be used.
+    Raises `Undetermined` if ``__consumer_offsets`` does not exist, or was recreated or truncated since the last copy.
+    Raises `InvalidInput` if the folder can't be used.
     """
     from migrate_groups.files.runs.copied_log import CopiedLog
     from migrate_groups.migration.reading.landing import land
@@ -99,9 +97,10 @@ def land_log(opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[
 
 
 def _warn_of_missing(reader: GroupReader, groups: Collection[str]) -> None:
-    """Print which groups do not exist now. This is no error, because the log may have commits of a deleted group."""
+    """Warn on stderr of each group that does not exist now."""
     if not groups:
         return
+    # This is no error, because the log may have commits of a deleted group.
     there = [each.group for each in reader.list_groups()]
     for group in sorted({*groups} - {*there}):
         near = did_you_mean([group], there)
@@ -119,12 +118,13 @@ def lag_over_time(
     out: Path,
     since: datetime | None = None,
 ) -> History:
-    """Return the lag and the commits of groups over time, and write them to ``out``, as Parquet.
+    """Return the lag and the commits of groups over time, and write them to ``out`` as Parquet.
 
-    landed: the copied log of ``__consumer_offsets``, with the current log end offsets of all topics. groups: empty: all
-    groups. every: the time between two points of the history. since: the first point is the first multiple of ``every``
-    after this time; None: after the first commit in the log. Raises `Undetermined` if the log has no commit of these
-    groups; `UsageError` if there would be too many points; `ClusterUnavailable`.
+    groups: all groups if empty. every: the time between two points. since: the points begin after this time; if None,
+    after the first commit in the log.
+
+    Raises `Undetermined` if the log has no commit of these groups, `UsageError` if there would be too many points, and
+    `ClusterUnavailable` if the cluster does not answer.
     """
     from migrate_groups.files.runs import log_ends_parquet
     from migrate_groups.migration.reading.log_ends import log_ends

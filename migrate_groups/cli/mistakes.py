@@ -1,4 +1,4 @@
-"""Make the errors for a command line with unknown arguments, options or commands. They say what to type instead."""
+"""Make the errors for unknown arguments, options and commands. The errors say what to type instead."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def unexpected(command: str, arguments: Sequence[str]) -> UsageError:
 
 
 def in_our_words(error: Any) -> UsageError:
-    """Return an error of Typer about the command line as a `UsageError`, whose one line says what to type instead."""
+    """Return the `UsageError` for an error of Typer about the command line. Its message is one line."""
     see = f"see {error.ctx.command_path} --help" if error.ctx else "see --help"
     if hasattr(error, "possibilities"):
         return UsageError(f"unknown option {error.option_name}: {_instead(error) or see}")

@@ -20,16 +20,14 @@ _RUN_DIR = "MIGRATE_GROUPS_RUN_DIR"
 
 
 class OnStart:
-    """The command of ``migrate --on-start``, which starts the new applications.
+    """The command of ``migrate --on-start``, which starts the new applications after the write.
 
-    It is started after the write, runs while the source group is watched, and is awaited after that. It runs without a
-    shell and with empty stdin. Its output goes to stderr, because stdout is for the data of ``migrate``. Of the
-    environment variables ``MIGRATE_GROUPS_…`` it gets only ``MIGRATE_GROUPS_RUN_DIR``. Ctrl-C in a terminal reaches it
-    too.
+    It runs without a shell and with empty stdin, and all its output goes to stderr. Of the environment variables
+    ``MIGRATE_GROUPS_…`` it gets only ``MIGRATE_GROUPS_RUN_DIR``.
     """
 
     def __init__(self, command: str, run_dir: Path) -> None:
-        """Split the command into words, as a shell does. run_dir: the run directory of the migration.
+        """Split the command into words, as a shell does.
 
         Raises `UsageError` if the command is empty or has an open quote, or if its program is not found.
         """
@@ -47,25 +45,23 @@ class OnStart:
         self._failure = ""
 
     def start(self) -> None:
-        """Start the command. If that fails, print the reason on stderr; `wait` then returns the reason.
-
-        No error is raised, because the offsets are already written.
-        """
+        """Start the command. If that fails, print the reason on stderr and raise no error."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
         environment[_RUN_DIR] = str(self._run_dir.absolute())
         try:
+            # Its output goes to stderr, because stdout is for the data of `migrate`. It stays in this process group, so
+            # that Ctrl-C in a terminal reaches it too.
             self._process = subprocess.Popen(
                 self._words, env=environment, stdin=subprocess.DEVNULL, stdout=_STDERR, stderr=_STDERR
             )
-        except OSError as error:
+        except OSError as error:  # raises nothing, because the offsets are already written
             self._failure = f"could not be started: {error.strerror}"
             talk(f"{self._said(self._failure)}: START THE NEW GROUPS NOW, by hand")
 
     def wait(self) -> str:
-        """Wait at most 60 s for the command to end, and return how it failed, as a text; empty if it succeeded.
+        """Wait up to 60 s for the command to end, and return how it failed; empty if it did not fail.
 
-        A command that has not ended after 60 s counts as failed, and is left running. If `start` could not start the
-        command, the text says why; if `start` was never called, it is empty.
+        If the command has not ended by then, it counts as failed and is left running.
         """
         if self._process is None:
             return self._said(self._failure)

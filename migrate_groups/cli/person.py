@@ -36,13 +36,15 @@ _SAY_AGAIN = 15.0
 
 @dataclass(slots=True, kw_only=True)
 class Person:
-    """The user at the command line. Shows what a running command reports, and asks whether to write.
+    """The user at the command line: shows what a running command reports, and asks whether to write.
 
-    Implements the callbacks of `migration.events`. yes: agree to every plan without a question. output_format: how a
-    plan and the outcome of a write are shown. plan_out: the file in which the plan is saved; None: it is not saved.
-    force: replace this file if it exists. on_start: the command that starts the new applications; None: the user starts
-    them. write: the verb with which the question begins, such as ``Write`` or ``Restore``. is_part: whether the command
-    does several writes, and prints one JSON document for all of them.
+    - yes: write without a question.
+    - output_format: how plans and outcomes are shown.
+    - plan_out: the file for the plan; None: the plan is not saved.
+    - force: replace the file ``plan_out`` if it exists.
+    - on_start: the command that starts the new applications; None: the user starts them.
+    - write: the verb with which the question begins, such as ``Write`` or ``Restore``.
+    - is_part: whether the command does several writes, and prints one JSON document for all of them.
     """
 
     yes: bool = False
@@ -61,14 +63,13 @@ class Person:
             raise UsageError("stdin is not a terminal: pass --yes to write, or --dry-run to look")
 
     def stop_planned(self, stop: PlannedStop) -> None:
-        """Store which members of the source group must stop. `planned` and `agrees` show them."""
+        """Store which members of the source group must stop, to show them with the plan and the question."""
         self._stop = stop
 
     def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
         """Show the plan before a write, and save it if ``plan_out`` is set.
 
-        rows: returns the snapshot rows that the plan was made from. It is called only if the plan is saved. With the
-        output format ``json`` the plan is shown as a table on stderr, because stdout gets only the receipt as JSON.
+        With the output format ``json``, the plan is shown as a table on stderr.
         """
         save_plan(plan, rows, self.plan_out, force=self.force)
         if self.output_format == "json":
@@ -81,8 +82,8 @@ class Person:
     def dry_run(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
         """Show the plan of a dry run on stdout, and save it if ``plan_out`` is set.
 
-        rows: returns the snapshot rows that the plan was made from. If the command makes several plans and the output
-        format is ``json``, the plan is shown as a table on stderr, because stdout gets one document for all plans.
+        If ``is_part`` is set and the output format is ``json``, the plan is shown as a table on stderr, because stdout
+        gets one JSON document for all plans.
         """
         if self.is_part:
             self.planned(plan, rows)
@@ -91,9 +92,9 @@ class Person:
         show_plan(plan, rows, self.output_format, self.plan_out, stop=self._stop)
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
-        """Return whether to write the plan. The question is printed on stderr; it is left out if ``yes`` is set.
+        """Ask on stderr whether to write the plan, and return the answer. If ``yes`` is set, return True.
 
-        provisional: ignored. It says that the plan is made again before the write.
+        provisional: ignored.
         """
         if not (self.yes or self._confirms(plan)):
             return False
@@ -105,10 +106,9 @@ class Person:
     def still_running(
         self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
     ) -> None:
-        """Print on stderr why groups that must stop still run. The text is printed at each change and every 15 s.
+        """Print on stderr why groups that must stop still run: at each change, and every 15 s.
 
-        reasons: by group, why it still runs; an empty list if it has stopped. looks: ignored. seconds: how long the
-        command has waited.
+        reasons: by group; empty if the group has stopped. looks: ignored. seconds: how long the command has waited.
         """
         running = {group: why for group, why in reasons.items() if why}
         if self._told is None or self._told[0] != running or seconds - self._told[1] >= _SAY_AGAIN:
@@ -117,14 +117,13 @@ class Person:
             self._told = running, seconds
 
     def writing(self, told_by: str) -> None:
-        """Keep ``told_by``, a sentence that says where to see what was written. It is printed if the command fails."""
+        """Store a sentence that says where to see what was written. It is printed if the command fails."""
         written.so_far.set(told_by)
 
     def would_delete(self, groups: Mapping[str, SnapshotTable]) -> None:
-        """Show the committed offsets of each group that is to be deleted, and say how to keep them.
+        """Show the committed offsets that will be deleted with these groups, and the command that saves these offsets.
 
-        groups: each group's snapshot. With the output format ``json`` the offsets are shown on stderr, because stdout
-        gets only the JSON document of the command.
+        With the output format ``json``, the offsets are shown on stderr.
         """
         from migrate_groups.show import terminal
 
@@ -134,19 +133,19 @@ class Person:
         talk(f"to keep them: migrate-groups {shell_command('snapshot', groups, '-o kept.csv')}")
 
     def agrees_to_delete(self, groups: Sequence[str]) -> bool:
-        """Return whether to delete the groups. The question is printed on stderr; it is left out if ``yes`` is set."""
+        """Ask on stderr whether to delete the groups, and return the answer. If ``yes`` is set, return True."""
         named = f"group {groups[0]}" if len(groups) == 1 else f"{counted(len(groups), 'group')} ({some(groups)})"
         return self.yes or confirm(f"Delete {named}?")
 
     def deleted(self, group: str) -> None:
-        """Print that a group was deleted, on stdout, or on stderr if the output format is ``json``."""
+        """Print that a group was deleted: on stdout, or on stderr if the output format is not ``table``."""
         self._show_text(f"deleted: {group}")
 
     def read_back(self, verb: Verb, sources: Collection[str]) -> None:
         """Print that all offsets are written and read back, and which applications may start now.
 
-        After a hand-over, run ``on_start`` if it is set. verb: the kind of the write. sources: the source groups; empty
-        if the offsets were not taken from another group.
+        After a hand-over, also start the command of ``--on-start``, if given. sources: the groups whose offsets were
+        handed over; empty if there are none, as after a rewind.
         """
         from migrate_groups.planning.run_states import Verb
 
@@ -165,9 +164,9 @@ class Person:
             talk(f"written and read back{start}")
 
     def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
-        """Return a context manager that shows the progress of its block on stderr. Nothing is shown for short work.
+        """Return a context manager that shows the progress of its block on stderr, if the block is not short.
 
-        doing: the work as text. done: returns how much is done and how much there is to do in all; None: not known.
+        done: returns the amount done and the total amount, or None if they are not known.
         """
         return shown_work(doing, done)
 
@@ -197,11 +196,10 @@ class Person:
         talk(line)
 
     def show_result(self, outcome: WriteResult) -> None:
-        """Show the path of the receipt and the outcome of a write.
+        """Show the outcome of a write, and the path of the receipt that records the write.
 
-        If ``output_format`` is ``markdown`` or ``json``, the outcome goes to stderr, because stdout has the plan as
-        Markdown, or gets the receipt as JSON. Raises `PartlyApplied`, once all is shown, if the write is not complete
-        or if a group consumes that must not.
+        With the output format ``markdown`` or ``json``, the outcome goes to stderr. Raises `PartlyApplied` if the write
+        is not complete, or if a group that must have stopped still consumes.
         """
         from migrate_groups.show import terminal
 
@@ -211,9 +209,9 @@ class Person:
         outcome.check()
 
     def show_receipt(self, receipt: Receipt) -> None:
-        """Print the receipt as JSON on stdout if ``output_format`` is ``json``; otherwise print nothing.
+        """Print the receipt (the record of a write) on stdout if the output format is ``json``.
 
-        A command that does several writes prints none.
+        If the command does several writes, print nothing.
         """
         if self.output_format == "json" and not self.is_part:
             from migrate_groups.files.runs import receipt_json

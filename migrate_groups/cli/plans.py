@@ -1,4 +1,4 @@
-"""Read the offsets and options that a plan is made from, show a plan, and save it."""
+"""Read the input of ``apply`` from files and options, and show, check and save plans."""
 
 from __future__ import annotations
 
@@ -51,14 +51,13 @@ Rows = Callable[[], "Iterable[Row]"]
 def read_application(
     file: Path, given: Mapping[str, Any], to_group: Sequence[str] | None, *, fan_out: bool
 ) -> ApplyRequest:
-    """Return what `apply` writes: the offsets in a file (a snapshot or a saved plan), and the options of the write.
+    """Return what ``apply`` writes: the offsets in a file (a snapshot or a saved plan), and the write options.
 
-    given: the options of the write that were passed on the command line, by name. to_group: every row is written to
-    each of these groups; None or empty: each row's ``group`` is its target group. fan_out: allow several target groups.
+    given: the write options on the command line, by name. to_group: the target groups of every row. If empty, each
+    row's ``group`` is its target group.
 
-    Raises `InvalidInput` if the file is invalid, or is a snapshot whose group would be both source and target. Raises
-    `UsageError` if an option contradicts a saved plan, because a plan is applied as reviewed; if only `migrate` can
-    apply the plan; if a target group is missing or not allowed.
+    Raises `InvalidInput` if the file is invalid, and `UsageError` if a target group or an option is not allowed for
+    this file.
     """
     from migrate_groups.migration.hand_over.apply import ApplyRequest
     from migrate_groups.planning.options import in_words
@@ -93,13 +92,11 @@ def read_application(
 def application_of_group(
     source: str, given: Mapping[str, Any], to_group: Sequence[str], *, fan_out: bool
 ) -> Callable[[GroupReader, Clock], ApplyRequest]:
-    """Return a function that reads all committed offsets of the group ``source``, which `apply` is to write.
+    """Return a function that reads the committed offsets of the group ``source`` and returns the input of ``apply``.
 
-    given: the options of the write that were passed on the command line, by name. to_group: the target groups. fan_out:
-    allow several target groups.
+    given: the write options on the command line, by name. fan_out: allow several target groups.
 
-    Raises `UsageError` if ``to_group`` is empty or contains ``source``, if it has several groups without ``fan_out``,
-    or for the options ``--restore``, which needs a snapshot file, and ``--uncommitted latest``, which needs `migrate`.
+    Raises `UsageError` if a target group is missing, or if a target group or an option is not allowed.
     """
     from migrate_groups.migration.hand_over.apply import read_request
     from migrate_groups.snapshots.regroup import check_target_groups
@@ -116,11 +113,10 @@ def application_of_group(
 
 
 def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, detailed: bool) -> None:
-    """Check the options of a dry run, and that the plan can be saved, before the command does any work.
+    """Check the options of a dry run, and that the plan can be saved.
 
-    path: the file of ``--plan-out``; None: no plan is saved. force: the file may exist. detailed: whether
-    ``--detailed-exitcode`` was given. Raises `UsageError` if ``--detailed-exitcode`` was given without ``--dry-run``,
-    or if ``path`` is not a .json file; `InvalidInput` if the file can't be written.
+    path: the file of ``--plan-out``. force: the file may exist. Raises `UsageError` for ``--detailed-exitcode`` without
+    ``--dry-run``, and if ``path`` is not a .json file. Raises `InvalidInput` if the file can't be written.
     """
     if detailed and not dry_run:
         raise UsageError("--detailed-exitcode goes with --dry-run")
@@ -136,8 +132,7 @@ def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, deta
 def conclude_dry_run(plan: Plan, next_step: str = SAME_COMMAND, *, detailed: bool = False) -> None:
     """Print on stderr that the dry run passed, which checks are pending, and the next step.
 
-    Raises `Refused` if a check refuses the plan. detailed: raise `typer.Exit` with code 10 if there are offsets to
-    write.
+    Raises `Refused` if a check refuses the plan. detailed: exit with code 10 if there are offsets to write.
     """
     from migrate_groups.migration.prepare import refuse_forbidden
 
@@ -151,11 +146,9 @@ def conclude_dry_run(plan: Plan, next_step: str = SAME_COMMAND, *, detailed: boo
 
 
 def save_plan(plan: Plan, rows: Rows, path: Path | None, *, force: bool) -> None:
-    """Save the plan, if the option ``--plan-out`` was given.
+    """Save the plan and the snapshot rows that it was made from. If ``path`` is None, do nothing.
 
-    rows: returns the snapshot rows that the plan was made from; they are saved with it. path: the file that the option
-    names; None if it was not given. force: replace the file if it exists. Raises `InvalidInput` if the file can't be
-    written.
+    force: replace an existing file. Raises `InvalidInput` if the file can't be written.
     """
     if path is not None:
         from migrate_groups.files.runs import plan_json
@@ -169,8 +162,8 @@ def show_plan(
 ) -> None:
     """Print the plan on stdout.
 
-    plan_out: the file in which the plan is saved; None: it is not saved. Only Markdown names this file. stop: which
-    members must stop before the write, which the table and Markdown show; None: they show nothing about it.
+    plan_out: the file to which the plan was saved; Markdown output names this file. stop: the members that must stop
+    before the write.
     """
     if output_format == "json":
         from migrate_groups.files.runs import plan_json

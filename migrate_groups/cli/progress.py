@@ -23,7 +23,7 @@ _LINE_SECONDS = 10.0
 
 @contextmanager
 def shown_progress(group: str) -> Iterator[Callable[[WatchProgress], None]]:
-    """Yield a function that shows on stderr how far a watched group has read. The block calls it each second."""
+    """Yield a function that shows on stderr how far a group has read. The block calls it about once a second."""
     if sys.stderr.isatty():
         with _bars(group) as tell:
             yield tell
@@ -33,9 +33,9 @@ def shown_progress(group: str) -> Iterator[Callable[[WatchProgress], None]]:
 
 @contextmanager
 def bar(what: str) -> Iterator[Progress]:
-    """Show the progress of the block on stderr. Nothing is shown if the block is short.
+    """Yield a function that shows the progress of the block on stderr. Nothing is shown if the block is short.
 
-    what: the work as text. Yields a function that the block calls with the amount done and the amount to do in all.
+    what: the work, for the user. The function takes the amount done and the total amount.
     """
     amounts: tuple[int, int] | None = None
 
@@ -49,10 +49,9 @@ def bar(what: str) -> Iterator[Progress]:
 
 @contextmanager
 def fetch_bar(what: str, megabytes: int) -> Iterator[Callable[[FetchProgress], None]]:
-    """Yield a function that shows the progress of a download of jars on stderr, each time the block calls it.
+    """Yield a function that shows the progress of a download of jars on stderr.
 
-    what: the product that is fetched. megabytes: the size of the download. The first call prints one line; on a
-    terminal a bar follows. If the function was called, a last line says how many jars were fetched.
+    what: the product that is downloaded. If the function is never called, nothing is shown.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn

@@ -1,4 +1,4 @@
-"""The list of commands, in the groups that ``--help`` shows, each with its exit codes."""
+"""The list of commands, by section of ``--help``, each with its exit codes."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ COMMANDS: Mapping[str, Command] = {name: command for group in GROUPS.values() fo
 
 
 def command_line(called: Iterable[str] = ()) -> typer.Typer:
-    """Return the Typer app with the commands that are among the words ``called``, or with all if none of them is."""
+    """Return the Typer app with the commands that ``called`` names; with all commands if it names none."""
     app = typer.Typer(
         name="migrate-groups",
         cls=_Groups,
@@ -110,9 +110,9 @@ def command_line(called: Iterable[str] = ()) -> typer.Typer:
 
 
 def _with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with one parameter for each option, because Typer makes an option of each parameter.
+    """Return the command with one parameter for each command-line option, as Typer needs it.
 
-    A parameter whose type is a class of `_BUNDLES` is replaced by one parameter for each field of the class.
+    A parameter whose type is a bundle of options (`_BUNDLES`) is replaced by one parameter for each field of this type.
     """
     signature = inspect.signature(command, eval_str=True)
     bundles = {each.name: each.annotation for each in signature.parameters.values() if each.annotation in _BUNDLES}
@@ -138,18 +138,14 @@ def _with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 class _Command(TyperCommand):
-    """A command that prints a JSON document even if it fails, if ``--format json`` was given.
-
-    Its help has a section for the options of each class in `_BUNDLES`, and lists the exit codes at the end.
-    """
+    """A Typer command. Its help has sections for options that several commands have, and ends with the exit codes."""
 
     allow_extra_args = True  # so that `parse_args` says what is wrong with them
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Parse the command line, and remember which options are set by variables, and whether JSON is to be printed.
+        """Parse the command line. Store which options come from environment variables, and whether to print JSON.
 
-        Raises `UsageError` if there are more arguments than the command takes, so that the returned list of remaining
-        arguments is empty.
+        Raises `UsageError` if there are more arguments than the command takes.
         """
         documents.awaited.set("--format=json" in args or ("--format", "json") in pairwise(args))
         super().parse_args(ctx, args)
@@ -183,10 +179,10 @@ class _Command(TyperCommand):
 
 
 class _Groups(TyperGroup):
-    """The command line, whose help lists the commands in groups and ends with all exit codes."""
+    """The top-level command. Its help lists the commands by section, and ends with all exit codes."""
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
-        """Run a command and exit. Raises `UsageError` in place of Typer's own errors, which have three lines."""
+        """Run a command and exit. Raises `UsageError` in place of Typer's own errors."""
         try:
             sys.exit(super().main(*args, **options | {"standalone_mode": False}) or 0)
         except mistakes.TyperError as error:
@@ -206,7 +202,7 @@ class _Groups(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
-        """Write the commands, in their groups, and then the exit codes into the help."""
+        """Write the commands, by section, and then the exit codes into the help."""
         for title, commands in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, self.commands[name].get_short_help_str(100)) for name in commands])

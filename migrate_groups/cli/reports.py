@@ -26,9 +26,9 @@ _SUMMARY = "group_topic_summary.csv"
 
 
 def show_reconciliation(found: Reconciliation, output_format: ReportFormat, out: Path | None) -> None:
-    """Print the result of a reconciliation on stdout, and write report.md and report.html to ``out``.
+    """Print the result of ``reconcile`` on stdout, and write report.md and report.html to ``out``.
 
-    out: the folder to which Spark has written the tables of the result; None: no report is written.
+    out: the folder with the tables of the result; None: no report is written.
     """
     from migrate_groups.show import reconciliation, report_markdown
 

@@ -1,4 +1,4 @@
-"""Start and end Spark on this machine, for the commands that need it."""
+"""Start and stop Spark on this machine for a command."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ def require_spark() -> None:
 
 @contextmanager
 def spark_here(rows: float, settings: dict[str, str] | None = None) -> Iterator[SparkSession]:
-    """Start Spark with a message on stderr, yield a session, and end Spark after the block.
+    """Start Spark on this machine, yield a session, and stop Spark after the block.
 
-    rows: an estimate of the number of rows; for few rows, Spark gets settings for a small job. settings: further
-    settings of Spark; None: no further settings. If this process runs Spark already, as a notebook may, a new session
-    of that Spark is used. Then Spark is not ended, and ``settings`` are not applied.
+    rows: an estimate of the number of rows to process. If this process runs Spark already, that Spark is used without
+    ``settings``, and keeps running.
 
     Raises `MissingDependency` if PySpark or Java 17 is missing, or if Spark can't start. If Spark fails in the block,
-    raises `InvalidInput` if an input caused it, otherwise `MigrateGroupsError`, with a message of one line.
+    raises `InvalidInput` or `MigrateGroupsError`.
     """
     from migrate_groups.spark.session import active_session, beside
 
@@ -45,10 +44,7 @@ def spark_here(rows: float, settings: dict[str, str] | None = None) -> Iterator[
 
 
 def _stages(spark: SparkSession) -> Work | None:
-    """Return the stages that Spark runs now, and how many of their tasks are done.
-
-    None if no stage runs, or if Spark does not report its stages.
-    """
+    """Return the running Spark stages and their progress in tasks; None if no stage runs or this is not known."""
     try:
         tracker = spark.sparkContext.statusTracker()
         found = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
@@ -103,11 +99,9 @@ def _stopped(spark: SparkSession) -> Iterator[SparkSession]:
 
 @contextmanager
 def interrupted_later() -> Iterator[None]:
-    """Delay SIGINT, SIGTERM and SIGHUP until the block ends.
-
-    If an interrupt came while PySpark starts its JVM, the JVM would keep running after this process.
-    See docs/kafka-behaviour.md#other-libraries.
-    """
+    """Delay SIGINT, SIGTERM and SIGHUP until the block ends."""
+    # An interrupt while PySpark starts its JVM would leave the JVM running after this process
+    # (docs/kafka-behaviour.md#other-libraries).
     came: list[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     heeded = {each: before for each in numbers if (before := signal.getsignal(each)) is not signal.SIG_IGN}

@@ -1,4 +1,4 @@
-"""Streams with which a command continues if stdout or stderr can't be written, as on a full disk or a closed pipe."""
+"""Replacements for stdout and stderr that raise no error if they can't be written, as on a full disk."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class Outlet(io.FileIO):
-    """The raw file under stdout or stderr. A write to it never raises an error.
+    """An unbuffered file for stdout or stderr. If it can't be written, it raises no error and drops all further output.
 
-    lost: the error of the first write that failed; None if no write failed. Output after a failed write is dropped.
-    Nothing is buffered here, so that output which an interrupt has cut short is not printed later.
+    lost: the error of the first write that failed; None if no write failed.
     """
 
+    # Nothing is buffered, so that output that an interrupt has cut short is not printed later.
     lost: OSError | None = None
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write all of ``data``, and return its number of bytes, even if this or an earlier write fails."""
+        """Write all of ``data``, and return its number of bytes, also if the write fails."""
         whole = memoryview(data).cast("B")
         rest = whole
         try:
@@ -38,12 +38,9 @@ class Outlet(io.FileIO):
 
 
 def open_streams() -> None:
-    """Replace stdout and stderr by streams that raise no error if they can't be written.
+    """Replace stdout and stderr by streams that raise no error if they can't be written, and drop their output instead.
 
-    They drop the output then (`Outlet`), and they escape characters which their encoding lacks.
-
-    If this process was started without one of the standard streams, it gets one: an empty stdin, or a stdout or stderr
-    that drops its output. A stdout or stderr that other code has replaced already is not replaced.
+    A missing stdin is replaced by an empty one. A stdout or stderr that other code has replaced is kept.
     """
     if sys.stdin is None:
         sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115  open as long as the process is
@@ -54,7 +51,7 @@ def open_streams() -> None:
 
 
 def stdout_lost() -> OSError | None:
-    """Return the error because of which stdout was not written completely; None if there was no error."""
+    """Return the first error in writing stdout; None if all output was written."""
     sys.stdout.flush()
     outlet = getattr(sys.stdout, "buffer", None)
     return outlet.lost if isinstance(outlet, Outlet) else None

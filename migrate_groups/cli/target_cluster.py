@@ -1,4 +1,4 @@
-"""The options that name another cluster, to which a mirror copies topics, and the clients for both clusters."""
+"""The options for another cluster, to which a mirror copies topics, and the clients for both clusters."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ _MOST_RECORDS = 200_000
 
 
 class TargetCluster(NamedTuple):
-    """The options that name the target cluster.
-
-    A command with a parameter of this type has one option for each field.
-    """
+    """The options that name the target cluster. A command that takes this type has one option for each field."""
 
     to_bootstrap_server: Annotated[
         str | None,
@@ -52,9 +49,9 @@ class TargetCluster(NamedTuple):
         return self.to_bootstrap_server is not None or self.to_command_config is not None
 
     def check(self, *, alone: str | None = None) -> None:
-        """Raise `UsageError` if an option or environment variable needs a target cluster, but none is named.
+        """Raise `UsageError` if no target cluster is named, but an option or environment variable needs one.
 
-        alone: the name of such an option, for instance ``--rename-topic``; None if none was given.
+        alone: the name of a given option that needs a target cluster, such as ``--rename-topic``.
         """
         if not self.is_named and alone is not None:
             raise UsageError(f"{alone} is for another cluster: pass --to-bootstrap-server or --to-command-config")
@@ -65,19 +62,22 @@ class TargetCluster(NamedTuple):
             )
 
     def connection(self, source: Connection) -> TargetConnection:
-        """Return the options that say how to reach the target cluster, with the time-out of the source cluster."""
+        """Return the connection options for the target cluster. The time-out is that of ``source``."""
         # --verbose is not passed on, because the first connection shows the requests of both.
         return TargetConnection(self.to_bootstrap_server, self.to_command_config, timeout=source.timeout)
 
     def reader_if_named(self, source: Connection) -> AbstractContextManager[GroupReader | None]:
-        """Return a context manager that yields a client for the target cluster, or None if no cluster is named."""
+        """Return a context manager that yields a client for the target cluster.
+
+        It yields None if no target cluster is named.
+        """
         return self.connection(source).open_reader() if self.is_named else nullcontext()
 
 
 class Copies(NamedTuple):
     """The options for translating a group's offsets to a mirror's copies of its topics.
 
-    A command with a parameter of this type has one option for each field.
+    A command that takes this type has one option for each field.
     """
 
     rename_topic: Annotated[
@@ -95,8 +95,8 @@ class Copies(NamedTuple):
             "--accept-reread",
             metavar="N",
             min=0,
-            help="Write a place on the target that is not exact, too, if the group reads at most N records again from "
-            "there.",
+            help="Accept an offset on the target cluster that is too low by at most N records, which the group reads "
+            "again.",
         ),
     ] = 0
     max_records: Annotated[
@@ -107,7 +107,7 @@ class Copies(NamedTuple):
     ] = _MOST_RECORDS
 
     def check(self, target: TargetCluster) -> None:
-        """Raise `UsageError` if an option or environment variable needs a target cluster, but none is named."""
+        """Raise `UsageError` if no target cluster is named, but an option or environment variable needs one."""
         given = {
             "--rename-topic": bool(self.rename_topic),
             "--accept-reread": bool(self.accept_reread),
@@ -117,10 +117,10 @@ class Copies(NamedTuple):
 
     @contextmanager
     def open_mirror(self, source: Connection, target: TargetCluster) -> Iterator[Mirror]:
-        """Yield the clients of both clusters, which translate a group's offsets to a mirror's copies of its topics.
+        """Yield the clients of both clusters, for translating a group's offsets to a mirror's copies of its topics.
 
-        They are closed after the block. Raises `UsageError` or `InvalidInput` if a rule of ``--rename-topic`` or a
-        property of a connection is wrong; `ClusterUnavailable` if a cluster does not answer.
+        The clients are closed after the block. Raises `UsageError` or `InvalidInput` if a ``--rename-topic`` or a
+        connection property is wrong, and `ClusterUnavailable` if a cluster does not answer.
         """
         from migrate_groups.migration.across.mirror import Mirror
         from migrate_groups.mirrors.names import Rename, TopicNames
@@ -130,5 +130,8 @@ class Copies(NamedTuple):
             yield Mirror(here, there, names, self.max_records)
 
     def mirror_if_named(self, source: Connection, target: TargetCluster) -> AbstractContextManager[Mirror | None]:
-        """Return a context manager that yields the clients of both clusters, or None if no target cluster is named."""
+        """Return a context manager that yields the clients of both clusters.
+
+        It yields None if no target cluster is named.
+        """
         return self.open_mirror(source, target) if target.is_named else nullcontext()

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 def with_time_lag(reader: GroupReader, taken: SnapshotTable) -> SnapshotTable:
     """Return the snapshot with the timestamp of each partition's oldest unread record.
 
-    Warns on stderr if the principal lacks Read on a topic whose records had to be read: a timestamp may then be that of
-    a transaction marker.
+    Warns on stderr if the principal lacks Read on a topic. A timestamp may then be that of a transaction marker.
     """
     from migrate_groups.migration.reading.time_lag import with_time_lag as read_time_lag
 

@@ -45,10 +45,8 @@ def _shown(name: str, level: int, line: str) -> Iterator[None]:
 
 
 class _Stderr(logging.Handler):
-    """Writes each log record as one line to `sys.stderr`.
-
-    It uses the `sys.stderr` of the moment, because a progress bar replaces `sys.stderr` for a while.
-    """
+    """A log handler that writes each record as one line to stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        # `sys.stderr` is looked up for each record, because a progress bar replaces it for a while.
         sys.stderr.write(f"  {one_line(self.format(record))}\n")

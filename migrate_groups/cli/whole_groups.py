@@ -1,4 +1,4 @@
-"""Move several whole groups to another cluster, one hand-over after the other, and show the outcome of each group."""
+"""Move several consumer groups to another cluster, one after the other, and show the outcome of each group."""
 
 from __future__ import annotations
 
@@ -41,12 +41,15 @@ Done = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeGroups:
-    """The groups of a spec, which move to another cluster under their names.
+    """The consumer groups of a spec file that move to another cluster with all their topics.
 
-    run: the folder of the run; each group has its run directory in it. names: other names on the target cluster, by
-    group, for a rehearsal. plans: a new folder for the plan of each group; None: no plan is saved. reviewed: the folder
-    with the reviewed plans; None: no plan was reviewed. hand_over: makes the object that runs the hand-over of one
-    group, from a spec of this group alone, its run directory, the file for its plan, and the file of its reviewed plan.
+    - file: the spec file.
+    - run: the folder in which each group gets its own run directory.
+    - names: the new name on the target cluster of each group that is renamed, by its old name.
+    - plans: a new folder for the plans; None: no plan is saved.
+    - reviewed: the folder of the reviewed plans; None: no plan was reviewed.
+    - hand_over: makes the `HandOver` of one group from its spec, its run directory, the file for its plan, and the file
+      of its reviewed plan.
     """
 
     file: GroupsFile
@@ -57,10 +60,10 @@ class WholeGroups:
     hand_over: Callable[[SplitFile, RunDir, Path | None, Path | None], HandOver]
 
     def check(self, output_format: str, *, has_target: bool, force: bool) -> None:
-        """Raise `UsageError` for options that can't be used to move several whole groups to another cluster.
+        """Raise `UsageError` if no target cluster is named, or if an option can't be used to move several groups.
 
-        These are ``--format markdown``, ``--force``, an ``--approved`` that is no folder, and a ``--run-dir`` that is
-        the run directory of a single split. Also raises it if no target cluster is named (``has_target`` is False).
+        Such options are ``--format markdown``, ``--force``, an ``--approved`` that is not a folder, and a ``--run-dir``
+        that was used to migrate a split.
         """
         from migrate_groups.files.read import is_folder
 
@@ -79,10 +82,10 @@ class WholeGroups:
             raise UsageError(f"{self.run.folder} is the run directory of one split: name another folder with --run-dir")
 
     def move(self, mirror: Mirror, target: Connection) -> MovesDocument:
-        """Move the groups one after the other, and return the outcome for each. An error of one is part of its outcome.
+        """Move the groups one after the other, and return the outcome of each group. A failure is also an outcome.
 
-        Raises `InvalidInput` if a glob of the spec matches no group; `UsageError` if a group that ``--rename`` names is
-        not among the groups of the spec.
+        Raises `InvalidInput` if a glob of the spec matches no group, and `UsageError` if ``--rename`` names an unknown
+        group.
         """
         from migrate_groups.show.moves import STARTED
 
@@ -97,10 +100,10 @@ class WholeGroups:
             return self._each(groups, write, dry_run=False)
 
     def plan(self, mirror: Mirror, target: Connection) -> MovesDocument:
-        """Show the plan of each group, and return for each whether its checks allow the hand-over.
+        """Show the plan of each group, and return for each group whether its checks allow the move.
 
-        Raises `InvalidInput` if a glob of the spec matches no group; `UsageError` if a group that ``--rename`` names is
-        not among the groups of the spec.
+        Raises `InvalidInput` if a glob of the spec matches no group, and `UsageError` if ``--rename`` names an unknown
+        group.
         """
         from migrate_groups.migration.prepare import refuse_forbidden
         from migrate_groups.show.moves import STARTED
@@ -129,7 +132,7 @@ class WholeGroups:
         return found
 
     def _each(self, groups: Collection[str], do: Callable[[HandOver], Done], *, dry_run: bool) -> MovesDocument:
-        """Call ``do`` for the hand-over of each group, and return all outcomes, also of hand-overs that failed."""
+        """Call ``do`` for each group, and return all outcomes, including failures."""
         from migrate_groups.show.moves import GroupMove, MovesDocument
 
         done: list[GroupMove] = []
@@ -172,9 +175,9 @@ class WholeGroups:
 
 
 def conclude(found: MovesDocument, output_format: str, *, detailed: bool) -> None:
-    """Show the verdicts of all groups. If groups have errors, raise one with the most serious of their exit codes.
+    """Show the outcomes of all groups. If groups failed, raise an error with the most serious exit code.
 
-    detailed: if no group has an error and there are offsets to write, end the command with exit code 10.
+    detailed: if no group failed and there are offsets to write, exit with code 10.
     """
     talk("")
     show_as(output_format, lambda: found, found.terminal)
@@ -190,14 +193,14 @@ def conclude(found: MovesDocument, output_format: str, *, detailed: bool) -> Non
 
 
 def _tell_interrupted(group: str, done: Collection[GroupMove]) -> None:
-    """Add the current group, and the groups before it, to the last line of an interrupted command."""
+    """Set the message for an interrupted command: what was written to ``group``, and to the groups in ``done``."""
     is_current = group and all(each.group != group for each in done)
     current = [f"group {group}: {written.so_far.get() or written.NOTHING}"] if is_current else []
     written.so_far.set("; ".join([*current, *_written(done)]))
 
 
 def _written(done: Collection[GroupMove]) -> list[str]:
-    """Return texts that name the groups that are moved, and those of which some offsets may be written."""
+    """Return a text that names the moved groups, and one for the groups of which only some offsets may be written."""
     moved = [each.group for each in done if not each.exit_code]
     partly = [each.group for each in done if each.exit_code == PartlyApplied.exit_code]
     return [f"{what}: {some(which)}" for what, which in (("done before", moved), ("incomplete", partly)) if which]

@@ -27,7 +27,7 @@ _WIDTH = 60
 class Work(NamedTuple):
     """The work that a command is doing, and its progress.
 
-    doing: the work as text. amounts: how much is done, and how much there is to do in all; None: this is not known.
+    doing: the work, for the user. amounts: the amount done and the total amount; None: not known.
     """
 
     doing: str
@@ -35,20 +35,21 @@ class Work(NamedTuple):
 
     @property
     def how_far(self) -> str:
-        """The progress as text, such as ``3 of 12``; empty if it is not known, or if the total is below 2."""
+        """The progress as text, such as ``3 of 12``; empty if it is not known or the total is below 2."""
         return f"{self.amounts[0]:,} of {self.amounts[1]:,}" if self.amounts and self.amounts[1] > 1 else ""
 
 
 Look = Callable[[], Work | None]
-"""A function that returns the current work; None: there is nothing to show. It is called in another thread."""
+"""A function that returns what the command is doing now, and its progress, or None if there is nothing to show.
+
+It is called in another thread."""
 
 
 @contextmanager
 def shown_work(doing: str, done: Done) -> Iterator[None]:
-    """Show the progress of the block on stderr, as a bar on a terminal and otherwise as a line every ten seconds.
+    """Show the progress of the block on stderr: a bar on a terminal, otherwise a line every ten seconds.
 
-    Nothing is shown if the block is short. doing: the work as text. done: returns how much is done and how much there
-    is to do in all; None: this is not known. It is called in another thread.
+    done: returns the amount done and the total amount, or None if they are not known. It is called in another thread.
     """
     with shown_looks(lambda: Work(doing, done())):
         yield
@@ -56,11 +57,10 @@ def shown_work(doing: str, done: Done) -> Iterator[None]:
 
 @contextmanager
 def shown_looks(look: Look) -> Iterator[None]:
-    """Show the progress of the block on stderr. ``look`` returns the current work, and is called for each update.
+    """Show the progress of the block on stderr: a bar on a terminal, otherwise a line every ten seconds.
 
-    On a terminal a bar appears after two seconds, and disappears at the end. Otherwise a line is printed every ten
-    seconds. If blocks are nested, only the work of the innermost block is shown. Nothing is printed after the end of
-    the block. If ``look`` is still running then, the end is delayed by at most one second.
+    look: returns what the command is doing now, and its progress, or None if there is nothing to show. It is called in
+    another thread. If blocks are nested, only the progress of the innermost block is shown.
     """
     display: _Display = _BarDisplay() if sys.stderr.isatty() else _Lines()
     over = threading.Event()

@@ -11,10 +11,9 @@ from migrate_groups.snapshots.times import parse_duration
 
 
 class GivenOptions(NamedTuple):
-    """The options of a write as given on the command line.
+    """The options of a write as given on the command line. A field is None if its option was not given.
 
-    A command with a parameter of this type has one option for each field. None: the option was not given, so that the
-    value in the spec or the default is used.
+    A command that takes this type has one option for each field.
     """
 
     on_existing: Annotated[

@@ -1,4 +1,4 @@
-"""The text that says what a command has written to the cluster so far. A command that fails prints it last."""
+"""The text that a failed or interrupted command prints last: what it has written to the cluster so far."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ NOTHING_TO_UNDO = (
 so_far: ContextVar[str] = ContextVar("so_far", default="")
 """What to print if the command fails or is interrupted now: what was written to the cluster, and what to do.
 
-It is empty until the user has agreed to a write. From then until the write begins, it is `NOTHING` and what the user
-may do with the applications. After that, it says where to see what was written. `main` empties it at its start."""
+It is empty until the user has agreed to a write. From then until the write begins, it says that nothing was written,
+and what the user may do with the applications. After that, it says where to see what was written. `main` empties it at
+its start."""
 
 
 def meaning(error: MigrateGroupsError) -> str:
     """Return a text to print after an error: what was written to the cluster, and what the applications may do now.
 
-    If the message of the error says that nothing was written, the text does not repeat this. The text is empty if the
-    user has not agreed to a write, and for `PartlyApplied`, whose message says what to do.
+    The text is empty if the user has not agreed to a write, and for `PartlyApplied`, whose message says what to do.
     """
     if isinstance(error, PartlyApplied):
         return ""

@@ -1,1 +1,1 @@
-"""The demo: a migration from start to end on a sandbox, with real clients."""
+"""The demo: a migration from start to end on a temporary Kafka cluster, with real clients."""

@@ -1,8 +1,7 @@
-"""One process of the demo: a consumer that appends the id of each processed record to a file, its ledger.
+"""A consumer process of the demo, which appends the id of each processed record to a file, its ledger.
 
 ``python -m migrate_groups.demo.application CLIENT BOOTSTRAP GROUP CLIENT_ID LEDGER TOPIC...`` runs until SIGTERM or the
-end of the demo. CLIENT is ``kafka-python`` or ``confluent-kafka``. The process commits the offsets of a poll before the
-next poll, and stops only between two polls. So it processes each record once.
+end of its parent process. CLIENT is ``kafka-python`` or ``confluent-kafka``.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ _STOP_SECONDS = 60.0
 class Stopped:
     """Tells whether this process must stop: after SIGTERM, after Ctrl-C, or once its parent process has ended.
 
-    now: whether it must stop. A process that has not stopped a minute later is ended, because librdkafka waits for ever
-    for brokers that are gone: in C, where Python runs no signal handler.
+    now: whether the process must stop. A process that still runs 60 s after ``now`` became True is ended.
     """
 
     def __init__(self) -> None:
@@ -43,11 +41,12 @@ class Stopped:
     def _wait(self, signals: int, parent: int) -> None:
         """Wait for a signal or for the end of the parent process. Then set ``now``, and end this process 60 s later.
 
-        signals: a file descriptor that gets a byte for each signal. parent: the process id of the parent.
+        signals: a file descriptor that gets a byte for each signal. parent: the parent's process id.
         """
         while not select.select([signals], [], [], _LOOK_SECONDS)[0] and os.getppid() == parent:
             pass
         self.now = True
+        # librdkafka waits for ever for brokers that are gone: in C, where Python runs no signal handler.
         time.sleep(_STOP_SECONDS)
         os._exit(1)
 
@@ -61,10 +60,9 @@ class Place(NamedTuple):
 
 
 def consume_with_confluent(place: Place, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
-    """Consume with confluent-kafka, and yield the record ids of each poll.
+    """Consume topics with confluent-kafka, and yield the values of the records of each poll.
 
-    The offsets of a poll are committed when the caller requests the next record ids. place: the brokers, the group and
-    the client id to use.
+    The offsets of a poll are committed when the caller asks for the next values.
     """
     import confluent_kafka
 
@@ -81,6 +79,7 @@ def consume_with_confluent(place: Place, topics: list[str], stopped: Stopped) ->
     # With a callback, librdkafka revokes partitions only within a poll, and never between a record and its commit.
     consumer.subscribe(topics, on_revoke=lambda consumer, partitions: None)
     try:
+        # A stop takes effect only between two polls, after the commit, so that each record is processed once.
         while not stopped.now:
             messages = [each for each in consumer.consume(_BATCH, _POLL_SECONDS) if each.error() is None]
             if messages:
@@ -91,24 +90,21 @@ def consume_with_confluent(place: Place, topics: list[str], stopped: Stopped) ->
 
 
 def consume_with_kafka_python(place: Place, topics: list[str], stopped: Stopped) -> Iterator[list[str]]:
-    """Consume with kafka-python, and yield the record ids of each poll.
+    """Consume topics with kafka-python, and yield the values of the records of each poll.
 
-    The offsets of a poll are committed before its record ids are yielded. place: the brokers, the group and the client
-    id to use.
+    The offsets of a poll are committed before its values are yielded.
     """
     from kafka import ConsumerRebalanceListener, KafkaConsumer
     from kafka.coordinator.assignors.range import RangePartitionAssignor
 
     class Rejoin(ConsumerRebalanceListener):  # type: ignore[misc]
-        """Makes the consumer complete a rebalance that began in one poll and did not end in it.
-
-        kafka-python 3.0.12 needs this if the consumer is the leader of the group and rejoins because topic metadata
-        changed. If a poll then ends after the leader has computed the assignment and before the broker has answered,
-        the next poll does not continue the rebalance. From then on the consumer sends no heartbeats, and returns
-        records that it refuses to commit.
-        """
+        """Makes the consumer rejoin after a revocation. Otherwise kafka-python may not complete the rebalance."""
 
         def on_partitions_revoked(self, revoked: object) -> None:
+            # kafka-python 3.0.12 needs this if the consumer is the leader of the group and rejoins because topic
+            # metadata changed. If a poll then ends after the leader has computed the assignment and before the broker
+            # has answered, the next poll does not continue the rebalance. From then on the consumer sends no
+            # heartbeats, and returns records that it refuses to commit.
             consumer._coordinator.request_rejoin()
 
         def on_partitions_assigned(self, assigned: object) -> None:
@@ -139,7 +135,7 @@ def consume_with_kafka_python(place: Place, topics: list[str], stopped: Stopped)
 
 
 def write_down(ledger: Path, batches: Iterable[list[str]]) -> None:
-    """Append each record id to the ledger as one line, and flush the file after each batch."""
+    """Append each record id to the file ``ledger`` as one line, and flush the file after each batch."""
     with ledger.open("a", encoding="utf-8") as file:
         for ids in batches:
             file.write("".join(f"{each}\n" for each in ids))

@@ -1,4 +1,4 @@
-"""The topics, applications and target groups of the demo, and the processes that run its applications."""
+"""The topics, applications and consumer groups of the demo, and the processes that run its applications."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ _STOP_SECONDS = 30
 class Application:
     """An application of the demo: one consumer of some topics.
 
-    name: the name of the application and of its target group. client: its Kafka client library, ``kafka-python`` or
-    ``confluent-kafka``. pattern: the topic patterns of the application as the split spec has them: each in quotes,
-    separated by commas.
+    name: also the name of its consumer group after the migration. client: ``kafka-python`` or ``confluent-kafka``.
+    pattern: globs of its topics, as TOML: each in quotes, separated by commas.
     """
 
     name: str
@@ -45,7 +44,10 @@ TOPICS = tuple(topic for application in APPLICATIONS for topic in application.to
 
 
 def split_toml(prefix: str = "") -> str:
-    """Return the text of the split spec: for each application a target group named ``prefix`` plus its name."""
+    """Return the text of a split spec: TOML that says which topics go to which consumer group.
+
+    Each application of the demo gets one group, whose name is ``prefix`` plus the name of the application.
+    """
     targets = "".join(
         f'\n[[target]]\ngroup = "{prefix}{application.name}"\ntopics = [{application.pattern}]\n'
         for application in APPLICATIONS
@@ -54,10 +56,10 @@ def split_toml(prefix: str = "") -> str:
 
 
 class Stage:
-    """Starts and stops the processes of the demo: the producer and the applications.
+    """A context manager that starts and stops the demo's processes: the producer and the applications.
 
-    The end of the ``with`` block kills the processes that still run. The name of a process is ``producer``, or the
-    group and the name of an application, such as ``big-group.billing``.
+    At the end of the ``with`` block, processes that still run are killed. The name of a process is ``producer`` or
+    ``GROUP.APPLICATION``, such as ``big-group.billing``.
     """
 
     def __init__(self, bootstrap_servers: str, ledgers: Path) -> None:
@@ -74,19 +76,15 @@ class Stage:
             process.wait()
 
     def start_producer(self, topics: Sequence[str] = TOPICS) -> Path:
-        """Start the producer of these topics, and return the path of its ledger, the file with the ids of its records.
-
-        topics: all topics of the demo by default.
-        """
+        """Start a producer of these topics. Return the path of the file to which it appends the ids of its records."""
         ledger = self._ledgers / "producer.txt"
         arguments = (self._bootstrap_servers, str(ledger), *topics)
         return self._spawn("producer", ledger, "migrate_groups.demo.producer", *arguments)
 
     def start_application(self, application: Application, group: str, *, client_id: str | None = None) -> Path:
-        """Start an application in a group. Return the path of its ledger, the file with the ids of processed records.
+        """Start an application in a group. Return the path of the file that gets the ids of processed records.
 
-        client_id: the client id of the consumer. If None, it is ``GROUP-confluent`` or ``GROUP-kafka-python``, with the
-        name of the group.
+        client_id: if None, it is ``GROUP-confluent`` or ``GROUP-kafka-python``.
         """
         arguments = (
             application.client,
@@ -101,9 +99,9 @@ class Stage:
         )
 
     def stop(self, *prefixes: str) -> None:
-        """Send SIGTERM to all processes whose names begin with one of these prefixes, and wait until they have ended.
+        """Stop all processes whose names (``producer``, ``GROUP.APPLICATION``) begin with one of these prefixes.
 
-        Raises `subprocess.TimeoutExpired` if a process has not ended after 30 s.
+        The processes get SIGTERM. Raises `subprocess.TimeoutExpired` if a process has not ended after 30 s.
         """
         leaving = {name: process for name, process in self._running.items() if name.startswith(prefixes)}
         for process in leaving.values():

@@ -1,4 +1,4 @@
-"""Run the demo's story ``clusters``: an application moves to a cluster to which MirrorMaker 2 copies its topics."""
+"""Run the demo ``clusters``: an application moves to another cluster, to which MirrorMaker 2 copies its topics."""
 
 from __future__ import annotations
 
@@ -29,12 +29,10 @@ _SPEC = f'source = "{_GROUP}"\n\n[[target]]\ngroup = "{_GROUP}"\ntopics = [{_APP
 
 
 class Clusters(Scene):
-    """The story ``clusters``: an application moves to another cluster, and starts there in two groups.
+    """The demo ``clusters``: an application moves to another cluster, and starts there in two groups.
 
-    One group gets its offsets from this tool, the other from MirrorMaker 2. For each group the story counts the records
-    that are skipped or processed twice.
-
-    both: the two clusters, and the MirrorMaker 2 between them.
+    One group starts at the offsets of this tool, the other group at those of MirrorMaker 2. Skipped and repeated
+    records are counted for each group.
     """
 
     seconds = 180
@@ -47,7 +45,7 @@ class Clusters(Scene):
 
     @property
     def where(self) -> str:
-        """The addresses of both clusters."""
+        """The bootstrap servers of both clusters, in one text."""
         return f"{super().where} and {self._target}"
 
     def wait(self) -> None:
@@ -57,7 +55,7 @@ class Clusters(Scene):
     def play(self) -> Ending:
         """Run the demo, and return how many records were produced, processed, skipped and processed twice.
 
-        Raises `MigrateGroupsError` if a command or a wait fails.
+        Raises `MigrateGroupsError` if a command fails or a wait times out.
         """
         self._ledgers.mkdir()
         self._create_topics(_APPLICATION.topics)
@@ -143,10 +141,10 @@ class Clusters(Scene):
         return ours, naive
 
     def _await_translated(self, what: str, value: Callable[[list[int]], int], done: Callable[[int], bool]) -> None:
-        """Wait until the group's committed offsets on cluster B, which MirrorMaker 2 writes, are as expected.
+        """Wait until a number that is computed from the group's committed offsets on the target cluster is as expected.
 
-        what: a description for the user. value: computes the number to show from the offsets of all partitions. done:
-        returns whether that number is as expected.
+        what: the name of the number in the output. value: computes the number from the offsets. done: returns whether
+        the number is as expected.
         """
         with self._writer() as writer:
 

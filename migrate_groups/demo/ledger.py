@@ -27,10 +27,9 @@ class Count:
 
 
 def count(produced: Path, processed: Iterable[Path]) -> Count:
-    """Compare the ids of the produced and of the processed records, and return the counts.
+    """Return how many records were produced, processed, skipped and processed twice.
 
-    produced: the producer's ledger, a file of record ids. processed: the applications' ledgers. A missing file counts
-    as empty.
+    produced, processed: files of record ids, one id a line. A missing file counts as empty.
     """
     wanted = set(read(produced))
     times = Counter(each for path in processed for each in read(path))
@@ -43,9 +42,9 @@ def count(produced: Path, processed: Iterable[Path]) -> Count:
 
 
 def read(path: Path) -> list[str]:
-    """Return the record ids in a ledger, one from each line; empty if the file does not exist.
+    """Return the record ids in a file, one from each line; empty if the file does not exist.
 
-    A last line without a line feed is unfinished, and is left out.
+    A last line without a line feed is left out.
     """
     if not path.exists():
         return []

@@ -1,4 +1,4 @@
-"""Run the demo's story ``overload``: restarts of one application stop all others, until a split separates them."""
+"""Run the demo ``overload``: restarts of one application stop all others of its group, until the group is split."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from migrate_groups.demo.scene import Ending, Scene
 from migrate_groups.files import split_toml
 
 DELAY_MS = "3000"
-"""``group.initial.rebalance.delay.ms`` in this story: Kafka's default. In other stories the sandbox sets 0."""
+"""``group.initial.rebalance.delay.ms`` in this demo: Kafka's default. In other demos the sandbox sets 0."""
 
 _RESTARTS = 5
 _RECORDS = 100
@@ -19,13 +19,15 @@ _FLAPPING = APPLICATIONS[-1]
 
 
 class Overload(Scene):
-    """The story ``overload``: three applications share a group, and one of them restarts before and after the split."""
+    """The demo ``overload``: three applications share a group, which is then split.
+
+    One application restarts several times before and after the split.
+    """
 
     def play(self) -> Ending:
-        """Run the demo: restarts of one application stop all others, until a split separates them.
+        """Run the demo, and return how many records were produced, processed, skipped and processed twice.
 
-        Return how many records were produced, processed, skipped and processed twice. Raises `MigrateGroupsError` if a
-        command or a wait fails.
+        Raises `MigrateGroupsError` if a command fails or a wait times out.
         """
         self._ledgers.mkdir()
         self._create_topics()
@@ -78,7 +80,7 @@ class Overload(Scene):
     def _flap(self, stage: Stage, groups: Mapping[str, str], ledgers: list[Path]) -> None:
         """Restart the application ``search`` five times, each time after all applications have processed more records.
 
-        groups: the group of each application, by its name. ledgers: each application's file of processed record ids.
+        groups: group by application name. ledgers: each application's file of processed record ids.
         """
         for number in range(_RESTARTS + 1):
             self._await_more(ledgers)

@@ -1,7 +1,7 @@
-"""One process of the demo: a producer that sends numbered records to all topics, up to 400 a second.
+"""A producer process of the demo, which sends numbered records to all topics, up to 400 a second.
 
-``python -m migrate_groups.demo.producer BOOTSTRAP LEDGER TOPIC...`` runs until SIGTERM or the end of the demo. It
-appends the id of each record, ``TOPIC#NUMBER``, to the file LEDGER once the broker has acknowledged the record.
+``python -m migrate_groups.demo.producer BOOTSTRAP LEDGER TOPIC...`` runs until SIGTERM or the end of its parent
+process. It appends the id of each acknowledged record, ``TOPIC#NUMBER``, to the file LEDGER.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _RECORDS_A_SECOND = 400
 
 
 def main() -> None:
-    """Produce records until the process must stop, then wait until the broker has acknowledged them."""
+    """Produce records until the process must stop, then wait until the brokers have acknowledged them."""
     import confluent_kafka
 
     bootstrap, path, *topics = sys.argv[1:]

@@ -1,4 +1,4 @@
-"""The base class of the demo's stories. It creates topics, runs commands, and waits for consumers and records."""
+"""The base class of the demos: it creates topics, runs commands, and waits for consumers and records."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ _PURE = ("split", "export", "reconcile")
 class Telling:
     """The functions through which the demo prints.
 
-    say: called with an explanation for the reader. command: called with each command line before it runs. progress:
-    called about twice a second while the demo waits, with a line about the progress. stdout: the file descriptor to
-    which the commands print; None: the stdout of this process.
+    say: prints an explanation. command: prints a command line before it runs. progress: prints the progress of a wait,
+    about twice a second. stdout: the file descriptor to which the commands print; None: the stdout of this process.
     """
 
     say: Callable[[str], None]
@@ -39,8 +38,8 @@ class Telling:
 class Ending:
     """How many records were produced, processed, skipped and processed twice in a demo.
 
-    ours: the counts of the migration with this tool. naive: the counts of a second migration of the same group without
-    this tool; None if the demo has none. naive_way: the name of that migration in the output.
+    ours: the counts of the migration with this tool. naive: the counts of a second migration, without this tool; None
+    if the demo has none. naive_way: the name of the second migration in the output.
     """
 
     ours: Count
@@ -49,10 +48,10 @@ class Ending:
 
 
 class Scene:
-    """The base class of a story.
+    """The base class of a demo.
 
-    seconds: the time-out of each wait. sandbox: the Kafka cluster on which the story runs. folder: an existing folder,
-    to which the story writes its files. telling: the functions through which the story prints.
+    seconds: the time-out of each wait. sandbox: the Kafka cluster to use. folder: an existing folder for the demo's
+    files. telling: the functions through which the demo prints.
     """
 
     seconds: ClassVar[float] = 60
@@ -64,15 +63,15 @@ class Scene:
         self._tell = telling
 
     def play(self) -> Ending:
-        """Run this demo, and return how many records were produced, processed, skipped and processed twice.
+        """Run the demo, and return how many records were produced, processed, skipped and processed twice.
 
-        Raises `MigrateGroupsError` if a command or a wait fails.
+        Raises `MigrateGroupsError` if a command fails or a wait times out.
         """
         raise NotImplementedError
 
     @property
     def where(self) -> str:
-        """The address of the Kafka cluster on which the story runs."""
+        """The bootstrap servers of the demo's Kafka cluster."""
         return self._sandbox.bootstrap_servers
 
     def wait(self) -> None:
@@ -87,10 +86,7 @@ class Scene:
             admin.wait_for_topics(list(topics))
 
     def _await_members(self, group: str = OLD_GROUP, members: int = len(APPLICATIONS)) -> None:
-        """Wait until a group is Stable and each of its members has partitions.
-
-        Otherwise the rebalances at the start would disturb the demo.
-        """
+        """Wait until a group is Stable and the expected number of its members have partitions."""
         from migrate_groups.kafka.client_config import ClientConfig
         from migrate_groups.kafka.reader import KafkaPythonReader
 
@@ -101,6 +97,7 @@ class Scene:
                 found = reader.describe_group(group)
                 return {group: sum(bool(each.assignment) for each in found.members if found.state == "Stable")}
 
+            # Otherwise the rebalances at the start would disturb the demo.
             self._await("members with partitions", look, lambda seen: seen[group] == members, fails=True)
 
     def _await_records(self, what: str, ledgers: Iterable[Path], enough: int) -> None:
@@ -139,10 +136,10 @@ class Scene:
                 ) from error
 
     def _run(self, verb: str, *arguments: str, servers: str = "", codes: Collection[int] = (0,)) -> None:
-        """Print a command line and run it.
+        """Print a command line of ``migrate-groups`` and run it.
 
-        servers: the bootstrap servers for the command; empty: those of the cluster on which the story runs. codes: the
-        exit codes that the story expects. Raises `MigrateGroupsError` for any other exit code.
+        servers: the bootstrap servers; by default those of the demo's cluster. codes: the expected exit codes. Raises
+        `MigrateGroupsError` for any other exit code.
         """
         where = [] if verb in _PURE else ["--bootstrap-server", servers or self._sandbox.bootstrap_servers]
         command = [verb, *arguments, *where]

@@ -14,12 +14,12 @@ _NAIVE = "naive-"
 
 
 class Story(Scene):
-    """The demo's main story: a split with this tool, compared with the same split with Kafka's own tool."""
+    """The main demo: a group is split into several, with this tool and, for comparison, with Kafka's own tool."""
 
     def play(self) -> Ending:
         """Run the demo, and return how many records were produced, processed, skipped and processed twice.
 
-        Raises `MigrateGroupsError` if a command or a wait fails.
+        Raises `MigrateGroupsError` if a command fails or a wait times out.
         """
         self._ledgers.mkdir()
         self._create_topics()

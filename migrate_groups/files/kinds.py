@@ -1,4 +1,4 @@
-"""Recognise a file that a user passed where another kind of file is expected, and make the error that says so."""
+"""Detect that a user passed a file of the wrong kind, and make the error message that says so."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SNAPSHOT, SPEC, PLAN, RECEIPT = "a snapshot", "a split spec", "a plan", "a recei
 class _Kind(NamedTuple):
     """A kind of file that a user may pass by mistake.
 
-    sign: a regular expression. A file is of the first kind in `_KINDS` whose sign matches the first 4,096 bytes of the
-    file. advice: what to do with such a file, for the error message.
+    sign: a regular expression that is found in the first 4,096 bytes of such a file. advice: what to do with such a
+    file, for the error message.
     """
 
     name: str
@@ -61,7 +61,7 @@ _RECEIPTS = {
 
 
 def beginning_of(path: Path) -> bytes:
-    """Return the first 4,096 bytes of a file, by which `mistaken` recognises its kind; empty if it can't be read."""
+    """Return the first 4,096 bytes of a file; empty if the file can't be read."""
     try:
         with path.open("rb") as file:
             return file.read(_BEGINNING)
@@ -70,10 +70,10 @@ def beginning_of(path: Path) -> bytes:
 
 
 def mistaken(data: bytes, name: str, expected: str) -> InvalidInput | None:
-    """Return the error for a file of another kind than ``expected``; None if its kind is expected or not known.
+    """Return an error if a file is known to be of another kind than ``expected``; otherwise None.
 
-    data: the bytes of the file. name: its name, for the error. expected: the kind of file that the command needs, for
-    instance `RECEIPT`.
+    data: the bytes of the file. name: its name, for the error. expected: the name of a kind of file, such as ``a
+    receipt``.
     """
     beginning = bytes(data[:_BEGINNING])
     kind = next((each for each in _KINDS if re.search(each.sign, beginning)), None)
@@ -85,6 +85,6 @@ def mistaken(data: bytes, name: str, expected: str) -> InvalidInput | None:
 
 
 def _receipts_of(path: Path) -> str:
-    """Return text for an error message: at most three receipts beside a file, or ``(there is none beside it)``."""
+    """Return text for an error message: up to three receipts beside a file, or ``(there is none beside it)``."""
     found = sorted(path.parent.glob(f"{glob.escape(path.name)}*.receipt.json"))
     return f", {' or '.join(map(str, found[:3]))}" if found else " (there is none beside it)"

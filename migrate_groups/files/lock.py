@@ -1,4 +1,4 @@
-"""Lock a receipt, so that only one run at a time reads and writes it."""
+"""Lock the file that records a migration's writes, so that only one process at a time writes to it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ from migrate_groups.errors import InvalidInput, Refused
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock a file against other runs while the block runs.
+    """Lock a file against other processes of this tool for the length of a ``with`` block.
 
-    The lock is a file lock of the operating system on an empty file ``.<name>.lock`` in the same folder. It ends with
-    the process at the latest, also after a crash. The empty file is removed only if the locked file does not exist
-    after the block.
-
-    Raises `Refused` if another run holds the lock; `InvalidInput` if the lock can't be made.
+    Raises `Refused` if another process holds the lock; `InvalidInput` if the lock can't be made.
     """
+    # A file lock of the operating system, so that the lock ends with the process, also after a crash.
     place = path.with_name(f".{path.name}.lock")
     lock = FileLock(place, timeout=0)
     try:

@@ -1,8 +1,7 @@
-"""Write Parquet files with a checksum for each page, and read them whole.
+"""Write Parquet files with a checksum for each page, and read them whole."""
 
-``pyarrow.parquet`` is imported inside the functions, because few commands need it, and it imports pyarrow's file
-systems too.
-"""
+# ``pyarrow.parquet`` is imported inside the functions, because few commands need it, and it imports pyarrow's file
+# systems too.
 
 from __future__ import annotations
 
@@ -25,14 +24,13 @@ def read_table(data: bytes, name: str) -> pa.Table:
     """Return the table in a Parquet file. Raises `InvalidInput` if the file is truncated or damaged.
 
     data: the bytes of the file. name: its name, for the error.
-
-    Arrow's threads are not used. With them the process sometimes aborts when it ends, and its exit code is then wrong
-    (docs/kafka-behaviour.md#other-libraries).
     """
     import pyarrow.parquet as pq
 
     try:
         file = pq.ParquetFile(io.BytesIO(data), pre_buffer=False, page_checksum_verification=True)
+        # With Arrow's threads the process sometimes aborts when it ends, and its exit code is then wrong
+        # (docs/kafka-behaviour.md#other-libraries).
         table = file.read(use_threads=False)
         table.validate(full=True)  # because a string column may hold bytes that are not UTF-8
     except (pa.ArrowException, OSError, ValueError) as error:

@@ -1,6 +1,7 @@
-"""Save ``places.parquet``: for committed offsets, the places that `compare` has found in the copies of a mirror.
+"""Save ``places.parquet``, the result of the command ``compare``.
 
-A place is the offset at which a group must continue in the copy of a partition. The file also has the evidence for it.
+For each partition it has a group's committed offset, and the offset at which the group must continue in a mirror's
+copy.
 """
 
 from __future__ import annotations
@@ -43,10 +44,9 @@ SCHEMA = pa.schema(
 
 
 def save(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Write the places, offsets in a mirror's copies, to a new Parquet file, with one row for each partition.
+    """Write the result of the command ``compare`` to a new Parquet file, with one row for each partition.
 
-    rows: each a dict from the names of the columns in `SCHEMA` to values. Raises `InvalidInput` if the file exists or
-    can't be written.
+    rows: each a dict from column names to values. Raises `InvalidInput` if the file exists or can't be written.
     """
     table = pa.Table.from_pylist([dict(each) for each in rows], schema=SCHEMA)
     write_whole(path, lambda file: write_table(table, file))

@@ -28,12 +28,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def if_missing(path: Path) -> str:
-    """Return what to do about a file or folder that does not exist; empty if that is not known.
-
-    If ``split.toml.run`` is missing beside a file ``split.toml``, it is that file's run directory, and the advice is
-    ``migrate split.toml makes it``. Otherwise it is a question about a similar name in the same folder, such as ``did
-    you mean a.csv?``.
-    """
+    """Return advice about a path that does not exist, such as ``did you mean a.csv?``; empty if there is none."""
     try:
         if path.suffix == ".run" and path.with_suffix("").is_file():
             return f"migrate {path.with_suffix('')} makes it"
@@ -45,10 +40,7 @@ def if_missing(path: Path) -> str:
 def status(path: Path, *, follow: bool = True) -> os.stat_result | None:
     """Return the `os.stat` result of a path, or None if nothing exists there.
 
-    follow: return the status of the file that a symbolic link points to, and not of the link itself.
-
-    Raises `InvalidInput` if the path can't be used, for instance because its name is too long, or because the user has
-    no permission to search one of its folders.
+    follow: follow symbolic links. Raises `InvalidInput` if the path can't be used, for instance for lack of permission.
     """
     try:
         return path.stat(follow_symlinks=follow)
@@ -65,6 +57,6 @@ def is_folder(path: Path) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a path names a regular file, or a link to one. Raises `InvalidInput` if it can't be used."""
+    """Return whether a path names a regular file, or a link to one. Raises `InvalidInput` if the path can't be used."""
     found = status(path)
     return found is not None and stat.S_ISREG(found.st_mode)

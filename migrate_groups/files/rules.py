@@ -17,11 +17,10 @@ from migrate_groups.snapshots.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """The values that a column may hold, and the type that its cells are cast to.
+    """The valid values of a column of a snapshot file, and the type that its cells are cast to.
 
-    kind: the Arrow type of the column. in_range: returns whether the text of a cell is in the valid range. It is called
-    only if the text matches the regular expression of the column. least, most: the smallest and the largest valid value
-    of a number or a timestamp; None for other columns.
+    kind: the Arrow type of the column. in_range: returns whether the text of a cell is in the valid range. least, most:
+    the smallest and the largest valid value of a number or a timestamp; None for other columns.
     """
 
     column: Column
@@ -37,21 +36,21 @@ class Rule:
 
     @property
     def pattern(self) -> str:
-        """The regular expression that a whole cell must match. If the expression is empty, every cell is valid."""
+        """The regular expression that a whole cell must match. If the expression is empty, any text matches."""
         return self.column.form.pattern
 
     @property
     def nullable(self) -> bool:
-        """Whether an empty cell is null. If False, it is an empty text in a text column, and an error in any other."""
+        """Whether the column may have nulls. A null is an empty cell in CSV."""
         return self.column.nullable
 
     @property
     def keeps_empty(self) -> bool:
-        """Whether an empty cell is a valid empty text, and not null."""
+        """Whether an empty cell in CSV is an empty text, and not null."""
         return self.column.kind is Kind.TEXT
 
     def complaint(self, cell: str) -> str | None:
-        """Return why a cell is invalid, for a message that begins with the column's name; None if the cell is valid."""
+        """Return why a cell is invalid, such as ``is empty; expected a name``; None if the cell is valid."""
         if cell == "":
             return None if self.nullable or self.keeps_empty else f"is empty; expected {self.expected}"
         if (not self.pattern or re.fullmatch(self.pattern, cell)) and self.in_range(cell):
@@ -61,7 +60,7 @@ class Rule:
     def cast(self, cells: pa.ChunkedArray) -> pa.ChunkedArray | None:
         """Return text cells cast to the type of the column; None if any cell is invalid.
 
-        Empty cells become null, unless `keeps_empty` is True.
+        Empty cells become null if `keeps_empty` is false.
         """
         if self.keeps_empty:
             return cells
@@ -92,7 +91,7 @@ class Rule:
 
 
 def rule(column: Column) -> Rule:
-    """Return the rule for the values of a column of a snapshot file."""
+    """Return the valid values and the Arrow type of a column of a snapshot file."""
     kind = SCHEMA.field(column.name).type if column.name in COLUMNS else OLDEST_UNCONSUMED.type
     if column.kind is Kind.TIMESTAMP:
         least, most = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)

@@ -16,14 +16,14 @@ from migrate_groups.files.read import is_folder, status
 
 
 def check_writable(target: Path, *, replace: bool) -> None:
-    """Raise `InvalidInput` if `write_whole` could not write the target. Writes nothing.
+    """Raise `InvalidInput` if `write_whole` could not write the file ``target``. Writes nothing.
 
-    replace: the target may exist. A symbolic link is refused, because the rename would replace the link and not the
-    file that it points to.
+    replace: whether the target may exist. A symbolic link is always refused.
     """
     if is_folder(target):
         raise InvalidInput(f"{target} is a folder; name a file")
     there = status(target, follow=False)
+    # A symbolic link is refused, because the rename would replace the link and not the file that it points to.
     if there and not stat.S_ISREG(there.st_mode):
         raise InvalidInput(f"{target} is a link, a device or a pipe, not a file; choose another name")
     if there and not replace:
@@ -37,10 +37,10 @@ def check_writable(target: Path, *, replace: bool) -> None:
 
 
 def write_whole(target: Path, write: Callable[[BinaryIO], object], *, replace: bool = False) -> None:
-    """Write a file whole or not at all: call ``write`` with a temporary file, then rename this file to the target.
+    """Write a file whole or not at all.
 
-    Raises `InvalidInput` if the target exists and ``replace`` is false, or if it can't be written. An existing target
-    is then unchanged.
+    write: writes the content to the open file that it gets. Raises `InvalidInput` if the file can't be written, or if
+    it exists and ``replace`` is false.
     """
     check_writable(target, replace=replace)
     there = status(target)
@@ -68,15 +68,13 @@ def remove(target: Path) -> None:
 
 @contextmanager
 def _temporary(folder: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    """Yield the path of a new file and the open file. Remove the path at the end, unless it was renamed.
-
-    The file is in the folder of the target, because a rename works only within one file system. It is locked while it
-    is written, because `_sweep` removes temporary files that are not locked.
-    """
+    """Yield the path of a new temporary file and the open file. Remove the file at the end if it was not renamed."""
     while True:
+        # In the folder of the target, because a rename works only within one file system.
         path = folder / f".migrate-groups-{secrets.token_hex(8)}.tmp"
         with path.open("xb") as file:
             try:
+                # Locked, because `_sweep` removes temporary files that are not locked.
                 with suppress(OSError):  # a file system without locks: there `_sweep` removes nothing
                     fcntl.flock(file, fcntl.LOCK_EX)
                 if path.exists():  # if not, `_sweep` in another process removed the file before it was locked
@@ -87,7 +85,7 @@ def _temporary(folder: Path) -> Iterator[tuple[Path, BinaryIO]]:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove from a folder the temporary files that killed runs left in it."""
+    """Remove from a folder the temporary files that killed processes left in it."""
     for path in folder.glob(".migrate-groups-*.tmp"):
         with suppress(OSError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises while another process writes it

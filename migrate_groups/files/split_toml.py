@@ -1,4 +1,4 @@
-"""Load and write a spec, a TOML file: it splits a group by topic, or lists groups to move whole to another cluster."""
+"""Load and write spec files (TOML), which split a group by topic, or list groups to move whole to another cluster."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SplitFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsFile:
-    """The content of a spec file that names whole groups, which go to another cluster, and the options of the write.
+    """The content of a spec file that lists groups to move whole to another cluster, and the options of the write.
 
     content: the bytes of the file. groups: names of groups, and globs.
     """
@@ -46,16 +46,15 @@ class GroupsFile:
     options: WriteOptions
 
     def of_group(self, group: str) -> SplitFile:
-        """Return the split that hands over all topics of a group to the group of that name on the target cluster."""
+        """Return a split by which all topics of a group go to the group with the same name on the target cluster."""
         spec = SplitSpec(source=group, targets=(SplitTarget(group=group, topics=(TopicPattern("*"),)),))
         return SplitFile(content=to_toml(spec, (), {}).encode(), spec=spec, options=self.options)
 
 
 def load(path: Path) -> SplitFile:
-    """Return the split and the write options in a TOML file.
+    """Return the content of a spec file (TOML): the split of a group by topic, and the options of the write.
 
-    Raises `InvalidInput` if the file can't be read, is not a valid spec, or lists groups to move to another cluster in
-    place of a split. The message names the wrong key.
+    Raises `InvalidInput` if the file can't be read or is not a valid split.
     """
     file = load_any(path)
     if isinstance(file, GroupsFile):
@@ -64,11 +63,9 @@ def load(path: Path) -> SplitFile:
 
 
 def load_any(path: Path) -> SplitFile | GroupsFile:
-    """Return the write options in a TOML file, and either its split of a group by topic or its list of groups.
+    """Return the content of a spec file (TOML): a split of a group by topic, or a list of groups to move whole.
 
-    Listed groups are moved whole, with all their topics, to another cluster.
-
-    Raises `InvalidInput` if the file can't be read or is not a valid spec. The message names the wrong key.
+    Raises `InvalidInput` if the file can't be read or is not a valid spec.
     """
     if path.suffix.lower() != ".toml" and status(path) is None:
         raise InvalidInput(
@@ -90,10 +87,10 @@ def load_any(path: Path) -> SplitFile | GroupsFile:
 
 
 def to_toml(spec: SplitSpec, heading: Sequence[str], notes: Mapping[str | None, Sequence[str]]) -> str:
-    """Return the text of a spec file with comments, from which `load` returns the same split.
+    """Return the text of a split spec (TOML) with comments.
 
-    heading: the lines of the comment at the start. notes: by target group, the lines of the comment above it; the key
-    None has the comment above the topics that stay. A group without a key gets no comment.
+    heading: the lines of the comment at the start. notes: the lines of the comment above each target group, by group
+    name; the key None has the comment above the topics that stay in the source group.
     """
     parts = [_comment(heading)] if heading else []
     parts.append([f"source = {_quoted(spec.source)}", *(["fan_out = true"] if spec.fan_out else [])])
@@ -118,7 +115,8 @@ def _lists(patterns: Sequence[TopicPattern]) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as a TOML string. JSON has the same escapes, except that it does not escape the character DEL."""
+    """Return a text as a TOML string, with its quotes."""
+    # JSON has the same escapes, except that it does not escape the character DEL.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", r"\u007f")
 
 

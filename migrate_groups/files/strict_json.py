@@ -1,8 +1,7 @@
 """Encode and decode JSON documents strictly. Each document is typed and versioned, and has a checksum of its content.
 
-The same document always has the same bytes. Each item of a list is on one line, so that a review shows which items
-changed. Changed white space is accepted when a document is read, because formatters and checkouts change it, and so is
-another spelling of a number, such as ``10`` for ``10.0``. Any other edit is refused.
+The same document always has the same bytes. A document in which a value was edited is refused. Changes of white space
+or of the order of keys are accepted.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ OptionsJson = msgspec.defstruct(
 )
 """The options of a write, with the fields of `WriteOptions`.
 
-The fields are typed, because a document is checked after it is decoded. So ``10`` is the same number of seconds as
-``10.0``: tools such as jq rewrite numbers."""
+The fields have types, so that ``10`` is decoded as ``10.0`` and the checksum stays the same: tools such as jq rewrite
+numbers."""
 
 
 class _Header(msgspec.Struct):
@@ -58,12 +57,10 @@ _CHECKSUM = b',\n "checksum": "%s"'
 
 
 def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) -> Kind:
-    """Return the document in ``data``, the bytes of the file ``name``.
+    """Return the document in ``data``, the bytes of the JSON file ``name``.
 
-    kind: the class of the document. schema, version: the expected schema and schema version.
-
-    Raises `InvalidInput` if the file is not JSON, has another schema or version, has an unknown or a missing field or a
-    wrong type, or was edited.
+    kind: the class of the document. Raises `InvalidInput` if the file is not a valid document of this class, schema and
+    version, or if a value in it was edited.
     """
     thing = schema.rpartition("/")[2]
     try:
@@ -84,6 +81,7 @@ def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) 
     if document.checksum != checksum:
         raise InvalidInput(f"{name} was edited after it was written: its checksum differs; restore the original file")
     if data != written:
+        # msgspec used the last value of a repeated key, while a reviewer may have read the first.
         _refuse_twice(data, name)
     return document
 
@@ -94,11 +92,9 @@ def options_json(options: WriteOptions) -> Any:
 
 
 def options(found: Any, name: str) -> WriteOptions:
-    """Return the options of a write, as saved in a plan or a receipt.
+    """Return the options of a write from their JSON object.
 
-    found: the options as an `OptionsJson`. name: the name of the file, for the error.
-
-    Raises `InvalidInput` if an option is invalid.
+    found: an `OptionsJson`. name: the name of the file, for the error. Raises `InvalidInput` if an option is invalid.
     """
     try:
         return WriteOptions(**msgspec.structs.asdict(found))
@@ -112,7 +108,10 @@ def encode(document: Document) -> bytes:
 
 
 def _sealed(document: Document) -> tuple[bytes, str]:
-    """Return the bytes of a document's file, and the checksum in the file. document: with an empty checksum."""
+    """Return the bytes of a document's file, with the checksum filled in, and the checksum.
+
+    document: its checksum must be empty.
+    """
     pieces = [*_pieces(document)]
     found = hashlib.sha256()
     for piece in pieces:
@@ -123,10 +122,7 @@ def _sealed(document: Document) -> tuple[bytes, str]:
 
 
 def _refuse_twice(data: bytes, name: str) -> None:
-    """Raise `InvalidInput` if a JSON object has a key twice.
-
-    msgspec would use the last value, while a reviewer may have read the first.
-    """
+    """Raise `InvalidInput` if an object in a JSON file has a key twice."""
 
     def check(pairs: list[tuple[str, object]]) -> None:
         keys = [key for key, _ in pairs]
@@ -144,6 +140,7 @@ def _pieces(document: Document) -> Iterator[bytes]:
     for field in document.__struct_fields__:
         value = getattr(document, field)
         if isinstance(value, tuple) and value:
+            # Each item of a list is on one line, so that a review shows which items changed.
             yield b'%s "%s": [\n  ' % (before, field.encode())
             # Each line feed separates two items, because JSON escapes the line feeds within an item.
             yield _ENCODER.encode_lines(value).replace(b"\n", b",\n  ", len(value) - 1)

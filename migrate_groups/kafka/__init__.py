@@ -1,1 +1,1 @@
-"""Adapters that implement `migration.ports` with kafka-python and confluent-kafka; credentials of both clients."""
+"""Access to Kafka with kafka-python and confluent-kafka."""

@@ -1,8 +1,4 @@
-"""Run confluent-kafka in child processes, and send requests to them.
-
-librdkafka can crash its process (docs/kafka-behaviour.md#confluent-kafka), and holds memory and threads after a client
-is closed.
-"""
+"""Run confluent-kafka in child processes, because librdkafka can crash (docs/kafka-behaviour.md#confluent-kafka)."""
 
 from __future__ import annotations
 
@@ -26,24 +22,25 @@ _DEBUG = "broker,protocol,security"
 
 
 def question(verb: str, config: ClientConfig, **arguments: Any) -> bytes:
-    """Return a line of JSON that asks a child process to call its function ``verb`` with ``arguments``.
+    """Return the line of JSON that asks a child process to call its function ``verb``.
 
-    Two arguments are added from ``config``: the configuration of confluent-kafka, and the time-out in seconds. Raises
-    `ClusterUnavailable` if an OAuth token can't be fetched, or if the login uses Kerberos.
+    The function gets ``arguments``, confluent-kafka's configuration as ``config``, and a time-out in seconds as
+    ``timeout``. Raises `ClusterUnavailable` if an OAuth token can't be fetched, or if the login uses Kerberos.
     """
     debug = {"debug": _DEBUG} if _librdkafka.isEnabledFor(logging.DEBUG) else {}
+    # Sent on stdin, so that no secret is on a command line.
     given = {"config": config.confluent() | debug, "timeout": config.timeout, **arguments}
     return msgspec.json.encode({"verb": verb, "arguments": given}) + b"\n"
 
 
 class Child:
-    """A child process in which confluent-kafka runs. It takes one request at a time.
+    """A child process that runs confluent-kafka. It handles one request at a time.
 
-    Requests and answers are lines of JSON. program: the name of the module in ``migrate_groups.kafka`` that the process
-    runs.
+    program: the module in ``migrate_groups.kafka`` that the process runs. Requests and answers are lines of JSON.
     """
 
     def __init__(self, program: str) -> None:
+        # librdkafka also holds memory and threads after a client is closed.
         command = [sys.executable, "-m", f"migrate_groups.kafka.{program}"]
         logs = _librdkafka.isEnabledFor(logging.DEBUG)
         self._process = subprocess.Popen(
@@ -60,9 +57,10 @@ class Child:
             self._logging.start()
 
     def answer(self, question: bytes, timeout: float) -> dict[str, Any] | None:
-        """Send a request to the child process, and return the first answer; `next_answer` returns further ones.
+        """Send a request, which is a line of JSON, to the child process, and return its first answer.
 
-        question: the request as a line of JSON. None: the child has died, or did not answer within ``timeout`` seconds.
+        The answer is ``{"answer": result}`` or ``{"error": text}``. None: the child process has died, or did not answer
+        within ``timeout`` seconds. For further answers call `next_answer`.
         """
         stdin = self._process.stdin
         assert stdin is not None  # noqa: S101  for mypy: stdin is a pipe
@@ -74,9 +72,9 @@ class Child:
         return self.next_answer(timeout)
 
     def next_answer(self, timeout: float) -> dict[str, Any] | None:
-        """Return the next answer to the last request.
+        """Return the next answer to the last request: ``{"answer": result}`` or ``{"error": text}``.
 
-        None: the child has died, or did not answer within ``timeout`` seconds.
+        None: the child process has died, or did not answer within ``timeout`` seconds.
         """
         try:
             line = self._lines.get(timeout=timeout)
@@ -86,7 +84,7 @@ class Child:
         return answer
 
     def end(self) -> None:
-        """Kill the process, and wait until it has ended."""
+        """Kill the child process, and wait until it has ended."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -108,7 +106,7 @@ class Child:
 
 
 def _log(stderr: IO[bytes]) -> None:
-    """Log each line of a child process's stderr until the process ends. librdkafka writes its log to stderr."""
+    """Log each line of a child process's stderr, where librdkafka writes its log, until the process ends."""
     with stderr:
         for line in stderr:
             _librdkafka.debug("librdkafka: %s", line.decode(errors="replace").rstrip("\n"))

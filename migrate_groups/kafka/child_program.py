@@ -1,8 +1,4 @@
-"""The main loop of a child process in which confluent-kafka runs: it answers requests.
-
-Each request is a line of JSON on stdin, each answer a line of JSON on stdout. The configuration of confluent-kafka is
-in the request, so that no secret is on a command line.
-"""
+"""The main loop of a child process that runs confluent-kafka: answer requests from stdin on stdout."""
 
 from __future__ import annotations
 
@@ -25,9 +21,9 @@ _ASLEEP_SECONDS = 0.001
 def serve(*functions: Callable[..., Any]) -> None:
     """Answer each request on stdin with a line of JSON on stdout, until stdin is closed.
 
-    functions: the functions that a request can call. A request is the line ``{"verb": name of the function,
-    "arguments": {…}}``. The answer is ``{"answer": result}``, or ``{"error": text}`` if the function raises an error.
-    If the function returns an iterator, each of its items is an answer.
+    functions: the functions that a request can call. A request is ``{"verb": name of the function, "arguments": {…}}``.
+    An answer is ``{"answer": result}`` or ``{"error": text}``. If a function returns an iterator, each item is an
+    answer.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash of librdkafka must leave no file with secrets in it
     signal.signal(signal.SIGUSR1, lambda *_: None)  # without a handler the signal would end this process
@@ -45,13 +41,11 @@ def serve(*functions: Callable[..., Any]) -> None:
 
 
 def _take(questions: queue.SimpleQueue[bytes]) -> None:
-    """Put the lines of stdin into a queue. When stdin is closed, end this process at once.
-
-    stdin is also closed when the parent process is killed. If this process went on until the time-out of its request,
-    it would keep secrets in memory.
-    """
+    """Put the lines of stdin into a queue; when stdin is closed, end this process at once."""
     for line in sys.stdin.buffer:
         questions.put(line)
+    # stdin is also closed when the parent process is killed. Otherwise this process would keep secrets until the
+    # time-out.
     os._exit(0)
 
 
@@ -61,11 +55,10 @@ def _write(answer: dict[str, Any]) -> None:
 
 
 def with_token(config: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy of the configuration in which ``oauth_cb`` is not the OAuth token but a function that returns it.
+    """Return confluent-kafka's configuration with ``oauth_cb`` as a function that returns the OAuth token.
 
-    The token is a list: value, expiry, principal, extensions. A configuration without a token is returned unchanged.
-    A client's constructor sleeps for a second after it has got the token (docs/kafka-behaviour.md#confluent-kafka). So
-    the new ``oauth_cb`` wakes the thread that called `with_token`, by a signal: make the client in that thread. Raises
+    In ``config``, ``oauth_cb`` is the token: a list of value, expiry, principal, extensions. Without a token,
+    ``config`` is returned unchanged. The client must be made in the thread that called this function. Raises
     ``RuntimeError`` if the token has expired.
     """
     if "oauth_cb" not in config:
@@ -74,6 +67,8 @@ def with_token(config: dict[str, Any]) -> dict[str, Any]:
     if token[1] <= time.time():  # librdkafka would refuse it, and the constructor would wait for another one for 10 s
         raise RuntimeError("the token expired before it was used: run the command again")
 
+    # A client's constructor sleeps for a second after it has got the token (docs/kafka-behaviour.md#confluent-kafka).
+    # The signal wakes it.
     def oauth_cb(_: str) -> tuple[Any, ...]:
         time.sleep(_ASLEEP_SECONDS)  # otherwise the signal might come before the constructor sleeps
         signal.pthread_kill(constructing, signal.SIGUSR1)

@@ -1,9 +1,4 @@
-"""Open kafka-python's admin client within a time limit; if that fails, report the reason.
-
-By itself kafka-python 3.0 tries the bootstrap servers in turn until its time-out, and then reports only the time-out.
-A server that does not answer may use up all of that time. A TLS handshake has no time-out at all
-(docs/kafka-behaviour.md#kafka-python).
-"""
+"""Open kafka-python's admin client within a time limit; if that fails, raise an error with the reason."""
 
 from __future__ import annotations
 
@@ -27,12 +22,11 @@ _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
 
 
 def open_client(config: ClientConfig, seconds: float) -> Client:
-    """Return a connected client, or raise an error after at most ``seconds``.
+    """Return a connected client of kafka-python, or raise an error after at most ``seconds``.
 
-    The bootstrap servers are tried in turn; each gets an equal share of the time that is left. Raises `Unreachable` if
-    no server can be reached; `NotAuthorized` if the login fails; `ClusterUnavailable` if a broker's certificate is not
-    trusted, or if the TLS or SASL settings differ from the listener's; `InvalidInput` if a certificate or key of the
-    client can't be used.
+    Raises `Unreachable` if no bootstrap server can be reached; `NotAuthorized` if the login fails; `ClusterUnavailable`
+    if a broker's certificate, TLS or SASL does not fit ``config``; `InvalidInput` if a certificate or key in ``config``
+    can't be used.
     """
     deadline = time.monotonic() + seconds
     milliseconds = max(1, int(seconds * 1000))
@@ -46,9 +40,8 @@ def open_client(config: ClientConfig, seconds: float) -> Client:
 def refused(error: Exception, config: ClientConfig) -> ClusterUnavailable:
     """Return the error to raise if a broker's certificate is not trusted, or if a broker refuses the login.
 
-    error: a `CertificateRefused`, for which the result is `ClusterUnavailable`; or kafka-python's
-    ``SaslAuthenticationFailedError``, for which it is the subclass `NotAuthorized`. config: the settings of the
-    connection; the message names those to check.
+    The result is `ClusterUnavailable` for a `CertificateRefused`, and `NotAuthorized` for kafka-python's
+    ``SaslAuthenticationFailedError``.
     """
     if isinstance(error, CertificateRefused):
         where = config.option("bootstrap-server")

@@ -1,4 +1,4 @@
-"""`ClientConfig`: the settings of a connection to Kafka, and their translation for kafka-python and confluent-kafka."""
+"""`ClientConfig`: the settings of a connection to Kafka, as configuration for kafka-python and for confluent-kafka."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _ADDRESS = re.compile(r"(?:\[([^\s\0\[\]]+)\]|([^\s\0\[\]]+)):([0-9]{1,5})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """The bootstrap servers, security settings and time-out of a connection. Its ``repr`` contains no secret.
+    """The bootstrap servers, security settings and time-out of a connection to Kafka. Its ``repr`` contains no secret.
 
-    bootstrap_servers: ``host:port[,host:port…]``, as for ``--bootstrap-server`` of Kafka's tools. timeout: seconds that
-    one request may take, retries included. side: ``source`` or ``target`` if a command connects to two clusters; else
-    empty. Raises `UsageError` if there is no bootstrap server, or if one is not ``host:port``.
+    bootstrap_servers: ``host:port[,host:port…]``. timeout: seconds for one request, including its retries. side:
+    ``source`` or ``target`` if a command connects to two clusters; else empty. Raises `UsageError` if there is no
+    bootstrap server, or if one is not ``host:port``.
     """
 
     bootstrap_servers: str
@@ -32,12 +32,12 @@ class ClientConfig:
 
     @property
     def cluster(self) -> str:
-        """The name of the cluster in messages: ``the cluster``, or ``the source cluster`` if there are two."""
+        """A name of the cluster for texts: ``the cluster``, or ``the source cluster`` if there are two."""
         return f"the {self.side} cluster" if self.side else "the cluster"
 
     @property
     def principal(self) -> str:
-        """The client's principal for messages: its name in Kafka's ACLs and, if there are two clusters, the cluster."""
+        """The client's principal, such as ``User:alice`` or ``User:alice on the source cluster``."""
         return f"{self.security.principal}{f' on {self.cluster}' if self.side else ''}"
 
     def option(self, name: str) -> str:
@@ -51,7 +51,7 @@ class ClientConfig:
     def kafka_python(self) -> dict[str, Any]:
         """Return these settings as the configuration of kafka-python's admin client, secrets included.
 
-        Raises `InvalidInput` if a certificate or key of the client can't be used.
+        Raises `InvalidInput` if a certificate or key can't be used.
         """
         milliseconds = int(self.timeout * 1000)
         return {
@@ -65,8 +65,7 @@ class ClientConfig:
     def confluent(self) -> dict[str, Any]:
         """Return these settings as the configuration of confluent-kafka's clients, secrets included.
 
-        Raises `ClusterUnavailable` if an OAuth token can't be fetched, or if the login uses Kerberos, which
-        confluent-kafka's wheel for Linux lacks.
+        Raises `ClusterUnavailable` if an OAuth token can't be fetched, or if the login uses Kerberos.
         """
         return {
             "bootstrap.servers": self.bootstrap_servers,

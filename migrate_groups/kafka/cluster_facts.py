@@ -29,7 +29,7 @@ Permissions = frozenset[Operation] | None
 
 
 async def group_permissions(client: Client, names: Collection[str], into: OfGroups[Permissions]) -> None:
-    """Read which operations the client's principal may perform on each group, and store the results in ``into``.
+    """Store in ``into`` which operations the client's principal may perform on each group.
 
     An empty set: the principal lacks Describe on the group. None: the broker does not report operations (KIP-430).
     """
@@ -44,7 +44,7 @@ async def group_permissions(client: Client, names: Collection[str], into: OfGrou
 
 
 def topic_permissions(topics: Collection[str]) -> wire.Request[Mapping[str, Permissions]]:
-    """Return a coroutine function that returns, by topic, the operations that the client's principal may perform.
+    """Return a coroutine function that reads, by topic, which operations the client's principal may perform.
 
     An empty set: the principal lacks Describe on the topic. None: the broker does not report operations (KIP-430).
     """
@@ -60,10 +60,9 @@ def topic_permissions(topics: Collection[str]) -> wire.Request[Mapping[str, Perm
 
 
 def permitted(bits: Collection[int] | None) -> Permissions:
-    """Return which of Read, Delete and Describe are among the authorized operations (KIP-430) of a group or topic.
+    """Return which of Describe, Read and Delete are among the authorized operations in a response (KIP-430).
 
-    bits: the codes of the operations in the response; None if it has no such field. The result is None if the broker
-    does not report operations.
+    bits: the codes of the authorized operations. The result is None if the broker does not report operations.
     """
     found = frozenset(operation for bit, operation in _OPERATIONS.items() if bit in (bits or ()))
     # A principal that gets a response has Describe. So if Describe is missing, the broker does not report operations.
@@ -71,10 +70,8 @@ def permitted(bits: Collection[int] | None) -> Permissions:
 
 
 async def cluster_id(client: Client) -> str:
-    """Return the cluster id from a Metadata response.
-
-    kafka-python's ``describe_cluster`` fails on Kafka 2.8 (docs/kafka-behaviour.md#kafka-python).
-    """
+    """Return the cluster id from a Metadata response."""
+    # kafka-python's `describe_cluster` fails on Kafka 2.8 (docs/kafka-behaviour.md#kafka-python).
     answer = await client.send(MetadataRequest(topics=[], allow_auto_topic_creation=False))
     return str(answer.cluster_id)
 
@@ -82,7 +79,7 @@ async def cluster_id(client: Client) -> str:
 async def offsets_retention(client: Client) -> timedelta | None:
     """Return ``offsets.retention.minutes`` of the broker with the lowest id.
 
-    None if the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
+    None: the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
     """
     minutes = await _setting(client, _RETENTION)
     return None if minutes is None else timedelta(minutes=minutes)
@@ -91,14 +88,14 @@ async def offsets_retention(client: Client) -> timedelta | None:
 async def initial_rebalance_delay(client: Client) -> timedelta | None:
     """Return ``group.initial.rebalance.delay.ms`` of the broker with the lowest id.
 
-    None if the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
+    None: the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
     """
     milliseconds = await _setting(client, _DELAY)
     return None if milliseconds is None else timedelta(milliseconds=milliseconds)
 
 
 def compacted_topics(topics: Collection[str]) -> wire.Request[frozenset[str]]:
-    """Return a coroutine function that returns which of these topics have ``compact`` in their ``cleanup.policy``."""
+    """Return a coroutine function that finds out which of these topics have ``compact`` in their ``cleanup.policy``."""
 
     async def request(client: Client) -> frozenset[str]:
         resources = [ConfigResource(ConfigResourceType.TOPIC, topic, [_POLICY]) for topic in topics]

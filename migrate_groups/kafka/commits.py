@@ -1,4 +1,4 @@
-"""The committed offsets of groups, read with OffsetFetch."""
+"""Read the committed offsets of groups with OffsetFetch."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ class Commits:
     def everywhere(self, groups: Collection[str]) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return all committed offsets of each group, or the error of reading them.
 
-        An offset is None if a newer transactional commit is pending for its partition. Two kinds of partitions are left
-        out: those whose first commit is still pending, and those of topics that the client's principal may not
-        describe. Brokers report no error for the latter.
+        An offset is None if a pending transactional commit may replace it. A partition whose first commit is pending is
+        left out. Topics that the client's principal may not describe are left out without an error.
         """
         answers = self._fetched(dict.fromkeys(groups))
         return {group: _all_committed(answer) for group, answer in answers.items()}
@@ -38,8 +37,8 @@ class Commits:
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
 
-        An offset is None if the group has no committed offset for the partition. Waits for pending transactional
-        commits. The error is `PendingCommits` if a commit is still pending at the time-out.
+        An offset is None if nothing is committed. Waits for pending transactional commits; if a commit is still pending
+        at the time-out, the group's error is `PendingCommits`.
         """
         found: dict[str, CommittedOffsets | MigrateGroupsError] = {group: {} for group in wanted}
 
@@ -71,8 +70,8 @@ class Commits:
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
 
-        An offset is None if the group has no committed offset for the partition. A partition with a pending
-        transactional commit is left out; unlike `stable`, this method does not wait for it.
+        An offset is None if nothing is committed. Does not wait for pending transactional commits: their partitions are
+        left out.
         """
         return {
             group: answer if isinstance(answer, MigrateGroupsError) else self._without_pending(answer)
@@ -105,11 +104,10 @@ def _without_answer(
 def _all_committed(
     answers: Mapping[TopicPartition, Any] | MigrateGroupsError,
 ) -> CommittedOffsets | MigrateGroupsError:
-    """Return the committed offsets in a group's OffsetFetch response, or the error.
+    """Return the committed offsets in a group's OffsetFetch response, or the error of reading them.
 
-    answers: the part of the response about each partition, or an error, which is returned unchanged. An offset is None
-    if a transactional commit is pending for the partition. If a partition has any other error code, the result is
-    `Refused`.
+    answers: the response's parts by partition; an error is returned unchanged. A partition with a pending transactional
+    commit (error code UNSTABLE_OFFSET_COMMIT) gets None. Any other error code gives `Refused`.
     """
     if isinstance(answers, MigrateGroupsError):
         return answers

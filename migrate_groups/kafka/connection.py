@@ -1,4 +1,4 @@
-"""Send requests with kafka-python, retry them until the time-out, and turn kafka-python's errors into our own."""
+"""Send requests with kafka-python, retry them until the time-out, and translate kafka-python's errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HOPELESS = (kafka_errors.SaslAuthenticationFailedError, CertificateRefused)
 
 @dataclass(slots=True)
 class OfGroups(Generic[T]):
-    """The results of requests about several groups, by the group's name.
+    """The answers to requests about several groups, by the group's name.
 
     found: the answers. failed: the errors of groups without an answer.
     """
@@ -37,7 +37,7 @@ class OfGroups(Generic[T]):
     failed: dict[str, Exception] = field(default_factory=dict)
 
     def fail(self, groups: Collection[str], error: Exception) -> None:
-        """Store ``error`` for each of these groups that has neither an answer nor an error yet."""
+        """Store ``error`` for each of these groups that has no answer and no error yet."""
         self.failed.update({group: error for group in groups if group not in self.found and group not in self.failed})
 
 
@@ -48,11 +48,10 @@ Ask = Callable[[Client, Collection[str], OfGroups[T]], Awaitable[None]]
 
 
 class KafkaConnection:
-    """Sends requests with a `Client` of kafka-python; after an error it opens a new client and retries.
+    """Sends requests with a client of kafka-python. Each retry uses a new client.
 
-    The first request connects. If no bootstrap server can be reached, it raises `ClusterUnavailable` without a retry.
-    Once a connection has succeeded, later requests also retry to connect, until the time-out of ``config``. A request
-    raises `InvalidInput` if a certificate or key of the client can't be used.
+    If no bootstrap server can be reached, the first request fails at once. Later requests try again until the time-out
+    of ``config``.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -63,10 +62,9 @@ class KafkaConnection:
     def run(self, request: Callable[[Client], Awaitable[T]], *, doing: str, needs: str = "") -> T:
         """Run the coroutine function ``request`` with a client, and return its result.
 
-        After a retriable error ``request`` is run again, until the time-out. So it must be safe to repeat. doing:
-        completes "while …" in error messages. needs: the permission that the request requires, such as "Read on Group
-        'g'"; an error message names it if it is lacking. Raises `ClusterUnavailable`, `NotAuthorized` or
-        `InvalidInput`.
+        After a retriable error ``request`` runs again, until the time-out, so it must be safe to repeat. doing: for
+        error messages, such as "listing the groups". needs: the required permission, such as "Read on Group 'g'".
+        Raises `ClusterUnavailable`, `NotAuthorized` or `InvalidInput`.
         """
         deadline = time.monotonic() + self._config.timeout
         attempts = tenacity.Retrying(
@@ -84,11 +82,7 @@ class KafkaConnection:
         return result
 
     def repeat_while(self, work: Callable[[], object]) -> None:
-        """Call ``work`` again and again, with pauses, until it returns a false value.
-
-        ``work`` does a part of a task, and returns a true value if something is left to do. Its errors are raised. If
-        something is still left after the time-out of the connection's configuration, return without an error.
-        """
+        """Call ``work`` until it returns a false value, with pauses; at the time-out, stop without an error."""
         tenacity.Retrying(
             retry=tenacity.retry_if_result(bool),
             stop=tenacity.stop_after_delay(self._config.timeout),
@@ -99,9 +93,9 @@ class KafkaConnection:
     def run_of_groups(self, needs: Mapping[str, str], ask: Ask[T], doing: str) -> Mapping[str, T | MigrateGroupsError]:
         """Send a request about each group in ``needs``, and return each group's answer or error.
 
-        After a retriable error the request is sent again for the groups without an answer, until the time-out. needs:
-        by group, the permission that the request requires, such as "Read on Group 'g'". ask: sends the request. doing:
-        completes "while … group 'g'" in error messages, for instance "describing".
+        After a retriable error, groups without an answer are asked again, until the time-out. needs: by group, the
+        required permission, such as "Read on Group 'g'". ask: sends the requests. doing: for error messages, such as
+        "describing".
         """
         into: OfGroups[T] = OfGroups()
 
@@ -131,10 +125,10 @@ class KafkaConnection:
         return explain(error, self._config, f"{doing} group {group!r}", needs[group])
 
     def run_once(self, request: Callable[[Client], Awaitable[T]]) -> T:
-        """Run the coroutine function ``request`` without a retry, as writes need it, and return its result.
+        """Run the coroutine function ``request`` without a retry, and return its result.
 
-        Raises kafka-python's errors unchanged; `ClusterUnavailable`, `NotAuthorized` or `InvalidInput` if no connection
-        can be opened. After an error the client is closed.
+        Raises kafka-python's errors unchanged. If no connection can be opened, raises `ClusterUnavailable`,
+        `NotAuthorized` or `InvalidInput`.
         """
         try:
             return self._attempt(request, time.monotonic() + self._config.timeout)
@@ -160,10 +154,10 @@ class KafkaConnection:
 
 
 def explain(error: BaseException, config: ClientConfig, doing: str, needs: str = "") -> MigrateGroupsError:
-    """Return the error of this package to raise in place of an error of kafka-python or of the network.
+    """Return this package's error for an error of kafka-python or of the network.
 
-    It is `NotAuthorized` if a permission is lacking or the login failed, else `ClusterUnavailable`. doing: completes
-    "while …" in the message. needs: the permission that the request requires, such as "Read on Group 'g'".
+    The result is `NotAuthorized` if a permission is lacking or the login failed, else `ClusterUnavailable`. doing: for
+    the message, such as "listing the groups". needs: the required permission, such as "Read on Group 'g'".
     """
     if isinstance(error, _HOPELESS):
         return refused(error, config)
@@ -191,9 +185,9 @@ def _text(error: BaseException) -> str:
 
 
 def in_kafkas_words(error_class: Any) -> str:
-    """Return the name of a kafka-python error class as Kafka spells it, such as ``UNKNOWN_MEMBER_ID``.
+    """Return Kafka's name of a kafka-python error class, such as ``UNKNOWN_MEMBER_ID``.
 
-    If the class is not an error of Kafka's protocol, the name of the class is returned.
+    For an error that is not part of Kafka's protocol, return the name of the class.
     """
     message: str = getattr(error_class, "message", "") or error_class.__name__
     return message

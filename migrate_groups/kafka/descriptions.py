@@ -1,4 +1,4 @@
-"""The descriptions of groups of any type: their state, members, assignments and subscriptions."""
+"""Read the descriptions of groups of any type: their state, members, assignments and subscriptions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ ByGroup = Mapping[str, GroupDescription | MigrateGroupsError]
 class Descriptions:
     """Describes several groups at once.
 
-    holder: the id of the member as which this process has joined a group to keep consumers out (`Hold`); None if it has
-    joined none. That member is left out of the group's description.
+    holder: the id of this process's own member, which keeps consumers out of a group; None if there is none.
+    The results leave this member out.
     """
 
     def __init__(self, connection: KafkaConnection, commits: Commits) -> None:
@@ -62,7 +62,7 @@ class Descriptions:
         return found
 
     def of_consumers(self, groups: Collection[str]) -> ByGroup:
-        """Return the description of each of these KIP-848 groups, or the error of reading it."""
+        """Return the description of each KIP-848 group, or the error of reading it."""
         # The answer to DescribeGroups has shown that Describe on the group is granted. Only a topic can be hidden.
         needs = {group: f"{Operation.DESCRIBE} on a topic of group {group!r}" for group in groups}
         answers = self._connection.run_of_groups(
@@ -74,11 +74,10 @@ class Descriptions:
         }
 
     def _classic(self, answer: Any) -> GroupDescription | MigrateGroupsError:
-        """Return the description of a group from a DescribeGroups response, or the error.
+        """Return the description of a group from its DescribedGroup in a DescribeGroups response, or the error.
 
-        A member with which this process keeps consumers out of the group is left out of the description. answer: the
-        response's DescribedGroup, or an error, which is returned unchanged. The error is `Refused` if a member's
-        subscription or assignment is not in Kafka's consumer protocol.
+        answer: the DescribedGroup; an error is returned unchanged. The result leaves out this process's own member,
+        which keeps consumers out of the group. The error is `Refused` if a subscription or assignment can't be decoded.
         """
         if isinstance(answer, MigrateGroupsError):
             return answer
@@ -91,8 +90,8 @@ class Descriptions:
 def _dead_or_empty(group: str, commits: CommittedOffsets | MigrateGroupsError) -> GroupDescription | MigrateGroupsError:
     """Return the description of a group that the coordinator calls Dead and ListGroups does not list.
 
-    The state is Empty if the group has committed offsets, else Dead. commits: the group's committed offsets, or the
-    error of reading them, which is returned unchanged.
+    The state is Empty if the group has committed offsets, else Dead. commits: the committed offsets; an error is
+    returned unchanged.
     """
     if isinstance(commits, MigrateGroupsError):
         return commits

@@ -1,4 +1,4 @@
-"""Read the first record in a span of offsets, with a consumer of kafka-python that has no group."""
+"""Read the first record in a range of offsets, with a kafka-python consumer that has no group."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ _POLL_SECONDS = 0.5
 
 
 def first_records(config: ClientConfig, spans: Mapping[TopicPartition, range]) -> Timestamps:
-    """Return, by partition, the first record that a ``read_committed`` consumer gets from a span of offsets.
+    """Return the first record that a ``read_committed`` consumer gets in each range of offsets.
 
-    spans: the offsets to search, by partition. The result has the record's offset and timestamp; None: the span has no
-    such record. A partition is left out if no answer comes within 5 s, or within the time-out of ``config`` if that is
-    shorter. The consumer that reads has no group and commits nothing. Raises `ClusterUnavailable`, or `NotAuthorized`
-    without Read on a topic.
+    The result has the record's offset and timestamp; None: the range has no such record. A partition is left out if no
+    answer comes within 5 s, or within ``config.timeout`` if that is shorter. Raises `ClusterUnavailable`, or
+    `NotAuthorized` without Read on a topic.
     """
     found: dict[TopicPartition, OffsetAndTimestamp | None] = {
         partition: None for partition in spans if not spans[partition]

@@ -1,10 +1,4 @@
-"""Send requests about several groups concurrently, each to the group's coordinator, with kafka-python's classes.
-
-Groups with the same coordinator share a request where the protocol allows it: FindCoordinator (KIP-699),
-DescribeGroups, ConsumerGroupDescribe (KIP-848), OffsetFetch (KIP-709). An OffsetCommit request is for one group. So
-OffsetCommit requests are sent over several connections, because a broker answers the requests of one connection one
-after the other.
-"""
+"""Send requests about several groups concurrently, each to the coordinator of its groups."""
 
 from __future__ import annotations
 
@@ -31,15 +25,17 @@ T = TypeVar("T")
 _LAST_PLAIN_VERSION = 7
 # 200 commits took 1.4 s over one connection, 0.17 s over eight, 0.10 s over sixteen
 # (docs/kafka-behaviour.md#kafka-python).
+# Several connections, because a broker answers the requests of one connection one after the other.
 _MOST_CONNECTIONS = 16
 
 
 class _WrittenOffset(msgspec.Struct, frozen=True, gc=False):
-    """A partition in an OffsetCommit request. It replaces kafka-python's class, which takes ten times as long to make.
+    """A partition in an OffsetCommit request, in place of kafka-python's slower class.
 
     committed_leader_epoch: -1 if there is none.
     """
 
+    # Making an object of kafka-python's class takes ten times as long.
     partition_index: int
     committed_offset: int
     committed_leader_epoch: int
@@ -47,11 +43,10 @@ class _WrittenOffset(msgspec.Struct, frozen=True, gc=False):
 
 
 def describe(*, permissions: bool = False) -> Ask[Any]:
-    """Return a coroutine function that describes groups of any protocol type with DescribeGroups.
+    """Return a coroutine function that describes groups with DescribeGroups.
 
-    The coroutine function takes a client, the groups and an `OfGroups`. For each group it stores the response's
-    DescribedGroup, or the group's error, in the `OfGroups`. A group that does not exist, or is not classic, has the
-    state Dead. permissions: whether to request the authorized operations (KIP-430).
+    The answer for a group is its DescribedGroup. A group that does not exist, or is not classic, has the state Dead.
+    permissions: whether to request the authorized operations (KIP-430).
     """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
@@ -66,9 +61,8 @@ def describe(*, permissions: bool = False) -> Ask[Any]:
 def describe_consumer_groups() -> Ask[Any]:
     """Return a coroutine function that describes KIP-848 groups with ConsumerGroupDescribe.
 
-    The coroutine function takes a client, the groups and an `OfGroups`. For each group it stores the response's
-    DescribedGroup, or the group's error, in the `OfGroups`. A group that does not exist, or is not a KIP-848 group, is
-    no error: its DescribedGroup has the error code GROUP_ID_NOT_FOUND.
+    The answer for a group is its DescribedGroup, with the error code GROUP_ID_NOT_FOUND if no KIP-848 group has that
+    name.
     """
 
     async def of_coordinator(client: Client, node: Any, groups: list[str], into: OfGroups[Any]) -> None:
@@ -81,10 +75,8 @@ def describe_consumer_groups() -> Ask[Any]:
 def fetch_offsets(wanted: Mapping[str, Collection[TopicPartition] | None]) -> Ask[dict[TopicPartition, Any]]:
     """Return a coroutine function that reads committed offsets with OffsetFetch and ``require_stable``.
 
-    The coroutine function takes a client, the groups and an `OfGroups`. For each group it stores, in the `OfGroups`, a
-    dict from partition to its part of the response, or the group's error. The part about a partition may have an error
-    code, for instance because a transactional commit is pending (KIP-447). wanted: the partitions to read, by group;
-    None: all partitions with a committed offset.
+    The answer for a group is the response's part about each partition, which may contain an error code, such as
+    UNSTABLE_OFFSET_COMMIT (KIP-447). wanted: the partitions by group; None: all with a committed offset.
     """
 
     async def of_coordinator(
@@ -111,9 +103,7 @@ def commit_offsets(
 ) -> Ask[Mapping[TopicPartition, KafkaErrorClass]]:
     """Return a coroutine function that commits these offsets for groups without members (OffsetCommit).
 
-    The coroutine function takes a client, the groups and an `OfGroups`. For each group it stores, in the `OfGroups`, a
-    dict from partition to kafka-python's error class, or the error with which the group's request failed. The error
-    class ``NoError`` means that the offset is committed.
+    The answer for a group is kafka-python's error class for each partition; ``NoError``: the offset is committed.
     """
 
     async def of_group(client: Client, node: Any, group: str) -> Mapping[TopicPartition, KafkaErrorClass]:
@@ -155,9 +145,8 @@ def commit_offsets(
 def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicPartition, KafkaErrorClass]]:
     """Return a coroutine function that deletes groups' committed offsets of these partitions (KIP-496).
 
-    The coroutine function takes a client, the groups and an `OfGroups`. For each group it stores, in the `OfGroups`, a
-    dict from partition to kafka-python's error class; ``NoError`` means that the offset is deleted. If a request fails,
-    or its response has a top-level error, the coroutine function raises that error.
+    The answer for a group is kafka-python's error class for each partition; ``NoError``: the offset is deleted. The
+    error of a failed request is raised.
     """
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[Any]) -> None:
@@ -169,10 +158,10 @@ def delete_offsets(partitions: Collection[TopicPartition]) -> Ask[Mapping[TopicP
 
 
 async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[Mapping[str, KafkaErrorClass]]) -> None:
-    """Delete groups, one after the other.
+    """Delete groups, one after the other, and store the results in ``into.found``.
 
-    into: ``into.found[group]`` becomes ``{group: error}`` with an error class of kafka-python; ``NoError`` means that
-    the group is deleted. If a request fails, its error is raised.
+    The result of a group is ``{group: kafka-python's error class}``; ``NoError``: the group is deleted. The error of a
+    failed request is raised.
     """
     for group in groups:
         coordinator = await client.coordinator(group)
@@ -183,12 +172,10 @@ async def delete_groups(client: Client, groups: Collection[str], into: OfGroups[
 def _by_coordinator(
     of_coordinator: Callable[[Client, Any, list[str], OfGroups[T]], Awaitable[None]],
 ) -> Ask[T]:
-    """Return a coroutine function that looks up the coordinators of the groups that it is called with.
+    """Return a coroutine function that calls ``of_coordinator`` once for each coordinator, with its groups.
 
-    Then it calls ``of_coordinator`` once for each coordinator, concurrently. of_coordinator: gets a client, the
-    coordinator, its groups and an `OfGroups`; it sends requests about the groups, and adds their answers to the
-    `OfGroups`. If it raises an error of Kafka or of the network, the error is stored there for those of its groups that
-    have no answer yet.
+    of_coordinator: sends the requests, and stores each group's answer in its last argument. If it raises an error of
+    Kafka or of the network, this error is stored for each group that has no answer yet.
     """
 
     async def ask(client: Client, groups: Collection[str], into: OfGroups[T]) -> None:
@@ -206,10 +193,10 @@ def _by_coordinator(
 
 
 async def _coordinators(client: Client, groups: Collection[str], into: OfGroups[Any]) -> dict[Any, list[str]]:
-    """Return the groups of each coordinator. The keys are kafka-python's names of the coordinators.
+    """Return the groups of each coordinator, by kafka-python's name of the coordinator.
 
-    If a broker can't name the coordinator of a group, the group is left out, and the error is stored in
-    ``into.failed``. An error of the connection is raised.
+    If a group's coordinator can't be found, the error is stored in ``into.failed``. An error of the connection is
+    raised.
     """
     nodes: dict[Any, list[str]] = defaultdict(list)
     try:

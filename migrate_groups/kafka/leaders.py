@@ -31,7 +31,7 @@ _LEADER_CHANGES = (
 def raise_leader_change(error_code: int, partition: TopicPartition) -> None:
     """Raise kafka-python's error for ``error_code`` if it means that the partition's leader has changed.
 
-    The error is retriable, and the retry reads the new leader. For any other error code nothing is raised.
+    The error is retriable. Other error codes raise nothing.
     """
     error = kafka_errors.for_code(error_code)
     if issubclass(error, _LEADER_CHANGES):
@@ -39,11 +39,8 @@ def raise_leader_change(error_code: int, partition: TopicPartition) -> None:
 
 
 def rounds(epochs: Iterable[LeaderEpoch]) -> list[dict[TopicPartition, int]]:
-    """Split leader epochs into rounds of requests. Each round is a dict from a partition to one of its leader epochs.
-
-    A round has at most one epoch of a partition, because an OffsetForLeaderEpoch response does not name the epoch that
-    the request contained.
-    """
+    """Split leader epochs into rounds of requests: dicts with at most one leader epoch for each partition."""
+    # A response does not name the epoch of the request, so a request has at most one epoch of a partition.
     rounds: list[dict[TopicPartition, int]] = []
     for each in epochs:
         for of_round in rounds:
@@ -60,9 +57,8 @@ async def epoch_ends(
 ) -> dict[LeaderEpoch, int]:
     """Return the offset at which each partition's leader epoch ended (OffsetForLeaderEpoch, KIP-320).
 
-    epochs: one leader epoch by partition. leaders: the leader of each of these partitions, to which the request is
-    sent. A partition is left out if its leader does not know the epoch or returns an error. If the error means that
-    the leader has changed, kafka-python's retriable error is raised.
+    epochs: one leader epoch by partition. Raises kafka-python's retriable error if a leader has changed. A partition is
+    left out if its leader does not know the epoch, or returns another error.
     """
     asked: dict[int, list[TopicPartition]] = defaultdict(list)
     for partition in epochs:

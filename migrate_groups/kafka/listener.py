@@ -1,9 +1,4 @@
-"""Find out which security protocol a listener speaks, to explain why a client could not connect.
-
-A listener closes the connection of a client that speaks another security protocol, and gives no reason; a TLS listener
-sends an alert first (docs/kafka-behaviour.md#kafka-python). So this module sends a SaslHandshake without TLS, which
-each kind of listener answers differently.
-"""
+"""Find out which security protocol a listener speaks, to explain why a client could not connect."""
 
 from __future__ import annotations
 
@@ -19,6 +14,8 @@ _SECONDS = 2.0
 _TLS_ALERT = 0x15
 _CORRELATION_ID = 7
 _ILLEGAL_SASL_STATE, _UNSUPPORTED_SASL_MECHANISM = 34, 33
+# A listener closes the connection of a client with another security protocol without a reason; a TLS listener sends an
+# alert first (docs/kafka-behaviour.md#kafka-python). But each kind of listener answers this request differently.
 # SaslHandshake (key 17, version 1) with an unknown mechanism: a header, the client id and the mechanism.
 _QUESTION = struct.pack(">hhih1sh1s", 17, 1, _CORRELATION_ID, 1, b"?", 1, b"?")
 
@@ -26,9 +23,8 @@ _QUESTION = struct.pack(">hhih1sh1s", 17, 1, _CORRELATION_ID, 1, b"?", 1, b"?")
 def mismatch(host: str, port: int, security: Security, seconds: float) -> str | None:
     """Connect to a listener, and return how its TLS or SASL differs from the client's settings ``security``.
 
-    The result, such as ``does not speak TLS, but security.protocol is SSL``, follows the listener's address in an error
-    message. None: no difference was found, or the listener did not answer in time. seconds: how long to wait for each
-    answer; limited to 2 s.
+    The result is a text such as ``does not speak TLS, but security.protocol is SSL``. None: no difference was found.
+    seconds: how long to wait for each answer; limited to 2 s.
     """
     try:
         plain = _ask(host, port, seconds)
@@ -72,7 +68,7 @@ def _ask(host: str, port: int, seconds: float, context: ssl.SSLContext | None = 
     """Connect to a listener, send a SaslHandshake, and return the first bytes of the answer.
 
     The result is empty if the listener closes the connection. context: the TLS settings; None: no TLS. seconds: how
-    long to wait; limited to 2 s. Raises ``OSError``, of which ``ssl.SSLError`` is one kind.
+    long to wait; limited to 2 s. Raises ``OSError``.
     """
     limit = max(0.1, min(_SECONDS, seconds))
     with socket.create_connection((host, port), timeout=limit) as plain:

@@ -49,7 +49,7 @@ Answers = dict[TopicPartition, _Answer]
 
 
 class Logs:
-    """Reads offsets from the leaders of partitions. Remembers the leaders, and the log end offsets that they reported.
+    """Reads offsets from the leaders of partitions: log start and end, offsets by timestamp, ends of leader epochs.
 
     The methods that send requests raise `ClusterUnavailable` or `NotAuthorized`.
     """
@@ -62,7 +62,7 @@ class Logs:
     def learn(self, topics: Iterable[Any]) -> Mapping[TopicPartition, Leader]:
         """Remember the leaders of partitions from a Metadata response, and return them.
 
-        A partition without a leader is left out. topics: the topics in the response.
+        topics: the topics in the response. A partition without a leader is left out.
         """
         leaders = {
             TopicPartition(topic.name, partition.partition_index): (partition.leader_id, partition.leader_epoch)
@@ -81,12 +81,8 @@ class Logs:
     ) -> Mapping[TopicPartition, LogRange]:
         """Return the log start and log end offset of each partition.
 
-        A partition is left out if its leader returns no offset, or if it has no leader.
-
-        starts, ends: log start and log end offsets that are known. If a partition has both, they are returned, and
-        nothing is read. If it has only an end, its log start is read, and the end is used only if the leader that
-        answers has already reported to this object a log end offset at least as high. Otherwise the log end is read
-        too, because an unclean election may have cut the log.
+        A partition without an answer is left out. starts, ends: known offsets, which need not be read. If a log
+        start may come from a new leader, the known end is read again.
         """
         doing = "reading log end offsets"
         questions = [
@@ -114,28 +110,25 @@ class Logs:
         return found
 
     def _reaches(self, partition: TopicPartition, offset: int, leader: Leader) -> bool:
-        """Return whether ``leader`` has already reported a log end offset of at least ``offset`` for the partition.
-
-        If so, the log still reaches ``offset``, because a log only grows while broker and leader epoch stay the same.
-        The result is False if this object has read no log end offset of the partition.
-        """
+        """Return whether ``leader`` has already reported a log end offset of at least ``offset`` for the partition."""
+        # A log only grows while broker and leader epoch stay the same.
         end = self._ends.get(partition)
         return end is not None and end.leader == leader and offset <= end.offset
 
     def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Return each partition's last stable offset, at which ``read_committed`` consumers stop.
 
-        A partition is left out if its leader returns no offset, or if it has no leader.
+        A partition without an answer is left out.
         """
         question = dict.fromkeys(partitions, _LATEST)
         [answers] = self._list_offsets([question], doing="reading the last stable offsets", isolation=_READ_COMMITTED)
         return {partition: answer.offset for partition, answer in answers.items()}
 
     def epoch_ends(self, epochs: Collection[LeaderEpoch]) -> Mapping[LeaderEpoch, int]:
-        """Return the offset at which each of these leader epochs ended (OffsetForLeaderEpoch, KIP-320).
+        """Return the offset at which each leader epoch ended (OffsetForLeaderEpoch, KIP-320).
 
-        A leader epoch is left out if it is the partition's current one or a higher one, if the leader does not know it,
-        or if the partition has no leader.
+        A leader epoch is left out if it has not ended, if the leader does not know it, or if the partition has no
+        leader.
         """
         left = {each for each in epochs if self._may_be_over(each)}
         ends: dict[LeaderEpoch, int] = {}
@@ -157,9 +150,8 @@ class Logs:
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
         """Return the offset and timestamp of each partition's first record at or after a timestamp.
 
-        The value of a partition without such a record is None. A partition is left out if its leader returns no
-        answer, or if it has no leader. timestamps: in milliseconds since 1970. Raises ``ValueError`` for a negative
-        timestamp.
+        None: there is no such record. timestamps: in milliseconds since 1970. A partition without an answer is left
+        out. Raises ``ValueError`` for a negative timestamp.
         """
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
             raise ValueError(f"timestamp {negative[0]} is negative: pass the milliseconds since 1970")
@@ -172,11 +164,10 @@ class Logs:
     def _list_offsets(
         self, questions: Sequence[Question], *, doing: str, isolation: int = _READ_UNCOMMITTED
     ) -> list[Answers]:
-        """Send ListOffsets requests, and return one dict of answers by partition for each of ``questions``.
+        """Send ListOffsets requests, and return one dict of answers by partition for each question.
 
-        A partition is left out of a dict if its leader returns an error, or if it has no leader. doing: completes
-        "while …" in error messages. isolation: the isolation level, 0 for read_uncommitted and 1 for read_committed.
-        Raises `ClusterUnavailable` or `NotAuthorized`.
+        questions: each has timestamps by partition; -2 is the earliest, -1 the latest offset. A partition with an error
+        or without a leader is left out. isolation: 0 is read_uncommitted, 1 is read_committed.
         """
         answers: list[Answers] = [{} for _ in questions]
 
@@ -211,11 +202,10 @@ async def _ask(
     leaders: Mapping[TopicPartition, Leader],
     answers: Sequence[Answers],
 ) -> None:
-    """Send ListOffsets requests for all questions to the leaders concurrently, and wait for the responses.
+    """Send ListOffsets requests to leaders concurrently, and put the answers for ``questions[i]`` into ``answers[i]``.
 
-    The answers to a question are added to the dict with the same index in ``answers``. A partition that is not in
-    ``leaders`` is skipped. isolation: 0 for read_uncommitted, 1 for read_committed. If an error means that a leader has
-    changed, kafka-python's retriable error is raised; a partition with any other error gets no answer.
+    Raises kafka-python's retriable error if a leader has changed. A partition with another error, or without a leader,
+    gets no answer. isolation: 0 is read_uncommitted, 1 is read_committed.
     """
     asked = []
     for question, answered in zip(questions, answers, strict=True):
@@ -231,8 +221,9 @@ async def _ask(
 
 
 class _AskedOffset(msgspec.Struct, frozen=True, gc=False):
-    """A partition in a ListOffsets request. It replaces kafka-python's class, which takes ten times as long to make."""
+    """A partition in a ListOffsets request, in place of kafka-python's slower class."""
 
+    # Making an object of kafka-python's class takes ten times as long.
     partition_index: int
     timestamp: int
     current_leader_epoch: int
@@ -243,11 +234,11 @@ def list_offsets(
 ) -> Any:
     """Return a ListOffsets request for the partitions in ``question``, all of which must be in ``leaders``.
 
-    It contains the leader epochs, so that a broker with another leader epoch refuses it (KIP-320). isolation: 0 for
-    read_uncommitted, with which the latest offset is the log end offset; 1 for read_committed, with which it is the
-    last stable offset.
+    question: timestamps by partition; -2 is the earliest, -1 the latest offset. isolation: 0 is read_uncommitted. 1 is
+    read_committed, where the latest offset is the last stable offset.
     """
     topic_class = ListOffsetsRequest.ListOffsetsTopic
+    # A broker with another leader epoch refuses the request (KIP-320).
     asked = (
         (partition, _AskedOffset(partition.partition, timestamp, leaders[partition][1]))
         for partition, timestamp in question.items()
@@ -261,9 +252,9 @@ def list_offsets(
 
 
 def _listed_offsets(response: Any, leaders: Mapping[TopicPartition, Leader]) -> Answers:
-    """Return the answers in a ListOffsets response, by partition; a partition with an error is left out.
+    """Return the answers in a ListOffsets response, by partition.
 
-    If an error means that the leader has changed, kafka-python's retriable error is raised.
+    Raises kafka-python's retriable error if a leader has changed. A partition with another error is left out.
     """
     found = {}
     for topic in response.topics:

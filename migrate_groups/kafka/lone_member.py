@@ -1,4 +1,4 @@
-"""A member of a classic group that sends JoinGroup, SyncGroup, Heartbeat and LeaveGroup itself, to keep others out."""
+"""A member of a classic group that sends JoinGroup, SyncGroup, Heartbeat and LeaveGroup, to keep other members out."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ _OTHER_SESSION_TIMEOUTS = (30.0, 60.0, 300.0, 6.0)
 class LoneMember:
     """A member of a classic group, without a subscription and without an assignment.
 
-    It sends JoinGroup, SyncGroup, Heartbeat and LeaveGroup itself. Its protocol name in JoinGroup is unique, so that no
-    consumer and no other run of this tool can join the group beside it.
+    Its protocol name in JoinGroup is unique, so that no other member can join the group.
     """
 
     def __init__(self, group: str, protocol_type: str) -> None:
@@ -39,9 +38,8 @@ class LoneMember:
     def join(self, connection: KafkaConnection, session_timeout: float) -> None:
         """Join the group as its only member. session_timeout: in seconds; if it is refused, others are tried.
 
-        Raises `Refused` if the group has other members, if the brokers refuse every session timeout, or if
-        `is_listed` has returned True and now the coordinator no longer knows this member; `NotAuthorized`;
-        `ClusterUnavailable`.
+        Raises `Refused` if the group has other members, if brokers refuse every session timeout, or if the coordinator
+        has removed this member; `NotAuthorized`; `ClusterUnavailable`.
         """
         timeouts = (session_timeout, *_OTHER_SESSION_TIMEOUTS)
         for self.session_timeout in timeouts:
@@ -52,6 +50,7 @@ class LoneMember:
                 return
             if error is not kafka_errors.InvalidSessionTimeoutError:
                 break
+        # The coordinator listed this member, and no longer knows it.
         if self._listed:
             raise Refused(f"its coordinator answered {in_kafkas_words(error)}")
         reason = "it has members, or another run holds it: wait until it is Empty"
@@ -63,9 +62,7 @@ class LoneMember:
         raise Refused(f"group {self.group!r} can't be held: {in_kafkas_words(error)}; {reason}")
 
     def is_listed(self, connection: KafkaConnection) -> bool:
-        """Return whether the coordinator lists this member in the group.
-
-        From then on no other member can join, because none supports this member's protocol.
+        """Return whether the coordinator lists this member in the group. If so, no other member can join.
 
         Raises `NotAuthorized`, `ClusterUnavailable`.
         """
@@ -86,9 +83,9 @@ class LoneMember:
             )
 
     async def heartbeat(self, client: Client) -> KafkaErrorClass:
-        """Send a heartbeat, and return the response's error class; ``NoError`` if the coordinator accepted it.
+        """Send a heartbeat, and return the response's error class; ``NoError`` if the heartbeat was accepted.
 
-        A retriable error, and an error about a permission, is raised.
+        A retriable error, or an error about a permission, is raised.
         """
         request = HeartbeatRequest(group_id=self.group, generation_id=self._generation, member_id=self.member_id)
         return _final((await self._send(client, request)).error_code)
@@ -141,9 +138,10 @@ class LoneMember:
 def _final(error_code: int) -> KafkaErrorClass:
     """Return kafka-python's error class for an error code of a response; ``NoError`` for 0.
 
-    Raises the error instead if it is retriable, or about a permission, because `KafkaConnection.run` handles these two.
+    A retriable error, or an error about a permission, is raised.
     """
     error: KafkaErrorClass = kafka_errors.for_code(error_code)
+    # `KafkaConnection.run` retries the former, and explains the latter.
     if issubclass(error, kafka_errors.RetriableError | kafka_errors.AuthorizationError):
         raise error
     return error

@@ -1,7 +1,6 @@
 """Read ``__consumer_offsets``, Kafka's topic of committed offsets, as a log, without a consumer group.
 
-This module sends Fetch requests, because a consumer returns neither control records nor aborted records. Without
-these, an offset that holds a control record or an aborted record looks like a record that was compacted away.
+The log includes control records and aborted records, which a consumer does not return.
 """
 
 from __future__ import annotations
@@ -21,6 +20,8 @@ from migrate_groups.kafka.private import Client
 from migrate_groups.model.offsets_topic import ABORTED, CONTROL, OFFSETS_TOPIC, RECORD, LogPiece, LogRecord
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 
+# Without control records and aborted records, their offsets would look like records that were compacted away.
+# A Fetch request returns them, a consumer does not.
 _READ_COMMITTED = 1
 _NEEDS = f"{Operation.READ} on {Resource(ResourceType.TOPIC, OFFSETS_TOPIC)}"
 _WAIT_SECONDS = 0.5
@@ -31,7 +32,7 @@ _RESPONSE_BYTES = 4 * 1024 * 1024
 class KafkaOffsetsTopic:
     """Reads the log of ``__consumer_offsets`` with Fetch requests of kafka-python (implements `OffsetsTopicReader`).
 
-    It joins no group and commits nothing. It needs the permission Read on the topic.
+    It joins no group, commits nothing, and needs Read on the topic.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -45,12 +46,9 @@ class KafkaOffsetsTopic:
     def read(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[LogPiece]:
         """Yield the records of partitions of ``__consumer_offsets``, in pieces of a few MB.
 
-        positions: by partition number, the offset of the first record to read. ends: by partition number, the offset at
-        which reading ends; the record at this offset is not read. A piece includes control records and aborted records.
-        It also has, for each partition, the offset at which the next piece starts.
-
-        Reading ends before ``ends`` if no record arrives for about the client's time-out, for instance because an open
-        transaction holds records back. Raises `ClusterUnavailable` or `NotAuthorized`.
+        positions, ends: by partition number, the first offset to read and the end (exclusive). Control records and
+        aborted records are included. Stops early if no record arrives within about the client's time-out. Raises
+        `ClusterUnavailable` or `NotAuthorized`.
         """
         open_ends = {number: end for number, end in ends.items() if positions[number] < end}
         positions, idle = dict(positions), 0
@@ -68,10 +66,10 @@ class KafkaOffsetsTopic:
 
 
 def _fetch(positions: Mapping[int, int]) -> wire.Request[dict[int, Any]]:
-    """Return a coroutine function that fetches records of these partitions, with one Fetch request to each leader.
+    """Return a coroutine function that fetches records, with one Fetch request to each leader.
 
-    positions: the fetch offset by partition number. The coroutine returns the Fetch response's part for each partition,
-    by partition number. It raises kafka-python's error if a response contains an error.
+    positions: the fetch offset by partition number. The coroutine function returns the response's parts by partition
+    number. It raises kafka-python's error if a response contains an error.
     """
 
     async def request(client: Client) -> dict[int, Any]:
@@ -125,8 +123,8 @@ def _raise_for(code: int, place: str) -> None:
 def _records(partition: int, positions: dict[int, int], answer: Any) -> Iterator[LogRecord]:
     """Yield the records in a Fetch response for one partition, including control records and aborted records.
 
-    positions: the fetch offset by partition number; after each batch the entry of ``partition`` becomes the offset
-    after that batch. answer: the part of the response about this partition.
+    positions: the fetch offset by partition number; after each batch, the partition's fetch offset is set to the next
+    offset. answer: the response's part about the partition.
     """
     start = positions[partition]
     aborted = deque(sorted(answer.aborted_transactions or (), key=lambda each: int(each.first_offset)))

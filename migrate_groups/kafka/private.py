@@ -1,12 +1,7 @@
-"""`Client`, which uses private names of kafka-python's admin client, and `USED`, the list of these names with reasons.
+"""The admin client `Client`, and `USED`, the private names of kafka-python that `Client` uses.
 
-No other module uses a private name of kafka-python. The public methods of its admin client do not suffice:
-
-- They do not offer ``require_stable`` (KIP-447), and raise one partition's error for the whole call.
-- They can't describe groups whose members are not consumers.
-- Each call waits for its answer before the next request can be sent.
-
-kafka-python also lacks ConsumerGroupDescribe (KIP-848). This module makes the message classes from Kafka's own schemas.
+No other module uses private names of kafka-python. This module also defines the request and the response of
+ConsumerGroupDescribe (KIP-848), which kafka-python lacks.
 """
 
 from __future__ import annotations
@@ -34,6 +29,8 @@ from migrate_groups.kafka import schemas
 
 T = TypeVar("T")
 
+# The public methods of the admin client raise one partition's error for the whole call, wait for each answer before
+# the next request, offer no `require_stable` (KIP-447), and can't describe groups whose members are not consumers.
 # The private names of each class that this module uses, each with the reason.
 USED: Mapping[type, Mapping[str, str]] = {
     KafkaAdminClient: {
@@ -56,9 +53,9 @@ USED: Mapping[type, Mapping[str, str]] = {
 
 
 def lacking(used: Mapping[type, Mapping[str, str]] = USED) -> list[str]:
-    """Return the private names that the installed kafka-python lacks, as lines ``Class.name: reason``; empty if none.
+    """Return the private names in ``used`` that the installed kafka-python lacks, as lines ``Class.name: reason``.
 
-    used: for each class, its private names, each with the reason why this package uses it.
+    used: by class and name, the reason why this package uses the name.
     """
     return [
         f"{owner.__name__}.{name}: {reason}"
@@ -73,10 +70,7 @@ class ConsumerGroupDescribeRequest(ApiMessage, load_json=schemas):  # type: igno
 
 
 class ConsumerGroupDescribeResponse(ApiMessage, load_json=schemas):  # type: ignore[misc,call-arg]
-    """The response to `ConsumerGroupDescribeRequest`.
-
-    No module names this class. Its definition registers it in kafka-python, which then decodes the responses with it.
-    """
+    """The response to ConsumerGroupDescribe (API key 69). Because this class exists, kafka-python can decode it."""
 
 
 class CertificateRefused(kafka_errors.KafkaError):  # type: ignore[misc]  # kafka-python has no types
@@ -94,9 +88,8 @@ class BootstrapFailed(kafka_errors.KafkaError):  # type: ignore[misc]
 class Client:
     """A connected admin client of kafka-python, which can send several requests concurrently.
 
-    It takes the configuration of ``KafkaAdminClient``. Raises `BootstrapFailed` if no bootstrap server can be used, and
-    the errors that ``KafkaAdminClient`` raises. A ``node`` is kafka-python's name of a broker: the broker id or another
-    name.
+    properties: the configuration of ``KafkaAdminClient``. A ``node`` is kafka-python's name of a broker, such as the
+    broker id. Raises `BootstrapFailed` if no bootstrap server can be used.
     """
 
     def __init__(self, **properties: Any) -> None:
@@ -126,8 +119,7 @@ class Client:
     def run(self, request: Callable[[Client], Awaitable[T]], deadline: float) -> T:
         """Run the coroutine function ``request`` with this client, and return its result.
 
-        deadline: the time of `time.monotonic` at which ``KafkaTimeoutError`` is raised. Errors of ``request`` are
-        raised unchanged.
+        deadline: the time of `time.monotonic` at which ``KafkaTimeoutError`` is raised.
         """
 
         async def within_its_time() -> T:
@@ -154,11 +146,11 @@ class Client:
         return int(self._manager.broker_version_data.api_version(request))
 
     async def coordinator(self, group: str) -> Any:
-        """Return the node of the group's coordinator. Raises kafka-python's error if there is none."""
+        """Return kafka-python's name of the group's coordinator. Raises kafka-python's error if there is none."""
         return await self._admin._find_coordinator_id(group)
 
     async def coordinators(self, groups: Collection[str]) -> Mapping[str, Any]:
-        """Return the node of each group's coordinator, by group, with one request (KIP-699).
+        """Return kafka-python's name of each group's coordinator, by group, with one request (KIP-699).
 
         Raises kafka-python's error if the coordinator of any group can't be found.
         """
@@ -166,10 +158,7 @@ class Client:
         return found
 
     def connections(self, node: Any, number: int) -> Iterator[Any]:
-        """Yield ``number`` node names that all stand for the broker ``node``.
-
-        kafka-python opens one connection for each name, so that requests to different names are sent concurrently.
-        """
+        """Yield names for ``number`` connections to the broker ``node``; kafka-python opens one for each name."""
         yield node
         cluster = self._manager.cluster
         broker = cluster.broker_metadata(node)
@@ -193,9 +182,8 @@ class Client:
     async def describe_configs(self, resources: Sequence[ConfigResource]) -> Mapping[str, Any]:
         """Return the configuration of brokers or topics, including default values (DescribeConfigs).
 
-        The result is ``{resource type: {resource name: {name of the setting: fields of the setting}}}``; the resource
-        type is ``"broker"`` or ``"topic"``. Settings that the broker does not report, for instance because a permission
-        is lacking, are left out.
+        The result is ``{"broker" or "topic": {resource name: {setting: its fields}}}``. Settings that the broker does
+        not report, for instance because a permission is lacking, are left out.
         """
         found: Mapping[str, Any] = await self._admin._async_describe_configs(resources, config_filter="all")
         return found
@@ -214,8 +202,8 @@ class Client:
     async def remove_member(self, group: str, member_id: str, reason: str) -> None:
         """Remove a member from its group (LeaveGroup, KIP-345). reason: a text for the broker's log.
 
-        Raises kafka-python's error if the coordinator refuses the request. An error about the member alone, such as an
-        unknown member id, is ignored.
+        Raises kafka-python's error if the coordinator refuses the request. Errors about the member, such as an unknown
+        member id, are ignored.
         """
         await self._admin._async_remove_group_members(group, [MemberToRemove(member_id=member_id, reason=reason)])
 
@@ -223,10 +211,10 @@ class Client:
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]
     """Opens kafka-python's connections within a time limit, and logs requests.
 
-    Raises `BootstrapFailed` with the error of each bootstrap server if none can be used. All requests except those of
-    logins go through `send`, which logs them.
+    Raises `BootstrapFailed`, with the error of each bootstrap server, if none of them can be used.
     """
 
+    # All requests except those of logins go through this method.
     def send(self, request: Any, node_id: Any = None, request_timeout_ms: float | None = None) -> Any:
         if not request_log.is_on():
             return super().send(request, node_id, request_timeout_ms)
@@ -288,9 +276,10 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
 def _with_bytes_before_close(transport: Any) -> Any:
     """Change kafka-python's transport so that it returns the last received bytes before it reports a closed connection.
 
-    Returns the same transport. kafka-python 3.0 drops bytes that arrive together with the close. If a broker refuses a
-    login, these bytes contain the reason (docs/kafka-behaviour.md#kafka-python).
+    Returns the same transport.
     """
+    # kafka-python 3.0 drops bytes that arrive together with the close. If a broker refuses a login, they contain the
+    # reason (docs/kafka-behaviour.md#kafka-python).
     receive = transport._sock_recv
 
     def received() -> tuple[bytes, Exception | None]:

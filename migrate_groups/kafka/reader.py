@@ -1,7 +1,4 @@
-"""Read groups, topics and offsets with kafka-python, the first of the two clients.
-
-Unlike confluent-kafka, it returns the metadata of committed offsets unchanged.
-"""
+"""Read groups, topics and offsets with kafka-python."""
 
 from __future__ import annotations
 
@@ -31,12 +28,13 @@ from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
 
 
+# kafka-python, because confluent-kafka does not return the metadata of committed offsets unchanged.
 class KafkaPythonReader:
     """Reads groups, topics and offsets with kafka-python (implements `GroupReader`).
 
-    principal: the client's principal for messages, such as ``User:alice``, with the cluster if there are two.
-    second_client_lacks: the reason why confluent-kafka can't log in with the same settings; empty if it can. Every
-    method that sends a request raises `ClusterUnavailable` or `NotAuthorized`.
+    principal: the client's principal, such as ``User:alice``. second_client_lacks: why confluent-kafka can't log in
+    with the same settings; empty if it can. Every method that sends a request raises `ClusterUnavailable` or
+    `NotAuthorized`.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -70,9 +68,8 @@ class KafkaPythonReader:
     def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
         """Return the description of each group; the state of a group that does not exist is ``Dead``.
 
-        Groups with the same coordinator share a request. Raises the error of the first group that can't be described:
-        `Refused` if a member's subscription or assignment is not in Kafka's consumer protocol, `NotAuthorized`, or
-        `ClusterUnavailable`.
+        Raises the error of the first group that can't be described: `NotAuthorized`, `ClusterUnavailable`, or `Refused`
+        if a member's subscription or assignment is not in Kafka's consumer protocol.
         """
         return raise_first(self.described_by_group(groups))
 
@@ -101,27 +98,25 @@ class KafkaPythonReader:
         }
 
     def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
-        """Return all committed offsets of a group, by partition; None if a newer transactional commit is pending.
+        """Return all committed offsets of a group, by partition.
 
-        A partition whose first commit is still pending is left out. So are, without an error, partitions of topics that
-        the client's principal may not describe.
+        An offset is None if a pending transactional commit may replace it. A partition whose first commit is pending is
+        left out. Topics that the client's principal may not describe are left out without an error.
         """
         return raise_first(self.all_committed_by_group([group]))[group]
 
     def all_committed_by_group(self, groups: Collection[str]) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return all committed offsets of each group, or the error of reading them.
 
-        An offset is None if a newer transactional commit is pending for its partition. Two kinds of partitions are left
-        out: those whose first commit is still pending, and those of topics that the client's principal may not
-        describe. Brokers report no error for the latter.
+        An offset is None if a pending transactional commit may replace it. A partition whose first commit is pending is
+        left out. Topics that the client's principal may not describe are left out without an error.
         """
         return self._commits.everywhere(groups)
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
         """Return the group's committed offset for each of these partitions; None if the group has none.
 
-        Waits for pending transactional commits. Raises `PendingCommits` if a commit is still pending at the time-out;
-        `NotAuthorized`; `ClusterUnavailable`.
+        Waits for pending transactional commits. Raises `PendingCommits` if a commit is still pending at the time-out.
         """
         return raise_first(self.committed_by_group({group: partitions}))[group]
 
@@ -130,8 +125,8 @@ class KafkaPythonReader:
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
 
-        An offset is None if the group has no committed offset for the partition. Waits for pending transactional
-        commits. The error is `PendingCommits` if a commit is still pending at the time-out.
+        An offset is None if nothing is committed. Waits for pending transactional commits; if a commit is still pending
+        at the time-out, the group's error is `PendingCommits`.
         """
         return self._commits.stable(wanted)
 
@@ -140,8 +135,8 @@ class KafkaPythonReader:
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
 
-        An offset is None if the group has no committed offset for the partition. A partition with a pending
-        transactional commit is left out; unlike `committed_by_group`, this method does not wait for it.
+        An offset is None if nothing is committed. Does not wait for pending transactional commits: their partitions are
+        left out.
         """
         return self._commits.now(wanted)
 
@@ -153,11 +148,8 @@ class KafkaPythonReader:
     ) -> Mapping[TopicPartition, LogRange]:
         """Return the log start and log end offset of each partition.
 
-        A partition that does not exist or has no leader is left out.
-
-        ends, starts: log end and log start offsets that are known, and so need not be read. But an end of a partition
-        that is not in ``starts`` is used only if the partition's current leader has already reported to this reader a
-        log end offset at least as high. Otherwise it is read, because an unclean election may have cut the log.
+        A partition that does not exist or has no leader is left out. ends, starts: known offsets, which need not be
+        read. If a log start may come from a new leader, the known end is read again.
         """
         return self._logs.bounds(partitions, starts or {}, ends or {})
 
@@ -169,34 +161,33 @@ class KafkaPythonReader:
         return self._logs.last_stable_offsets(partitions)
 
     def epoch_ends(self, epochs: Collection[LeaderEpoch]) -> Mapping[LeaderEpoch, int]:
-        """Return the offset at which each of these leader epochs ended, and a later epoch of the partition began.
+        """Return the offset at which each leader epoch ended, and the partition's next leader epoch began.
 
-        A leader epoch is left out if it is the partition's current one or a higher one, if the leader does not know it,
-        or if the partition does not exist or has no leader.
+        A leader epoch is left out if it has not ended, if the leader does not know it, or if the partition does not
+        exist or has no leader.
         """
         return self._logs.epoch_ends(epochs)
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
         """Return the offset and timestamp of each partition's first record at or after a timestamp.
 
-        The value of a partition without such a record is None. A partition that does not exist or has no leader is
-        left out. timestamps: in milliseconds since 1970. Raises ``ValueError`` for a negative timestamp.
+        None: there is no such record. timestamps: in milliseconds since 1970. A partition that does not exist or has no
+        leader is left out. Raises ``ValueError`` for a negative timestamp.
         """
         return self._logs.offsets_at(timestamps)
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return, by partition, the first record that a ``read_committed`` consumer gets from a span of offsets.
+        """Return the first record that a ``read_committed`` consumer gets in each range of offsets.
 
-        The result has the record's offset and timestamp; None: the span has no such record. A partition that does not
-        answer within 5 s is left out, because it is not known whether its span has a record.
+        The result has the record's offset and timestamp; None: the range has no such record. A partition that does not
+        answer within 5 s is left out.
         """
         return first_records(self._config, spans)
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
         """Return the operations that the client's principal may perform on each of these groups and topics.
 
-        An empty set: the principal lacks Describe on the group or topic. None: the broker does not report operations
-        (KIP-430).
+        An empty set: the principal lacks Describe. None: the broker does not report operations (KIP-430).
         """
         doing = "reading the permissions of this principal"
         topics = [resource.name for resource in resources if resource.type is ResourceType.TOPIC]
@@ -214,7 +205,7 @@ class KafkaPythonReader:
     def offsets_retention(self) -> timedelta | None:
         """Return ``offsets.retention.minutes``, how long brokers keep committed offsets, as one broker reports it.
 
-        None if the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
+        None: the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
         """
         return self._connection.run(cluster_facts.offsets_retention, doing="reading offsets.retention.minutes")
 
@@ -230,7 +221,7 @@ class KafkaPythonReader:
     def initial_rebalance_delay(self) -> timedelta | None:
         """Return ``group.initial.rebalance.delay.ms``, how long an Empty group waits for more members.
 
-        None if the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
+        None: the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
         """
         doing = "reading group.initial.rebalance.delay.ms"
         return self._connection.run(cluster_facts.initial_rebalance_delay, doing=doing)

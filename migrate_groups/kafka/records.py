@@ -1,7 +1,4 @@
-"""Read records with confluent-kafka in a child process, as fingerprints: a hash of each record in place of its content.
-
-librdkafka decodes batches some ten times faster than kafka-python, and needs no further package to decompress them.
-"""
+"""Read records with confluent-kafka in a child process, as fingerprints: a hash of each record, not its content."""
 
 from __future__ import annotations
 
@@ -20,11 +17,12 @@ from migrate_groups.text import counted
 _PRINT_BYTES = 16
 
 
+# confluent-kafka, because librdkafka decodes batches some ten times faster than kafka-python, and needs no further
+# package to decompress them.
 class KafkaRecords:
-    """Reads records as fingerprints, hashes of timestamp, key, value and headers (implements `RecordReader`).
+    """Reads records as fingerprints: hashes of timestamp, key, value and headers (implements `RecordReader`).
 
-    It joins no group and commits nothing. It needs Read on the topics. confluent-kafka runs in a child process, which
-    starts with the first request, or before it with `start`.
+    It joins no group, commits nothing, and needs Read on the topics. confluent-kafka runs in a child process.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -32,7 +30,7 @@ class KafkaRecords:
         self._child: Child | None = None
 
     def start(self) -> None:
-        """Start the child process, if it is not running, and do not wait for it."""
+        """Start the child process if it is not running; do not wait for it."""
         self._child = self._child or Child("records_process")
 
     def close(self) -> None:
@@ -42,13 +40,10 @@ class KafkaRecords:
             child.end()
 
     def read(self, spans: Mapping[TopicPartition, range], *, committed_only: bool) -> Mapping[TopicPartition, Records]:
-        """Return the records in a span of offsets of each partition.
+        """Return the records in each partition's range of offsets, with a hash in place of each record's content.
 
-        spans: for each partition the offsets to read. committed_only: whether to leave out the records of aborted and
-        of open transactions.
-
-        Raises `NotAuthorized` if the principal lacks Read on a topic; `ClusterUnavailable` if a partition does not
-        answer within the time-out, or if the child process dies.
+        spans: the offsets to read. committed_only: whether to read like a ``read_committed`` consumer. Raises
+        `NotAuthorized` without Read on a topic; `ClusterUnavailable` if a partition does not answer.
         """
         found = {partition: _Span() for partition in spans}
         asked = [partition for partition, span in spans.items() if span]
@@ -112,8 +107,8 @@ class _Span:
     def add(self, offsets: str, timestamps: str, prints: str, is_log_append_time: bool) -> None:
         """Add records that the child process has read.
 
-        offsets, timestamps: the bytes of an array of 64-bit integers, in base64. prints: the fingerprints, hashes of 16
-        bytes each, in base64. is_log_append_time: whether any of the timestamps is LogAppendTime.
+        offsets, timestamps: arrays of 64-bit integers, in base64. prints: a hash of 16 bytes for each record, in
+        base64. is_log_append_time: whether any timestamp is LogAppendTime.
         """
         self._offsets.frombytes(b64decode(offsets))
         self._timestamps.frombytes(b64decode(timestamps))

@@ -1,4 +1,4 @@
-"""The program of the child process that reads records with confluent-kafka, and answers with their fingerprints."""
+"""The program of the child process that reads records with confluent-kafka, and answers with hashes of the records."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ _END: int = confluent_kafka.KafkaError._PARTITION_EOF
 def records(
     config: dict[str, Any], spans: list[tuple[str, int, int, int]], committed_only: bool, timeout: float
 ) -> Iterator[list[Any]]:
-    """Read the records in spans of offsets. Yield a list of pieces at least every 0.5 s; it may be empty.
+    """Yield the records that have arrived, as lists with one item for each range of offsets.
 
-    A piece has new records of one span. It is ``[index of the span, offsets, timestamps, fingerprints, whether any
-    timestamp is LogAppendTime, whether the span is complete]``. Offsets and timestamps are the bytes of an array of
-    64-bit integers; each fingerprint is 16 bytes. spans: topic, partition, first offset and end (exclusive) of each
-    span. committed_only: whether to leave out the records of aborted and of open transactions. Raises ``RuntimeError``
-    if no record comes for ``timeout`` seconds.
+    spans: the ranges to read: topic, partition, first offset, end (exclusive). committed_only: whether to read like a
+    ``read_committed`` consumer. Raises ``RuntimeError`` if reading fails.
+
+    An item is ``[index in spans, offsets, timestamps, hashes, whether any timestamp is LogAppendTime, whether the range
+    is complete]``. Offsets and timestamps are bytes of 64-bit integers; hashes are 16 bytes per record. A list is empty
+    if no record arrived for 0.5 s.
     """
     said: list[str] = []
     settings = {
@@ -69,7 +70,7 @@ def records(
 
 
 class _Piece:
-    """Some records of one partition. is_complete: whether they are the last of its records that were requested."""
+    """Some records of one partition. is_complete: whether these are its last requested records."""
 
     def __init__(self) -> None:
         self.is_complete = False
@@ -86,9 +87,9 @@ class _Piece:
         self._prints += fingerprint(timestamp, message.key(), message.value(), message.headers() or ())
 
     def content(self) -> list[Any]:
-        """Return ``[offsets, timestamps, fingerprints, whether any timestamp is LogAppendTime, is_complete]``.
+        """Return ``[offsets, timestamps, hashes, whether any timestamp is LogAppendTime, is_complete]``.
 
-        Offsets and timestamps are the bytes of an array of 64-bit integers; each fingerprint is 16 bytes.
+        Offsets and timestamps are the bytes of 64-bit integers; hashes are 16 bytes per record.
         """
         parts = self._offsets.tobytes(), self._timestamps.tobytes(), bytes(self._prints)
         return [*parts, self._is_log_append_time, self.is_complete]
@@ -97,8 +98,8 @@ class _Piece:
 def _pieces(messages: Iterable[Any], left: dict[tuple[str, int], tuple[int, int]]) -> dict[tuple[str, int], _Piece]:
     """Return, by topic and partition number, the records in these messages that are to be read.
 
-    left: for each partition that is not read to its end yet, an index, which is not used here, and the end of the
-    offsets to read (exclusive). Raises ``KafkaException`` for a message that is an error.
+    left: for each partition still to read, the index of its range and its end offset (exclusive). Other partitions are
+    skipped. Raises ``KafkaException`` for a message that is an error.
     """
     pieces: dict[tuple[str, int], _Piece] = {}
     for message in messages:
@@ -119,7 +120,7 @@ def _pieces(messages: Iterable[Any], left: dict[tuple[str, int], tuple[int, int]
 def fingerprint(timestamp: int, key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, Any]]) -> bytes:
     """Return the fingerprint of a record: a hash of 16 bytes over its timestamp, key, value and headers.
 
-    It distinguishes a null key or value from an empty one, and depends on the order of the headers.
+    The hash differs between a null and an empty key or value. It depends on the order of the headers.
     """
     parts = [key, value]
     for name, content in headers:

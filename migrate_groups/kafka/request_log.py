@@ -1,8 +1,6 @@
-"""Log each request to the cluster once it is answered or has failed: its name, its groups, and how long it took.
+"""Log each request to the cluster, with its groups and its duration, to ``migrate_groups.kafka.request_log`` (INFO).
 
-The name is that of Kafka's protocol, such as OffsetFetch. The logger is ``migrate_groups.kafka.request_log``, the level
-is INFO. A line names at most three groups, and gives the number of topics or partitions in the request. It never
-contains the metadata of a committed offset. It contains no credentials, because requests of logins are not logged.
+The log contains no credentials, and no metadata of committed offsets.
 """
 
 from __future__ import annotations
@@ -16,13 +14,14 @@ from typing import Any
 from migrate_groups.text import brief, counted, some
 
 logging.getLogger("migrate_groups").addHandler(logging.NullHandler())  # a library leaves its log to its caller
+# No line contains credentials, because requests of logins are not logged.
 _log = logging.getLogger(__name__)
 _MOST_GROUPS = 3
 _WRITES = {"OffsetCommit", "OffsetDelete", "DeleteGroups"}
 
 
 def is_on() -> bool:
-    """Return whether requests are logged, so that callers need not make the text of a log line for nothing."""
+    """Return whether requests are logged."""
     return _log.isEnabledFor(logging.INFO)
 
 
@@ -38,9 +37,9 @@ def answered(began: float, what: str, error: BaseException | None = None) -> Non
 
 @contextmanager
 def logged(what: Callable[[], str]) -> Iterator[None]:
-    """Log the ``with`` block as one request to the cluster, with the time that it took and the error that it raised.
+    """Log the ``with`` block as one request to the cluster, with its duration and its error.
 
-    what: returns the request as text. It is called at the end of the block, and only if requests are logged.
+    what: returns the request as text. It is called only if requests are logged.
     """
     began = time.monotonic()
     try:
@@ -54,9 +53,9 @@ def logged(what: Callable[[], str]) -> Iterator[None]:
 
 
 def described(request: Any, node: Any) -> str:
-    """Return a request of kafka-python as text: ``OffsetFetch big-group: 12 partitions from broker 1``.
+    """Return a request of kafka-python as text, such as ``OffsetFetch big-group: 12 partitions from broker 1``.
 
-    node: kafka-python's name of the broker that the request is sent to; None: no broker can be reached.
+    node: kafka-python's name of the broker; None if no broker is available.
     """
     parts = [request, *(_values(request, "groups"))]
     topics = [topic for part in parts for topic in _values(part, "topics")]
@@ -73,9 +72,8 @@ def described(request: Any, node: Any) -> str:
 def line(name: str, groups: Collection[str], what: str, whom: str) -> str:
     """Return a request as text, such as ``OffsetFetch big-group: 12 partitions from broker 1``.
 
-    name: the name of the request in Kafka's protocol, such as OffsetFetch. groups: the consumer groups in it; may be
-    empty. what: the number of topics or partitions as text, such as ``12 partitions``; may be empty. whom: the receiver
-    as text, such as ``broker 1``.
+    name: the request's name in Kafka's protocol. groups: may be empty. what: the number of topics or partitions, such
+    as ``12 partitions``; may be empty. whom: the receiver, such as ``broker 1``.
     """
     of = f" {some(groups, _MOST_GROUPS)}" if groups else ""
     return f"{name}{of}{': ' if what else ''}{what} {'to' if name in _WRITES else 'from'} {whom}"

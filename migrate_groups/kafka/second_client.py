@@ -1,7 +1,4 @@
-"""The second client: reads back with confluent-kafka, in a child process, the offsets that kafka-python has written.
-
-confluent-kafka is an independent implementation, so that an error of one client does not stay hidden.
-"""
+"""Read back committed offsets with a second client, confluent-kafka, to detect wrong writes by kafka-python."""
 
 from __future__ import annotations
 
@@ -24,11 +21,10 @@ _DOING = "reading committed offsets"
 
 
 class SecondClient:
-    """Reads committed offsets with confluent-kafka (implements `OffsetsReader`).
+    """Reads committed offsets with confluent-kafka in a child process (implements `OffsetsReader`).
 
-    confluent-kafka runs in a child process, which starts with the first request, or before it with `start`. If the
-    child dies, or does not answer within the time-out plus 5 s, a second child gets the same request. If the second
-    child fails, too, the error is `ClusterUnavailable`.
+    If the child process dies or hangs, a second child process gets the same request. If the second one fails too, the
+    error is `ClusterUnavailable`.
     """
 
     def __init__(self, config: ClientConfig) -> None:
@@ -38,7 +34,7 @@ class SecondClient:
         self._one_at_a_time = threading.Lock()
 
     def start(self) -> None:
-        """Start the child process, if it is not running, and do not wait for it."""
+        """Start the child process if it is not running; do not wait for it."""
         self._started()
 
     def _started(self) -> Child | None:
@@ -63,8 +59,7 @@ class SecondClient:
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
         """Return the group's committed offset for each of these partitions; None if the group has none.
 
-        The metadata is left out, because confluent-kafka reads it wrongly (docs/kafka-behaviour.md#confluent-kafka).
-        Raises `ClusterUnavailable`, or `NotAuthorized` without Describe on a topic.
+        Metadata is left out. Raises `ClusterUnavailable`, or `NotAuthorized` without Describe on a topic.
         """
         return raise_first(self.committed_by_group({group: partitions}))[group]
 
@@ -73,8 +68,8 @@ class SecondClient:
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
 
-        The metadata is left out. An offset is None if the group has no committed offset for the partition. The error
-        is `ClusterUnavailable`, or `NotAuthorized` without Describe on a topic.
+        Metadata is left out. An offset is None if nothing is committed. The error is `ClusterUnavailable`, or
+        `NotAuthorized` without Describe on a topic.
         """
         groups = {
             group: [[each.topic, each.partition] for each in sorted(partitions)] for group, partitions in wanted.items()
@@ -88,6 +83,7 @@ class SecondClient:
     def _committed(self, group: str, answer: Any) -> CommittedOffsets | MigrateGroupsError:
         if isinstance(answer, str):
             return self._failed(answer, group)
+        # No metadata, because confluent-kafka reads it wrongly (docs/kafka-behaviour.md#confluent-kafka).
         return {
             TopicPartition(topic, partition): None
             if offset is None
@@ -96,12 +92,10 @@ class SecondClient:
         }
 
     def _ask(self, groups: Mapping[str, Collection[Any]]) -> Any:
-        """Ask the child process for the committed offsets of groups, and return its answer.
+        """Ask the child process for committed offsets, and return its answer by group.
 
-        groups: by group, a list of topic and partition number for each partition. The answer has, by group, a list of
-        ``[topic, partition, offset, leader epoch]``, or the text of an error. Offset and leader epoch are None if
-        nothing is committed. If the child dies or does not answer, a second child is asked. Raises `ClusterUnavailable`
-        if the second child does not answer either, or if the answer as a whole is an error.
+        groups: ``[topic, partition]`` pairs by group. A group's answer is a list of ``[topic, partition, offset, leader
+        epoch]``, or the text of an error. Offset or leader epoch is None if none is committed.
         """
         with request_log.logged(lambda: _line(groups)):
             return self._first_answer(groups)
@@ -136,6 +130,6 @@ class SecondClient:
 
 
 def _line(groups: Mapping[str, Collection[Any]]) -> str:
-    """Return a request of the second client as text for the log. groups: the partitions in the request, by group."""
+    """Return a request for committed offsets as text for the log. groups: the partitions in the request, by group."""
     number = sum(map(len, groups.values()))
     return request_log.line("OffsetFetch", groups, counted(number, "partition") if number else "", "the second client")

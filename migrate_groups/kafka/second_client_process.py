@@ -1,10 +1,4 @@
-"""The program of the second client's process: answers requests for committed offsets with confluent-kafka.
-
-It runs in a child process, because librdkafka can crash its process. ``list_consumer_group_offsets`` crashed with
-SIGSEGV after the coordinator had moved, and with SIGABRT after admin time-outs. ``Consumer.committed`` survived both,
-and does not join the group (docs/kafka-behaviour.md#confluent-kafka). It reads with ``require_stable``, because
-librdkafka's isolation.level is read_committed by default.
-"""
+"""The program of a child process that reads committed offsets with confluent-kafka."""
 
 from __future__ import annotations
 
@@ -25,16 +19,16 @@ _MOST_PARTITIONS = 500
 _MOST_CONSUMERS = 16
 
 
+# librdkafka can crash its process. `list_consumer_group_offsets` crashed with SIGSEGV after the coordinator had moved,
+# and with SIGABRT after admin time-outs. `Consumer.committed` survived both, and does not join the group. It reads with
+# `require_stable`, because librdkafka's isolation.level is read_committed by default. Metadata is left out, because
+# confluent-kafka may read beyond its buffer (docs/kafka-behaviour.md#confluent-kafka).
 def committed(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:
-    """Return, for each group, a list of ``[topic, partition, offset, leader epoch]`` of its committed offsets.
+    """Return the committed offsets of each group as a list of ``[topic, partition, offset, leader epoch]``.
 
-    A group that can't be read has the text of the error in place of the list. Offset and leader epoch are None if the
-    group has no committed offset for the partition; the leader epoch is also None if none was committed. Metadata is
-    left out, because confluent-kafka may read beyond its buffer (docs/kafka-behaviour.md#confluent-kafka).
-
-    config: the configuration of confluent-kafka. groups: the ``[topic, partition]`` pairs to read, by group. timeout:
-    in seconds. Several groups are read with one admin client, which may crash this process. A single group, and groups
-    that the admin client did not answer for, are read with consumers.
+    For a group that can't be read, the text of the error replaces the list. Offset or leader epoch is None if none is
+    committed. groups: ``[topic, partition]`` pairs by group. timeout: in seconds. With several groups, librdkafka may
+    crash this process.
     """
     until = time.monotonic() + timeout
     found = _by_admin(config, groups, timeout) if len(groups) > 1 else {}
@@ -43,11 +37,10 @@ def committed(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeou
 
 
 def committed_alone(config: dict[str, Any], groups: dict[str, list[list[Any]]], timeout: float) -> dict[str, Any]:
-    """Return the committed offsets of groups, read with a consumer for each group; an admin client might crash.
+    """Return the committed offsets of each group, read without librdkafka's admin client, which may crash.
 
-    The result has, by group, a list of ``[topic, partition, offset, leader epoch]``, or the text of an error. Offset
-    and leader epoch are None if nothing is committed. config: the configuration of confluent-kafka. groups: the
-    ``[topic, partition]`` pairs to read, by group. timeout: in seconds.
+    A group's value is a list of ``[topic, partition, offset, leader epoch]``, or the text of an error. Offset or leader
+    epoch is None if none is committed. groups: ``[topic, partition]`` pairs by group. timeout: in seconds.
     """
     until = time.monotonic() + timeout
 

@@ -1,4 +1,4 @@
-"""Which permission a request about a group needs, and the error about a topic that the principal may not describe."""
+"""The permission that a request about a group requires, and the error for topics that can't be described."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Translate between kafka-python's protocol classes and this package's model.
-
-`migrate_groups.kafka.private` has the reasons why kafka-python's admin methods are not used.
-"""
+"""Translate between kafka-python's protocol classes and this package's model."""
 
 from __future__ import annotations
 
@@ -59,8 +56,8 @@ async def list_groups(client: Client) -> dict[str, GroupListing]:
 def classic_group(answer: Any) -> GroupDescription:
     """Return the description of a group from its DescribedGroup in a DescribeGroups response.
 
-    The members of a group that is not a consumer group, such as Connect workers, get no subscription and no assignment.
-    Raises `Refused` if a consumer's subscription or assignment is not in Kafka's consumer protocol.
+    Only consumers get a subscription and an assignment; other members, such as Connect workers, get none. Raises
+    `Refused` if a consumer's subscription or assignment is not in Kafka's consumer protocol.
     """
     is_consumer = answer.protocol_type == "consumer"
     return GroupDescription(
@@ -76,8 +73,8 @@ def classic_group(answer: Any) -> GroupDescription:
 def consumer_group(answer: Any) -> GroupDescription:
     """Return the description of a KIP-848 group from its DescribedGroup in a ConsumerGroupDescribe response.
 
-    If the error code is GROUP_ID_NOT_FOUND, the group is Dead. A member's assignment includes its target assignment,
-    that is, also the partitions that the member is yet to receive.
+    The error code GROUP_ID_NOT_FOUND gives the state Dead. A member's assignment includes partitions that the member is
+    yet to receive.
     """
     if answer.error_code == MISSING:
         return GroupDescription(group=answer.group_id, state="Dead", group_type="")
@@ -126,10 +123,10 @@ def _member(group: str, member: Any, *, is_consumer: bool) -> Member:
 
 
 def _decoded(member: Any) -> tuple[list[str], list[KafkaTopicPartition]]:
-    """Return the subscription (topics) and the assignment of a consumer in a classic group.
+    """Return the subscribed topics and the assigned partitions of a consumer in a classic group.
 
-    Both are empty while the group rebalances. Raises ``struct.error`` or ``ValueError`` if the bytes are truncated or a
-    topic has no name, ``TypeError`` if the list of topics or partitions is null.
+    Both lists are empty while the group rebalances. Raises ``struct.error``, ``ValueError`` or ``TypeError`` if the
+    member's bytes are not valid.
     """
     subscription, assignment = [], []
     if member.member_metadata:
@@ -144,10 +141,10 @@ def _decoded(member: Any) -> tuple[list[str], list[KafkaTopicPartition]]:
 async def topics(client: Client, names: Collection[str] | None, *, permissions: bool = False) -> list[Any]:
     """Return the topics in a Metadata response, each with its partitions or with an error code. Creates no topic.
 
-    names: the topics to read; None: all topics that the client's principal may describe. permissions: whether to
-    request the authorized operations (KIP-430). kafka-python's own method takes twice as long, because it makes a dict
-    of each partition.
+    names: the topics; None: all topics that the client's principal may describe. permissions: whether to request the
+    authorized operations (KIP-430).
     """
+    # kafka-python's own method takes twice as long, because it makes a dict of each partition.
     topic = MetadataRequest.MetadataRequestTopic
     request = MetadataRequest(
         topics=None if names is None else [topic(name=name) for name in sorted(names)],
@@ -169,7 +166,7 @@ def hides_topic(answer: Any) -> bool:
 def committed_offset(partition: TopicPartition, answer: Any) -> CommittedOffset | None:
     """Return the committed offset in an OffsetFetch response; None if nothing is committed.
 
-    answer: the part of the response about ``partition``. Raises `Refused` if it has an error code.
+    answer: the part of the response about ``partition``. Raises `Refused` if ``answer`` has an error code.
     """
     if answer.error_code:
         error = kafka_errors.for_code(answer.error_code)
@@ -183,10 +180,10 @@ def committed_offset(partition: TopicPartition, answer: Any) -> CommittedOffset 
 
 
 def write_answer(error: KafkaErrorClass) -> WriteAnswer:
-    """Return whether a broker has applied a write, from the error class in its response.
+    """Return whether a broker has applied a write, from the error class in the broker's response.
 
-    ``NoError`` gives ``WRITTEN``; a time-out, an unknown error or a coordinator that is not available gives
-    ``UNKNOWN``; any other error gives ``REFUSED``.
+    ``NoError``: ``WRITTEN``. A time-out, an unknown error or an unavailable coordinator: ``UNKNOWN``. Any other error:
+    ``REFUSED``.
     """
     if error is kafka_errors.NoError:
         return WriteAnswer(answer=Answer.WRITTEN)
@@ -195,10 +192,10 @@ def write_answer(error: KafkaErrorClass) -> WriteAnswer:
 
 
 def answer_of_all(error: Exception) -> WriteAnswer:
-    """Return the answer that counts for every partition of a write request that failed as a whole with ``error``.
+    """Return the answer for all partitions of a write request that failed as a whole.
 
-    It is ``REFUSED`` for an error that a broker returned. But it is ``UNKNOWN`` for a broker's time-out or unknown
-    error, for an unavailable coordinator, and if no broker returned the error: the request may have been applied.
+    ``REFUSED``: a broker refused the request. ``UNKNOWN``: a broker may have applied the request, for instance after a
+    time-out.
     """
     # Only an error that a broker returned can be a refusal. After any other error the broker may still apply the
     # request, even later (docs/kafka-behaviour.md#altering-offsets).
@@ -208,7 +205,7 @@ def answer_of_all(error: Exception) -> WriteAnswer:
 
 
 def by_topic(partitions: Iterable[tuple[TopicPartition, V]]) -> dict[str, list[V]]:
-    """Return the values of each topic, from pairs of a partition and a value."""
+    """Return the values by topic, from pairs of a partition and a value."""
     topics: dict[str, list[V]] = defaultdict(list)
     for partition, value in partitions:
         topics[partition.topic].append(value)

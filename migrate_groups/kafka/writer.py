@@ -1,4 +1,4 @@
-"""Write and delete committed offsets, and delete groups, with the first of the two clients, kafka-python."""
+"""Write and delete committed offsets, and delete groups, with kafka-python."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ K = TypeVar("K")
 class KafkaPythonWriter(KafkaPythonReader):
     """Writes and deletes committed offsets, and deletes groups, with kafka-python (implements `GroupWriter`).
 
-    If a write fails, the error is not raised: it is in the `WriteAnswer` of each partition.
+    A failed write raises no error: its `WriteAnswer` contains the error.
     """
 
     def alter_offsets(
@@ -31,7 +31,7 @@ class KafkaPythonWriter(KafkaPythonReader):
     ) -> Mapping[TopicPartition, WriteAnswer]:
         """Commit these offsets for a group in one request, and return the answer for each partition.
 
-        The answer says whether the broker has applied the write, has refused it, or whether that is unknown.
+        An answer is ``WRITTEN``, ``REFUSED`` or ``UNKNOWN`` (perhaps committed).
         """
         return self.alter_offsets_by_group({group: offsets})[group]
 
@@ -40,8 +40,7 @@ class KafkaPythonWriter(KafkaPythonReader):
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
         """Commit these offsets for several groups, and return the answer for each partition, by group.
 
-        The answer says whether the broker has applied the write, refused it, or whether that is unknown. There is one
-        request for each group; the requests are sent concurrently.
+        An answer is ``WRITTEN``, ``REFUSED`` or ``UNKNOWN`` (perhaps committed). Each group has its own request.
         """
         return self._write(offsets, of_groups.commit_offsets(offsets))
 
@@ -50,15 +49,15 @@ class KafkaPythonWriter(KafkaPythonReader):
     ) -> Mapping[TopicPartition, WriteAnswer]:
         """Delete a group's committed offsets of these partitions (KIP-496), and return the answer for each partition.
 
-        The answer says whether the broker has applied the deletion, refused it, or whether that is unknown.
+        An answer is ``WRITTEN`` (deleted), ``REFUSED`` or ``UNKNOWN`` (perhaps deleted).
         """
         return self._write({group: partitions}, of_groups.delete_offsets(partitions))[group]
 
     def delete_group(self, group: str) -> WriteAnswer:
         """Delete a group with all its committed offsets, and return the coordinator's answer.
 
-        The answer says whether the coordinator has deleted the group, refused it, for instance because the group has
-        members, or whether that is unknown.
+        The answer is ``WRITTEN`` (deleted), ``UNKNOWN`` (perhaps deleted), or ``REFUSED``, for instance because the
+        group has members.
         """
         return self._write({group: [group]}, of_groups.delete_groups)[group][group]
 
@@ -66,9 +65,8 @@ class KafkaPythonWriter(KafkaPythonReader):
     def held(self, group: str) -> Iterator[Hold]:
         """Be the only member of an Empty group during a ``with`` block, so that no consumer can join the group.
 
-        The block gets a `Hold`, whose ``lost`` says why the group may no longer be held. During the block this object
-        leaves this member out when it describes the group. Raises `Refused` if the group has members; `NotAuthorized`
-        without Read on the group; `ClusterUnavailable`.
+        The block gets a `Hold`, whose ``lost`` says why consumers may be able to join. `describe_group` leaves this
+        member out. Raises `Refused` if the group has members; `NotAuthorized` without Read on the group.
         """
         with hold(self._config, group) as holding:
             self._descriptions.holder = holding.member_id
@@ -82,11 +80,9 @@ class KafkaPythonWriter(KafkaPythonReader):
     ) -> Mapping[str, Mapping[K, WriteAnswer]]:
         """Send writes for several groups, and return, by group, the answer for each item.
 
-        If a coordinator was not available, its writes are sent again until the time-out. This is safe even if a write
-        was applied, because the same write once more changes nothing.
-
-        asked: by group, the items of its write: partitions or, to delete the group, its name. ask: sends the writes.
-        Raises ``ValueError`` if a group's name is empty.
+        asked: the items by group: partitions, or the group's name if the group itself is deleted. ask: sends the
+        writes. If a group's coordinator is not available, the group's write is repeated until the time-out. Raises
+        ``ValueError`` for an empty group name.
         """
         if "" in asked:
             raise ValueError("a group name is empty: pass a name, because kafka-python would write to the group ''")
@@ -101,6 +97,7 @@ class KafkaPythonWriter(KafkaPythonReader):
                 self._connection.run_once(lambda client: ask(client, left, into))
             except (kafka_errors.KafkaError, OSError, ClusterUnavailable) as error:
                 into.fail(left, error)
+            # This is safe even if a write was applied, because the same write once more changes nothing.
             left[:] = [group for group in left if _has_no_coordinator(into, group)]
             if into.failed or left:
                 self._connection.close()

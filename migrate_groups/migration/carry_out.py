@@ -1,4 +1,4 @@
-"""The steps of every command that writes: ask the user, write with a receipt, watch groups that must not consume."""
+"""The steps of every command that writes offsets: ask the user, write, watch the groups that must have stopped."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from migrate_groups.text import counted, named, some
 
 
 def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
-    """Raise `UsageError` if the receipt is of another migration, or if target groups have committed since the run.
+    """Raise `UsageError` if the plan must not be written on top of the writes in the receipt.
 
-    A group has committed if it no longer has the committed offset that the run confirmed.
+    - The receipt is of another migration than the plan.
+    - A target group has committed since the last hand-over in the receipt.
     """
     _refuse_differences(file, resumed_differently(file.receipt, plan))
     since = file.receipt.moved_since(plan)
@@ -50,14 +51,13 @@ def is_over(
     elsewhere: GroupReader | None = None,
     differences: Callable[[], Sequence[str]] = tuple,
 ) -> bool:
-    """Return whether the run has handed over and a target group has started since. If so, tell the user.
+    """Return whether the migration in the receipt is over, because a target group has started. If so, tell the user.
 
-    file: the receipt of the run. elsewhere: reads the source groups, if they are on another cluster. differences:
-    called if a target group has started; returns how that hand-over differs from the one that is asked for now.
+    - differences: returns how the requested migration differs from the one in the receipt; empty if it is the same.
+    - elsewhere: reads source groups that are on another cluster.
 
-    If a target group has started, raises `UsageError` if there are ``differences``; `PartlyApplied` if a source group
-    still consumes what it handed over, or can't be read, because records that both groups read are processed twice;
-    `Refused` if a target group has lost the committed offset of a partition.
+    If the migration is over, raises `UsageError` if there are differences; `PartlyApplied` if a source group still
+    consumes or can't be read; `Refused` if a target group has lost a committed offset.
     """
     started = started_since(reader, file.receipt, elsewhere)
     if started is None:
@@ -84,12 +84,12 @@ def is_over(
 
 
 def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, provisional: bool = False) -> None:
-    """Show the plan and ask the user whether to write it.
+    """Show the plan and, if there is something to write, ask the user whether to write it.
 
-    rows: returns the snapshot rows from which the plan was made. provisional: the plan is made again once the consumers
-    have stopped, so pending checks, which may pass then, do not forbid the write yet. The user is not asked if the plan
-    writes nothing, unless the plan is provisional. Raises `Refused` if a check forbids the write, or if the user does
-    not agree.
+    provisional: the plan will be made again after the consumers have stopped. A check with the verdict ``pending`` does
+    not forbid the write yet.
+
+    Raises `Refused` if a check forbids the write, or if the user does not agree.
     """
     events.planned(plan, rows)
     refuse_forbidden(plan.refusals(at_the_write=not provisional))
@@ -98,9 +98,9 @@ def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, prov
 
 
 def settle(shown: Plan, clock: Clock, events: Events) -> None:
-    """Wait for as many seconds as the option ``settle`` of the plan says, and tell the user why.
+    """Wait for the seconds in the plan's option ``settle``, and tell the user.
 
-    The caller makes the plan again after the wait, and so detects a consumer that has committed meanwhile.
+    The caller then checks that no consumer has committed during the wait.
     """
     if shown.options.settle:
         events.said(f"waiting {shown.options.settle:g} s to see that no consumer commits")
@@ -110,11 +110,10 @@ def settle(shown: Plan, clock: Clock, events: Events) -> None:
 def write_plan(
     clients: Clients, plan: Plan, file: ReceiptFile, clock: Clock, events: Events, verb: Verb = Verb.HAND_OVER
 ) -> Execution:
-    """Write a plan, read the offsets back with both clients, and return the execution with the outcomes.
+    """Write the offsets of a plan, read them back, and return the record of the write with the outcomes.
 
-    The receipt is saved before the first request and after each step. With the option ``second_client`` "none", only
-    the first client (kafka-python) reads back. Raises `InvalidInput` if the receipt can't be saved before the first
-    request. A failure after that raises no error: it is in the outcomes of the partitions, or in ``file.failure``.
+    The receipt file is saved before the first request and after each step. Raises `InvalidInput` if the first save
+    fails. Later failures are in the outcomes or in ``file.failure``.
     """
     execution = file.receipt.begun(verb, plan, clock.now())
 
@@ -143,17 +142,15 @@ def watch_afterwards(
     events: Events,
     elsewhere: GroupReader | None = None,
 ) -> Execution:
-    """Watch the groups that must no longer consume, after a write, and return the execution.
+    """After a write, watch the groups that must no longer consume, such as the source group of a migration.
 
-    These are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
-    hand-back. The option ``guard`` of the execution is the number of seconds. If a group consumes, a message that names
-    it is added to ``moved`` of the returned execution. The receipt is saved with this execution. elsewhere: reads the
-    source groups of a hand-over, if they are on another cluster.
+    Returns the record of the write. Its ``moved`` has messages about groups that still consume, and its
+    ``not_watched`` about groups that can't be read. Nothing is watched if the write was not successful.
 
-    Nothing is watched if an offset was not read back as planned, or if one of these groups was already seen to consume
-    or could not be read, because the user has to act first. The execution is then returned as it is.
+    elsewhere: reads source groups that are on another cluster.
     """
     groups, seconds = sorted(watched(execution)), execution.options.guard
+    # Otherwise the user has to act first.
     if not (execution.is_whole and seconds and groups):
         return execution
     events.said(f"watching {some(groups)} for {seconds:g} s: records consumed there from now on are processed twice")

@@ -27,10 +27,11 @@ from migrate_groups.text import counted, shell_command, some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletion:
-    """The result of `delete_groups`.
+    """The result of deleting groups.
 
-    committed: the committed offsets of each group before the deletion. deleted: the groups that no longer exist.
-    failures: for each other group, the error that says why it still exists, or why this is not known.
+    - committed: the committed offsets of each group before the deletion.
+    - deleted: the groups that no longer exist.
+    - failures: the errors of the groups that still exist, or may still exist.
     """
 
     committed: Mapping[str, SnapshotTable]
@@ -38,10 +39,9 @@ class Deletion:
     failures: Mapping[str, MigrateGroupsError]
 
     def check(self) -> None:
-        """Raise an error if a deletion failed; do nothing if all groups were deleted.
+        """Raise an error if a deletion failed: `Refused` if all deletions were refused, otherwise `PartlyApplied`.
 
-        The error is `Refused` if all deletions were refused, so that every group still exists. Otherwise it is
-        `PartlyApplied`: some groups were deleted, or it is not known whether they were.
+        After `Refused`, all groups still exist.
         """
         if not self.failures:
             return
@@ -55,16 +55,10 @@ class Deletion:
 
 
 def what_would_go(reader: GroupReader, groups: Sequence[str], clock: Clock) -> Mapping[str, SnapshotTable]:
-    """Return, for each group, the committed offsets that its deletion would delete.
+    """Return, for each group, the committed offsets that would be deleted with it. Deletes nothing.
 
-    If some groups may not be deleted, one error is raised after all groups are checked. Its message has the reason for
-    each of them:
-
-    - `GroupNotFound` if exactly one group may not be deleted, because it does not exist.
-    - `NotAuthorized` if the client's principal lacks a permission on every group that may not be deleted.
-    - `Refused` in all other cases, for instance if a group has members or is not a consumer group.
-
-    Raises `ClusterUnavailable` at once if a group can't be described; further groups are not checked.
+    Checks all groups, then raises one error with all reasons: `NotAuthorized` if only permissions are lacking;
+    otherwise `Refused`, for instance if a group has members or does not exist. Raises `ClusterUnavailable` at once.
     """
     going: dict[str, SnapshotTable] = {}
     errors: list[MigrateGroupsError] = []
@@ -83,11 +77,10 @@ def what_would_go(reader: GroupReader, groups: Sequence[str], clock: Clock) -> M
 
 
 def delete_groups(writer: GroupWriter, groups: Sequence[str], clock: Clock, events: DeletionEvents) -> Deletion:
-    """Check all groups, ask the user, delete each group, and return which were deleted and which were not.
+    """Ask the user, delete the groups, and return which were deleted and which were not.
 
-    If the deletion of one group fails, the others are deleted all the same, and the error is in the result. Raises
-    `Refused` if the user does not agree, or if a group has members or is not a consumer group; `GroupNotFound`,
-    `NotAuthorized` and `ClusterUnavailable`. Nothing is deleted then.
+    If one deletion fails, the other groups are still deleted. An error is raised only if nothing was deleted: `Refused`
+    if the user does not agree or a group has members; `GroupNotFound`, `NotAuthorized` or `ClusterUnavailable`.
     """
     events.would_delete(what_would_go(writer, groups, clock))
     if not events.agrees_to_delete(groups):
@@ -110,10 +103,10 @@ def delete_groups(writer: GroupWriter, groups: Sequence[str], clock: Clock, even
 
 
 def _committed(reader: GroupReader, group: str, clock: Clock) -> SnapshotTable:
-    """Return the committed offsets of a group that may be deleted; partitions without one are left out.
+    """Return the committed offsets of a group that may be deleted.
 
-    Raises `GroupNotFound`; `Refused` if the group has members or is not a consumer group; `NotAuthorized` if the
-    client's principal lacks a permission to delete it.
+    Raises `GroupNotFound`; `Refused` if the group has members or is not a consumer group; `NotAuthorized` without
+    Delete on the group.
     """
     described = existing_group(reader, group)
     if not described.is_consumer_group:
@@ -129,10 +122,10 @@ def _committed(reader: GroupReader, group: str, clock: Clock) -> SnapshotTable:
 
 
 def _delete(writer: GroupWriter, group: str) -> None:
-    """Delete a group, and describe it to verify that it no longer exists.
+    """Delete a group, and verify that it no longer exists.
 
-    Raises `Refused` if the coordinator refuses the deletion; `PartlyApplied` if the group still exists, exists again,
-    or can't be described.
+    Raises `Refused` if the coordinator refuses; `PartlyApplied` if the group still exists or can't be described
+    afterwards.
     """
     answer = writer.delete_group(group)
     if answer.answer is Answer.REFUSED and answer.error != "GROUP_ID_NOT_FOUND":

@@ -1,4 +1,4 @@
-"""Delete committed offsets of a group without a hand-over, for instance those of a topic that it no longer consumes."""
+"""Delete a group's committed offsets of some topics, for instance of topics that the group no longer consumes."""
 
 from __future__ import annotations
 
@@ -35,10 +35,9 @@ _READ = frozenset({Operation.DESCRIBE, Operation.READ})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsToDelete:
-    """The input of `delete_offsets`.
+    """The group whose committed offsets are deleted, and patterns of the topics.
 
-    topics: patterns of the topics whose committed offsets are deleted from the group. settle: seconds for which the
-    group must not commit on these topics before the deletion.
+    settle: seconds for which the group must not commit on these topics before the deletion.
     """
 
     group: str
@@ -47,16 +46,14 @@ class OffsetsToDelete:
 
 
 def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown: Plan | None = None) -> Plan:
-    """Return the plan that deletes the committed offsets of the group and the topics in ``wanted``. Reads only.
+    """Return the plan that deletes the group's committed offsets of the topics in ``wanted``.
 
-    The plan has no changes if an earlier run with this receipt has deleted the offsets, and the group has committed
-    none since. If an earlier deletion has not finished, its partitions are in the plan too. shown: the plan that the
-    user agreed to; a check refuses if a committed offset has changed since. None: no plan was shown yet.
+    The plan has no changes if an earlier run has already deleted these offsets.
+    shown: the plan that the user agreed to. A check refuses if a committed offset has changed since.
 
-    Raises `UsageError` if the receipt is of another group, of a hand-over, or of an unfinished deletion of other
-    topics; `InvalidInput` naming each topic and glob that matches no committed offset; `GroupNotFound`; `Refused` if
-    the group is not a consumer group, or if a rollback in the receipt has not finished; `NotAuthorized`,
-    `ClusterUnavailable` and `PendingCommits`.
+    Raises `UsageError` if the receipt is of another write; `InvalidInput` if a topic matches no committed offset;
+    `Refused` if a rollback in the receipt has not finished, or the group is not a consumer group; `GroupNotFound`,
+    `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     group, receipt = wanted.group, file.receipt
     _refuse_other_receipt(file, group)
@@ -99,19 +96,19 @@ def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFil
 def delete_offsets(
     clients: Clients, wanted: OffsetsToDelete, file: ReceiptFile, clock: Clock, events: Events
 ) -> Execution | None:
-    """Delete the committed offsets of the group and the topics in ``wanted``, and return the execution.
+    """Delete the group's committed offsets of the topics in ``wanted``, and return the record of the write.
 
-    Returns None if an earlier run with this receipt has deleted them, and the group has committed none since. The
-    offsets are read twice, ``wanted.settle`` seconds apart, because a consumer without membership shows only by its
-    commits. Raises `Refused` if a check, the group's type or an unfinished rollback forbids the deletion, or if the
-    user does not agree; `UsageError` if the receipt is of a hand-over, of another group, or of an unfinished deletion
-    of other topics; `InvalidInput` if a topic matches no committed offset; `GroupNotFound`, `ClusterUnavailable`,
-    `NotAuthorized` and `PendingCommits`. If an error is raised, nothing was deleted.
+    Returns None if an earlier run has already deleted these offsets.
+
+    If an error is raised, nothing was deleted: `UsageError` if the receipt is of another write; `InvalidInput` if a
+    topic matches no committed offset; `Refused` if a check or the user says no, or a rollback in the receipt has not
+    finished; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     shown = plan_deletion(clients.writer, wanted, file)
     if is_done(shown, file, events):
         return None
     agree(shown, lambda: (), events)
+    # The offsets are read twice, because a consumer without membership shows only by its commits.
     settle(shown, clock, events)
     plan = plan_deletion(clients.writer, wanted, file, shown)
     refuse_forbidden(plan.refusals(at_the_write=True))
@@ -119,7 +116,7 @@ def delete_offsets(
 
 
 def is_done(plan: Plan, file: ReceiptFile, events: Events) -> bool:
-    """Return whether the plan of a deletion has nothing to delete. If so, tell the user."""
+    """Return whether the plan has no offsets to delete. If so, tell the user."""
     if not plan.changes:
         events.said(f"{file.path} has no offsets left to delete; nothing was written")
     return not plan.changes
@@ -137,11 +134,11 @@ def _refuse_other_receipt(file: ReceiptFile, group: str) -> None:
 
 
 def _described(reader: GroupReader, group: str, receipt: Receipt) -> GroupDescription:
-    """Return the description of the group. Raises `Refused` if it is not a consumer group.
+    """Return the group's description. Raises `Refused` if it is not a consumer group.
 
-    receipt: the record of earlier runs. If it has a deletion, a group that does not exist is ``Dead``, because brokers
-    delete an Empty group with its last committed offset. If it has none, `GroupNotFound` is raised.
+    Raises `GroupNotFound` if the group does not exist and the receipt records no deletion.
     """
+    # After a deletion the group may be gone: brokers delete an Empty group with its last committed offset.
     described = reader.describe_group(group) if receipt.lanes else existing_group(reader, group)
     if described.exists and not described.is_consumer_group:
         raise Refused(f"group {group!r} is not a consumer group: its type is {described.kind}; nothing was deleted")
@@ -153,11 +150,9 @@ def _states(receipt: Receipt) -> Mapping[TopicPartition, State]:
 
 
 def _matched(wanted: OffsetsToDelete, committed: Collection[str], receipt: Receipt) -> set[str]:
-    """Return the topics that the patterns match.
+    """Return the matching topics for which the group has committed offsets, or for which an earlier run deleted them.
 
-    A pattern matches topics with a committed offset, and topics whose offsets an earlier run has deleted. committed:
-    the topics with a committed offset. receipt: the record of the earlier runs. Raises `InvalidInput` naming each
-    pattern that matches no topic.
+    committed: the topics with a committed offset. Raises `InvalidInput` if a pattern matches no topic.
     """
     known = {each.topic for each, state in _states(receipt).items() if state is not State.RESTORED}
     present = {*committed} | known
@@ -177,13 +172,13 @@ def _with_pending(
     committed: Mapping[TopicPartition, CommittedOffset | None],
     topics: Mapping[str, TopicDescription],
 ) -> Mapping[TopicPartition, CommittedOffset | None]:
-    """Return the committed offsets of all partitions of the topics; None means no committed offset.
+    """Add the committed offsets of all partitions of the topics to ``committed``, and return the result.
 
-    ``committed`` lacks a partition whose first commit is still pending. So each partition without a committed offset is
-    read by name; `PendingCommits` is raised if a commit is still pending at the time-out
-    (docs/kafka-behaviour.md#pending-transactions). Offsets of partitions that no longer exist are kept.
+    None: no committed offset. Raises `PendingCommits` if a transactional commit is still pending at the time-out.
     """
     partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
+    # Read by name, because `all_committed` leaves out a partition whose first commit is still pending
+    # (docs/kafka-behaviour.md#pending-transactions).
     rest = reader.committed(group, [each for each in partitions if committed.get(each) is None])
     return {**{each: found for each, found in committed.items() if found is not None}, **rest}
 
@@ -194,9 +189,9 @@ def _permissions_wanted(group: str, topics: Collection[str]) -> Mapping[Resource
 
 
 def _permission(reader: GroupReader, group: str, topics: Collection[str], permissions: Permissions) -> Check:
-    """Check that the principal may delete the group's offsets of these topics; otherwise the check refuses.
+    """Return a check that refuses if the principal may not delete the group's offsets of these topics.
 
-    It warns if the principal may not set the offsets again, which a rollback does.
+    The check warns if a rollback could not set the offsets again.
     """
     check = permitted(reader, _permissions_wanted(group, topics), permissions)
     lacking = missing({Resource(ResourceType.GROUP, group): _READ}, permissions)
@@ -207,9 +202,9 @@ def _permission(reader: GroupReader, group: str, topics: Collection[str], permis
 
 
 def _not_moved(shown: Collection[Change], now: Collection[Change], seconds: float) -> Check:
-    """Check that the committed offsets are still those of the plan that was shown.
+    """Return a check that refuses if a committed offset has changed since the plan was shown.
 
-    seconds: the time between the two readings, for the message.
+    seconds: the wait between the two readings, for the message.
     """
     before, after = ({change.order: change.before for change in changes} for changes in (shown, now))
     moved = [

@@ -1,6 +1,6 @@
 """The callbacks through which a running command shows its progress and asks the user.
 
-The command line implements them. A program that uses the API may pass its own, or `Silent`.
+A program that uses the Python API may pass its own callbacks, or `Silent`.
 """
 
 from __future__ import annotations
@@ -21,69 +21,69 @@ from migrate_groups.snapshots.snapshot import SnapshotTable
 class Events(Protocol):
     """The callbacks of migrate, apply, rollback, hand-back and delete-offsets.
 
-    They are called in the thread of the command, which continues when the callback returns. An error that a callback
-    raises ends the command.
+    They are called in the thread of the command. An error that a callback raises ends the command.
     """
 
     def stop_planned(self, stop: PlannedStop) -> None:
         """Show the user which members of the source group must stop, and for how long.
 
-        Called by ``migrate`` only, before `planned` and also in a dry run.
+        Called only by ``migrate``, before `planned` and also in a dry run.
         """
         ...
 
     def planned(self, plan: Plan, rows: Callable[[], Iterable[Row]]) -> None:
-        """Show the plan to the user. Called once, before `agrees`; not in a dry run.
+        """Show the plan to the user. Called once, before `agrees`, but not in a dry run.
 
-        plan: what would be written, with the verdict of every check. If a check forbids the write, the command ends
-        with an error after this call. rows: call it to get the snapshot rows from which the plan was made. It returns
-        no rows for a rollback, hand-back or delete-offsets.
+        - plan: what would be written. If one of its checks forbids the write, the command then ends with an error.
+        - rows: returns the snapshot rows from which the plan was made; empty for a rollback, hand-back or
+          delete-offsets.
         """
         ...
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
-        """Return whether to write the plan: the user's answer. If it is False, the command ends with `Refused`.
+        """Return whether the user agrees to write the plan. If not, the command ends with `Refused`.
 
-        provisional: the plan is made again, with the final offsets, once the consumers have stopped. If the plan writes
-        nothing and is not provisional, this callback is not called.
+        Not called if nothing is to be written, except for a provisional plan.
+        provisional: the plan will be made again, with the final offsets, after the consumers have stopped.
         """
         ...
 
     def still_running(
         self, reasons: Mapping[str, list[str]], looks: Mapping[str, ObservedGroup], seconds: float
     ) -> None:
-        """Receive what was observed of the groups that must stop. Called after each check while a command waits.
+        """Receive the state of the groups that must stop. Called after each check while a command waits.
 
-        reasons: for each group, why it still runs; an empty list if it has stopped. looks: for each group, its
-        description and, if they were read, its committed offsets. They are read only if the group has stopped. seconds:
-        how long the command has waited.
+        - reasons: for each group, why it still runs; empty if it has stopped.
+        - looks: for each group, its description and, if they were read, its committed offsets.
+        - seconds: how long the command has waited.
         """
         ...
 
     def writing(self, told_by: str) -> None:
-        """Receive what to tell the user if the write is interrupted from now on.
+        """Receive the sentence to show to the user if the write is interrupted from now on.
 
-        Called before the first request of a write, and again after each step. told_by: a sentence that names the
-        receipt, the file that lists what was written. If this file could not be saved, the sentence says why.
+        Called before the first request and after each step.
+        told_by: names the file that lists what was written, or says why that file could not be saved.
         """
         ...
 
     def read_back(self, verb: Verb, sources: Collection[str]) -> None:
-        """Receive notice that the write has succeeded.
+        """Receive notice that all offsets were read back as planned, and that groups that must stop have stopped.
 
-        Called only if every offset was read back as planned, and no group that must stop still consumes. verb: the kind
-        of the write. After a hand-over, the applications of the target groups may start now; after a rollback or a
-        hand-back, those of the source groups. sources: the source groups; empty if the offsets were set without one, as
-        for a replay.
+        - verb: the kind of write. After a hand-over, the target groups may start; after a rollback or hand-back, the
+          source groups.
+        - sources: the source groups; empty if there are none, as for a replay.
         """
         ...
 
     def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
-        """Return a context manager that shows the progress of some work. The command does the work within it.
+        """Return a context manager that shows the progress of some work. The command works within the context.
 
-        doing: what is done, for the user, such as ``reading group orders``. done: returns how much is done and how much
-        there is to do, or None if this is not known. Call ``done`` only within the context, from any thread. Within the
-        context, no other callback is called that prints or asks.
+        - doing: the work, such as ``reading group orders``.
+        - done: returns how much is done and how much there is to do, or None if not known. Call it only within the
+          context, from any thread.
+
+        Within the context, no other callback is called that prints or asks.
         """
         ...
 
@@ -104,9 +104,9 @@ class DeletionEvents(Protocol):
         ...
 
     def writing(self, told_by: str) -> None:
-        """Receive what to tell the user if the command is interrupted from now on. Called before each deletion.
+        """Receive the sentence to show to the user if the command is interrupted. Called before each deletion.
 
-        told_by: a sentence that says which groups were deleted, and which group may have been deleted.
+        told_by: says which groups were deleted, and which group may have been deleted.
         """
         ...
 
@@ -125,7 +125,7 @@ class Silent:
         """Ignore the plan."""
 
     def agrees(self, plan: Plan, *, provisional: bool) -> bool:
-        """Agree: every plan is written without a question."""
+        """Return True without asking: every plan is written."""
         return True
 
     def still_running(
@@ -137,10 +137,10 @@ class Silent:
         """Ignore the notice that a write is in progress."""
 
     def read_back(self, verb: Verb, sources: Collection[str]) -> None:
-        """Ignore the notice that the write was read back."""
+        """Ignore the notice that the write has succeeded."""
 
     def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
-        """Return a context manager that shows nothing. The command works within it. doing, done: not used."""
+        """Return a context manager that shows nothing."""
         return in_silence(doing, done)
 
     def said(self, line: str) -> None:

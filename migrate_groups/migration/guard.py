@@ -1,4 +1,4 @@
-"""Watch, after a write, the groups that must no longer consume, because what they still read is processed twice."""
+"""After a write, watch the groups that must have stopped: records that they still read are processed twice."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _LONGEST_REBALANCE_SECONDS = 300.0
 
 
 class StoppedAt(msgspec.Struct, frozen=True, gc=False):
-    """A partition that a group must no longer consume, and the group's committed offset when it stopped.
+    """A partition that a group must no longer consume.
 
-    offset: None if nothing was committed for the partition.
+    offset: the offset at which the group stopped; None if not known.
     """
 
     partition: TopicPartition
@@ -34,11 +34,11 @@ class StoppedAt(msgspec.Struct, frozen=True, gc=False):
 
 
 def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
-    """Return, by group, the partitions that the group must no longer consume after an execution.
+    """Return the partitions that must no longer be consumed after a write, by group.
 
-    The groups are the source groups after a hand-over or delete-offsets, and the target groups of the hand-over after a
-    rollback or a hand-back. After a hand-over between two clusters, the partitions are those of the source group's
-    cluster.
+    - after a hand-over (to target groups): the source groups
+    - after a rollback or hand-back: the target groups
+    - after delete-offsets: the groups whose offsets were deleted
     """
     found: dict[str, dict[TopicPartition, StoppedAt]] = defaultdict(dict)
     if execution.verb in (Verb.HAND_OVER, Verb.HAND_BACK):
@@ -52,12 +52,10 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
 
 
 def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
-    """Check once whether a group still consumes partitions that it must no longer consume; return the execution.
+    """After a write, check once whether groups that must no longer consume still do.
 
-    The groups are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
-    hand-back. A group still consumes if it has members on the partitions' topics, or has committed since its offsets
-    were read. Messages about such groups are added to ``moved`` of the returned execution. Messages in its
-    ``not_watched`` name the groups that could not be read this time.
+    Returns the record of the write. Its ``moved`` has messages about groups that still consume, and its
+    ``not_watched`` about groups that can't be read.
     """
     return _check_once(reader, replace(execution, not_watched=()))[0]
 
@@ -65,19 +63,15 @@ def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
 def guard(
     reader: GroupReader, execution: Execution, seconds: float, clock: Clock, elsewhere: GroupReader | None = None
 ) -> Execution:
-    """Watch the groups that must no longer consume, for ``seconds`` or until one of them consumes.
+    """After a write, watch the groups that must no longer consume, for ``seconds`` or until one of them consumes.
 
-    The groups are the source groups after a hand-over or delete-offsets, and the target groups after a rollback or a
-    hand-back. ``moved`` of the returned execution says which of them consumed since the write, and ``not_watched``
-    which of them could not be read; that ends the watch, too.
+    Returns the record of the write. Its ``moved`` has messages about groups that still consume, and its
+    ``not_watched`` about groups that can't be read. If a group rebalances, the watch may take up to 5 minutes longer.
 
-    A group that has other topics too and rebalances when the time is over is watched for up to 5 more minutes, because
-    its assignment shows only after the rebalance. If the rebalance has not ended by then, ``moved`` names the group.
+    After a hand-over, the offsets of target groups without members are then read again. An offset that is missing or
+    lower than written gets the outcome ``refused``.
 
-    After the watch of a hand-over, the offsets of target groups without members are read again. One that is missing or
-    lower than written gets the outcome ``refused``; any other difference is added to ``remarks``.
-
-    elsewhere: reads the source groups of a hand-over, if they are on another cluster.
+    elsewhere: reads source groups that are on another cluster.
     """
     deadline = clock.monotonic() + seconds
     unclear: list[str] = []
@@ -95,11 +89,9 @@ def guard(
 
 
 def _check_once(reader: GroupReader, execution: Execution) -> tuple[Execution, list[str]]:
-    """Check once whether groups consume that must no longer do so; return the execution, and the groups still unclear.
+    """Check once whether groups that must no longer consume still do; return the record of the write with messages.
 
-    In the execution, messages name the groups that consume (``moved``) and those that could not be read
-    (``not_watched``). A group that has committed offsets for other topics too is unclear while it rebalances, because
-    its assignment is not known then.
+    Also returns the groups of which this is not known, because a rebalance hides their assignment.
     """
     unclear = []
     for group, stopped in watched(execution).items():
@@ -117,8 +109,8 @@ def _check_once(reader: GroupReader, execution: Execution) -> tuple[Execution, l
 def _signs_of_consuming(reader: GroupReader, group: str, stopped: list[StoppedAt]) -> tuple[list[str], bool]:
     """Return the signs that a group still consumes these partitions, and whether its assignment is known.
 
-    The signs are its members on the topics, and its commits since its offsets were read. Each is the end of a sentence
-    that begins with the group's name; there are none if the group does not consume.
+    The signs are members on the topics, and commits since the group stopped. Each sign is the end of a sentence that
+    begins with the group's name.
     """
     description = reader.describe_group(group)
     topics = {each.partition.topic for each in stopped}
@@ -149,11 +141,10 @@ def _from_to(before: int | None, now: int) -> str:
 
 
 def _compare_with_written(reader: GroupReader, execution: Execution) -> Execution:
-    """Compare the committed offsets of target groups that have no members with those written; return the execution.
+    """Read the offsets of target groups without members again, and return the record of the write with the differences.
 
-    If an offset is lower than the one written, or missing, another client has changed it: in the returned execution,
-    the outcome of the partition is ``refused``. Any other difference is a remark, because the target group's
-    application may have started and stopped again. A group that can't be read is a remark too.
+    An offset that is missing or lower than written gets the outcome ``refused``. Any other difference is added to
+    ``remarks``.
     """
     groups = _by_group(execution.entries)
     found = reader.committed_by_group(
@@ -171,6 +162,8 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
                 f"group {group!r} could not be read again after the watch: {error}; check it with snapshot"
             )
             continue
+        # Another client has lowered or deleted these offsets. Any other difference may come from an application that
+        # has started and stopped again.
         behind = [entry for entry in put if _is_behind(now[entry.change.topic_partition], entry.change.after)]
         execution = execution.updated(
             entry.refused("lowered or deleted by another client after it was confirmed", sent=True) for entry in behind

@@ -19,55 +19,42 @@ class LogReader(Protocol):
         ends: Mapping[TopicPartition, int] | None = None,
         starts: Mapping[TopicPartition, int] | None = None,
     ) -> Mapping[TopicPartition, LogRange]:
-        """Return the log start and log end offset of each partition.
+        """Return the log start and log end offset of each partition that exists and has a leader.
 
-        A partition that does not exist or has no leader is left out.
-
-        ends, starts: log end and log start offsets that were read before, to save requests. If both are given for a
-        partition, they are returned without a request, even if the partition no longer exists. If only the start is
-        given, the end is requested. If only the end is given, the start is requested. Then the given end is returned
-        only if this reader has read it, or a higher one, from the current leader in its current leader epoch (KIP-320).
-        Otherwise the end is requested too, because the log may have been truncated
-        (docs/kafka-behaviour.md#logs).
+        ends, starts: known offsets, to save requests. A known end without a known start is requested again if the log
+        may have been truncated (docs/kafka-behaviour.md#logs).
         """
         ...
 
     def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return each partition's last stable offset; ``read_committed`` consumers get no records at or after it.
+        """Return the last stable offset (LSO) of each partition that exists and has a leader.
 
-        It is the log end offset, or the offset of the first record of an open transaction. A partition that does not
-        exist or has no leader is left out.
+        ``read_committed`` consumers get only records before the LSO.
         """
         ...
 
     def epoch_ends(self, epochs: Collection[LeaderEpoch]) -> Mapping[LeaderEpoch, int]:
-        """Return the end offset of each of these leader epochs: the offset at which the next leader epoch starts.
+        """Return the offset at which each of these leader epochs ended (OffsetForLeaderEpoch, KIP-320).
 
-        The log has no record of the leader epoch at or after its end offset (OffsetForLeaderEpoch, KIP-320). A leader
-        epoch is left out if it is the partition's current one or higher, or if the partition does not exist or has no
-        leader.
+        An epoch is left out if it has not ended, if the leader does not know it, or if the partition has no leader.
         """
         ...
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Return, for each partition, the offset and timestamp of the first record at or after a time.
+        """Return the offset and timestamp of each partition's first record at or after a time; None if there is none.
 
-        The first record is the one with the lowest offset, even if the timestamps in the log are out of order; ``None``
-        means that there is no such record. Records of open and aborted transactions count. Transaction markers count
-        too, with the broker's time (docs/kafka-behaviour.md#logs). A partition that does not exist or has no leader is
-        left out.
+        The first record is the one with the lowest offset. Transaction markers and aborted records count too
+        (docs/kafka-behaviour.md#logs). A partition without a leader is left out.
 
         timestamps: the time for each partition, in milliseconds since 1970. Raises ``ValueError`` for a negative one.
         """
         ...
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return the offset and timestamp of the first record that a ``read_committed`` consumer gets in each span.
+        """Return the first record that a ``read_committed`` consumer gets in each partition's range of offsets.
 
-        spans: by partition, a range of offsets. ``None`` means that there is no such record in it. Transaction markers,
-        aborted records and records that were compacted away do not count. A partition that does not answer within some
-        seconds, for instance because a transaction is open, is left out, because it is not known whether it has a
-        record.
+        None: there is no such record. Transaction markers, aborted records and records that were compacted away do not
+        count. A partition that does not answer within some seconds is left out.
         """
         ...
 
@@ -76,25 +63,22 @@ class OffsetsTopicReader(Protocol):
     """Reads partitions of ``__consumer_offsets``. Joins no group and commits nothing. Needs Read on the topic."""
 
     def read(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[LogPiece]:
-        """Yield the records of ``__consumer_offsets`` from the offsets in ``positions`` up to the offsets in ``ends``.
+        """Yield the records of ``__consumer_offsets`` between two offsets of each partition, piece by piece.
 
-        Both mappings are by partition number. Reading ends earlier if no new record comes within the time-out, for
-        instance because an open transaction holds records back. Raises `ClusterUnavailable` or `NotAuthorized`.
+        positions, ends: by partition number, the first offset to read and the end (exclusive). Reading stops early if
+        no record comes within the time-out. Raises `ClusterUnavailable` or `NotAuthorized`.
         """
         ...
 
 
 class RecordReader(Protocol):
-    """Reads records, and returns a hash of each (its fingerprint) and not its content.
-
-    It joins no group and commits nothing.
-    """
+    """Reads records, and returns a hash of each record in place of its content. Joins no group and commits nothing."""
 
     def read(self, spans: Mapping[TopicPartition, range], *, committed_only: bool) -> Mapping[TopicPartition, Records]:
-        """Return the records in a span of offsets of each partition.
+        """Return the records in a range of offsets of each partition.
 
-        committed_only: without the records of aborted and open transactions.
+        committed_only: leave out the records of aborted and open transactions.
 
-        Raises `NotAuthorized` if Read on a topic is lacking, `ClusterUnavailable` if a partition does not answer.
+        Raises `NotAuthorized` without Read on a topic; `ClusterUnavailable` if a partition does not answer.
         """
         ...

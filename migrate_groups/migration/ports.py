@@ -1,7 +1,6 @@
-"""The interfaces through which the use cases reach a Kafka cluster; `migrate_groups.kafka` implements them.
+"""The interfaces through which commands reach a Kafka cluster. `migrate_groups.kafka` implements them.
 
-The tests' in-memory cluster implements them too. Contract tests verify that it and the real clients behave alike. A dry
-run gets a `GroupReader`, which has no method that writes.
+A dry run gets a `GroupReader`, which has no method that writes.
 """
 
 from __future__ import annotations
@@ -27,15 +26,14 @@ from migrate_groups.model.topics import TopicDescription
 class OffsetsReader(Protocol):
     """Reads committed offsets.
 
-    The second client (confluent-kafka) implements only this interface, because it only reads back what the first client
-    (kafka-python) wrote.
+    The second client (confluent-kafka) implements only this interface, because it only reads back what was written.
     """
 
     def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
         """Return the group's committed offset for each of these partitions; ``None`` if it has none.
 
-        Offsets are read with ``require_stable`` (KIP-447), which waits for pending transactional commits. Raises
-        `ClusterUnavailable` or `NotAuthorized`; `PendingCommits` if a commit is still pending at the time-out.
+        Waits for pending transactional commits (KIP-447). Raises `PendingCommits` if one is still pending at the
+        time-out; `ClusterUnavailable` or `NotAuthorized`.
         """
         ...
 
@@ -44,9 +42,8 @@ class OffsetsReader(Protocol):
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
 
-        The error is `ClusterUnavailable`, `NotAuthorized` or, if a transactional commit is still pending at the
-        time-out, `PendingCommits`. All groups are read at once: with one request for each coordinator (KIP-709, Kafka
-        3.0), or with concurrent requests.
+        The error is `ClusterUnavailable`, `NotAuthorized`, or `PendingCommits` if a transactional commit is still
+        pending at the time-out.
         """
         ...
 
@@ -68,44 +65,40 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
         ...
 
     def describe_group(self, group: str) -> GroupDescription:
-        """Return the description of a group of any type; a group that does not exist is ``Dead``.
+        """Return the description of a group of any type. A group that does not exist is ``Dead``.
 
-        Raises `Refused` if a member's metadata is not in Kafka's consumer protocol, because the member's topics are not
-        known then.
+        Raises `Refused` if a member's metadata is not in Kafka's consumer protocol.
         """
         ...
 
     def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
-        """Return the description of each group, with one request for each coordinator.
+        """Return the description of each group. A group that does not exist is ``Dead``.
 
-        A group that does not exist is ``Dead``. Raises `Refused` if a member's metadata is not in Kafka's consumer
-        protocol.
+        Raises `Refused` if a member's metadata is not in Kafka's consumer protocol.
         """
         ...
 
     def described_by_group(self, groups: Collection[str]) -> Mapping[str, GroupDescription | MigrateGroupsError]:
-        """Return the description of each group, or the error of reading it; a group that does not exist is ``Dead``.
+        """Return the description of each group, or the error of reading it. A group that does not exist is ``Dead``.
 
-        The error is for instance `NotAuthorized`, or `Refused` if a member's metadata is not in Kafka's consumer
-        protocol.
+        The error is `Refused` if a member's metadata is not in Kafka's consumer protocol.
         """
         ...
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
-        """Return the descriptions of these topics; a topic that does not exist is left out. Never creates a topic.
+        """Return the descriptions of these topics. A topic that does not exist is left out, and is never created.
 
-        topics: None means all topics that the client's principal may describe, including Kafka's internal topics.
-        Raises `NotAuthorized` if the principal may not describe a topic that is named.
+        topics: None means all topics that the client's principal may describe. Raises `NotAuthorized` if the principal
+        may not describe a named topic.
         """
         ...
 
     def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
         """Return all committed offsets of a group; ``None`` if a transactional commit is pending for the partition.
 
-        Two kinds of partitions are left out without an error. To get their offsets or an error, name them in
-        `committed`.
+        Two kinds of partitions are left out without an error:
 
-        - partitions of a topic that the client's principal may not describe
+        - partitions of topics that the principal may not describe
           (docs/kafka-behaviour.md#what-a-principal-may-not-see)
         - partitions whose first commit is still pending (docs/kafka-behaviour.md#pending-transactions)
         """
@@ -116,8 +109,7 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
 
-        Unlike `committed_by_group`, this does not wait for pending transactional commits: their partitions are left
-        out. A partition without a committed offset is ``None``.
+        ``None`` means no committed offset. A partition with a pending transactional commit is left out.
         """
         ...
 
@@ -126,49 +118,46 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
     ) -> Mapping[str, Mapping[TopicPartition, CommittedOffset | None] | MigrateGroupsError]:
         """Return all committed offsets of each group, or the error of reading them.
 
-        If a transactional commit is pending for a partition, the value is ``None``, or the partition is left out if it
-        has no earlier committed offset. Partitions of topics that the principal may not describe are left out, too. All
-        groups are read at once, with one request for each coordinator (KIP-709, Kafka 3.0).
+        ``None`` means that a transactional commit is pending for the partition. Two kinds of partitions are left out:
+        those whose first commit is pending, and those of topics that the principal may not describe.
         """
         ...
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
         """Return the operations that the client's principal may perform on each group and topic (KIP-430).
 
-        The groups and topics need not exist. An empty set means that the principal may not even describe the group or
-        topic. ``None`` means that the brokers do not return its operations. Never raises `NotAuthorized`.
+        An empty set: the principal may not describe the group or topic. ``None``: the brokers do not return its
+        operations. Never raises `NotAuthorized`.
         """
         ...
 
     def offsets_retention(self) -> timedelta | None:
-        """Return how long committed offsets are kept: ``offsets.retention.minutes`` of a broker.
+        """Return ``offsets.retention.minutes``: how long brokers keep committed offsets.
 
-        ``None`` if the client's principal lacks DescribeConfigs on the cluster, or if the broker does not report the
-        setting (docs/kafka-behaviour.md#expiry).
+        ``None`` if not known, for instance because the principal lacks DescribeConfigs on the cluster
+        (docs/kafka-behaviour.md#expiry).
         """
         ...
 
     def compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
-        """Return the topics in ``topics`` whose ``cleanup.policy`` contains ``compact``.
+        """Return those of the topics whose ``cleanup.policy`` contains ``compact``.
 
         A topic is left out if the client's principal lacks DescribeConfigs on it, or if it does not exist.
         """
         ...
 
     def initial_rebalance_delay(self) -> timedelta | None:
-        """Return how long an Empty classic group waits for more members: ``group.initial.rebalance.delay.ms``.
+        """Return ``group.initial.rebalance.delay.ms``: how long an Empty classic group waits for more members.
 
-        ``None`` if the client's principal lacks DescribeConfigs on the cluster, or if the broker does not report the
-        setting.
+        ``None`` if not known, for instance because the principal lacks DescribeConfigs on the cluster.
         """
         ...
 
 
 class HeldGroup(Protocol):
-    """A group that this tool has joined, so that no consumer can join it and clients that are not members can't commit.
+    """A group that this tool has joined as its only member, so that no consumer can join it.
 
-    Brokers still accept a transactional commit from a client that is not a member
-    (docs/kafka-behaviour.md#holding-a-group).
+    Brokers refuse commits of other clients, except transactional ones (docs/kafka-behaviour.md#holding-a-group).
     """
 
     lost: str | None
@@ -178,9 +167,9 @@ class HeldGroup(Protocol):
 class GroupWriter(GroupReader, Protocol):
     """Writes and deletes committed offsets, and deletes groups.
 
-    The coordinator accepts offsets only for a group without members. It accepts a deletion of offsets only for topics
-    that no member subscribes to (docs/kafka-behaviour.md#altering-offsets). If a write fails, no error is raised: the
-    `WriteAnswer` says whether it was refused, or whether its outcome is unknown.
+    A failed write raises no error: its `WriteAnswer` is ``REFUSED`` or ``UNKNOWN``. The coordinator accepts offsets
+    only for a group without members. It accepts a deletion of offsets only for topics that no member subscribes to
+    (docs/kafka-behaviour.md#altering-offsets).
     """
 
     def alter_offsets(
@@ -188,17 +177,14 @@ class GroupWriter(GroupReader, Protocol):
     ) -> Mapping[TopicPartition, WriteAnswer]:
         """Commit these offsets in one request; return the answer for each partition.
 
-        A request can have about 14,000 partitions, because brokers limit its size; the caller splits larger writes.
+        Brokers refuse a request with more than about 14,000 partitions.
         """
         ...
 
     def alter_offsets_by_group(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
-        """Commit the offsets of several groups, with one concurrent request for each group.
-
-        Returns, by group, the answer for each partition.
-        """
+        """Commit offsets of several groups, one request for each group; return the answers by group and partition."""
         ...
 
     def delete_offsets(
@@ -215,19 +201,20 @@ class GroupWriter(GroupReader, Protocol):
         ...
 
     def held(self, group: str) -> AbstractContextManager[HeldGroup]:
-        """Return a context manager within which this tool is a member of an Empty group, to keep consumers out.
+        """Return a context manager within which this tool is the only member of an Empty group, to keep consumers out.
 
-        Within the ``with`` block, descriptions of the group by this reader leave out this tool's member. ``lost`` of
-        the `HeldGroup` says why the group may no longer be held. Entering raises `Refused` if the group has members.
+        Within the context, the `GroupWriter` describes the group without the tool's own member. Entering the context
+        raises `Refused` if the group has members.
         """
         ...
 
 
 class Clients(NamedTuple):
-    """Two independent clients: kafka-python writes and reads, and confluent-kafka reads back what was written.
+    """The clients of a command that writes offsets.
 
-    elsewhere: if the groups are on two clusters, reads those on the cluster that ``writer`` does not write to: the
-    source group of a hand-over, or the target groups of delete-offsets. Otherwise None.
+    - writer: writes and reads (kafka-python).
+    - second: reads back what was written (confluent-kafka).
+    - elsewhere: reads the groups on the other cluster in a migration between two clusters; otherwise None.
     """
 
     writer: GroupWriter

@@ -1,4 +1,4 @@
-"""Make a plan from a snapshot, and make it again right before the write."""
+"""Make a plan of the offsets to write from a snapshot, and make the plan again right before the write."""
 
 from __future__ import annotations
 
@@ -31,23 +31,24 @@ def make_plan(
     receipt: Receipt = NOTHING_WRITTEN,
     advice: Advice = FROM_FILE,
 ) -> Plan:
-    """Return the plan that writes the offsets of a snapshot to the groups in its rows, with the verdict of every check.
+    """Return the plan that writes the offsets of a snapshot to its groups, with the verdict of every check.
 
-    Writes nothing. receipt: the record of the run so far. advice: what the messages of checks tell the user to do.
-    Raises `InvalidInput` if the snapshot has rows from several times; `ClusterUnavailable`, `NotAuthorized` and
-    `PendingCommits`.
+    - receipt: the record of the run so far.
+    - advice: what the messages of checks tell the user to do.
+
+    Raises `InvalidInput` if the snapshot has several rows for a partition of a group; `ClusterUnavailable`,
+    `NotAuthorized` or `PendingCommits`.
     """
     wanted = wanted_rows(snapshot.at_one_moment().rows())
     return _judged(wanted, survey(for_one_phase(reader), wanted), options, receipt, advice)
 
 
 def make_again(reader: GroupReader, snapshot: SnapshotTable, approved: Plan, advice: Advice = FROM_FILE) -> Plan:
-    """Make an approved plan again, from its snapshot and the cluster's current state, and return it.
+    """Return an approved plan, made again from its snapshot and the current state of the cluster.
 
-    Changes that an earlier run of the plan has already written are ``unchanged``. Raises `Refused` if the approved plan
-    is for another cluster, if a committed offset has changed since it was made, or if an offset to write is no longer
-    in the log; the message names the partitions. Raises `InvalidInput` if the snapshot has rows from several times;
-    `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
+    Raises `Refused` if the plan is for another cluster, if another client has changed a committed offset, or if an
+    offset to write is no longer in the log; `InvalidInput` if the snapshot has several rows for a partition of a group;
+    `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     wanted = wanted_rows(snapshot.at_one_moment().rows())
     facts = survey(for_one_phase(reader), wanted)
@@ -74,12 +75,10 @@ def plan_at_the_write(
 ) -> Plan:
     """Return the plan that was ``shown`` to the user, made again right before the write.
 
-    The source groups are observed twice, at least ``shown.options.settle`` seconds apart: in the snapshot, and now. If
-    less time has passed since the snapshot, this waits for the rest; if the snapshot has no time, for all of it.
-    advice: what the messages of checks tell the user to do next.
+    First waits until the snapshot of the source group is ``shown.options.settle`` seconds old.
 
-    Raises `Refused` if a check now forbids the write, if a committed offset has changed since the plan was shown, or if
-    an offset to write is no longer in the log; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
+    Raises `Refused` if a check forbids the write, if a committed offset has changed since the plan was shown, or if an
+    offset to write is no longer in the log; `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     clock.sleep(still_to_settle(snapshot, shown.options.settle, clock.now()))
     wanted = wanted_rows(snapshot.at_one_moment().rows())
@@ -98,18 +97,20 @@ def plan_of(
     cluster_facts: ClusterFacts | None = None,
     reading: Reading | None = None,
 ) -> Plan:
-    """Return the plan for the partitions that target groups are to get.
+    """Return the plan that writes the wanted offsets to target groups, with the verdict of every check.
 
-    wanted: each partition, once for each target group that gets it. cluster_facts: permissions, topic names and offsets
-    retention, if they were read before. reading: the source group's offsets and log ranges, if they were just read. If
-    either is None, it is read from the cluster. Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+    - wanted: one item for each target group and partition.
+    - cluster_facts: permissions, topics and offsets retention; None: read from the cluster.
+    - reading: the source group's offsets and log ranges; None: read from the cluster.
+
+    Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     facts = survey(for_one_phase(reader), wanted, cluster_facts, reading)
     return _judged(wanted, facts, options, receipt, FROM_FILE)
 
 
 def _judged(wanted: Sequence[Wanted], facts: Survey, options: WriteOptions, receipt: Receipt, advice: Advice) -> Plan:
-    """Return the plan that follows from these facts, with the verdict of every check."""
+    """Return the plan that writes the wanted offsets, with the verdict of every check on these facts of the cluster."""
     decisions = decide(wanted, facts, options)
     changes = changes_of(decisions)
     checks = run_checks(decisions, changes, facts, options, receipt, advice)
@@ -124,19 +125,15 @@ def _refuse_drifted(reasons: Reasons, message: str) -> None:
 
 
 def refuse_forbidden(refusals: Sequence[Check]) -> None:
-    """Raise `Refused` with the name and reason of each of these checks, which forbid the write.
-
-    Do nothing if there are none.
-    """
+    """Raise `Refused` if there are checks that forbid the write, with the name and reason of each of them."""
     if refusals:
         raise Refused("; ".join(f"{check.name}: {check.reason}" for check in refusals) + "; nothing was written")
 
 
 def still_to_settle(snapshot: SnapshotTable, settle: float, now: datetime) -> float:
-    """Return how many seconds are left of ``settle``, for which the source group must not commit before the write.
+    """Return how many seconds to wait before the write, until the snapshot of a source group is ``settle`` seconds old.
 
-    The time begins with the snapshot, or with ``now`` if a row with a source group has no ``taken_at``. The result is
-    0 if the time is over, or if ``source_group`` is None in all rows, because no group hands over their offsets.
+    The result is ``settle`` if the snapshot has no time, and 0 if no row has a source group.
     """
     ages = [
         0.0 if row.taken_at is None else (now - row.taken_at).total_seconds()

@@ -12,16 +12,16 @@ Done = Callable[[], tuple[int, int] | None]
 """Returns the amount that is done and the amount to do in all; None: not known. It may be called in another thread."""
 
 Working = Callable[[str, Done], AbstractContextManager[None]]
-"""Called with a description of the work, for the user, and a function that returns how much of it is done.
+"""Called with a description of the work, for the user, and a function that returns the progress.
 
-It returns a context manager, within which the work is done.
+Returns a context manager, within which the work is done.
 """
 
 
 def in_silence(doing: str, done: Done) -> AbstractContextManager[None]:
-    """Return a context manager that shows nothing of the work that is done within it."""
+    """Return a context manager that shows no progress of the work within it."""
     return nullcontext()
 
 
 def not_known() -> None:
-    """Return None, which means that it is not known how much of the work is done."""
+    """Return None, for work of which no progress is known."""

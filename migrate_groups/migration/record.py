@@ -1,4 +1,4 @@
-"""Refuse a command that the receipt (the record of a run) forbids, or that names too few or too many clusters."""
+"""Refuse a command that does not fit the receipt (the record of the writes so far)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from migrate_groups.planning.run_states import Verb
 
 
 def refuse_by_record(receipt: Receipt, verb: Verb) -> None:
-    """Raise `Refused` if the receipt of the run forbids this verb (hand-over, rollback, hand-back, delete-offsets).
+    """Raise `Refused` if the earlier writes in the receipt forbid this kind of write.
 
-    The message names the partitions, and gives the reasons.
+    For instance, a rollback is forbidden after a hand-back, which has moved the source group forward.
     """
     reasons = receipt.refusals(verb)
     if reasons:
@@ -19,9 +19,10 @@ def refuse_by_record(receipt: Receipt, verb: Verb) -> None:
 
 
 def check_clusters_named(hand_over: Execution, *, is_target_named: bool) -> None:
-    """Raise `UsageError` if the hand-over was on one cluster and the user named two, or the other way round.
+    """Raise `UsageError` if the number of clusters that the user named does not fit the migration.
 
-    is_target_named: whether the user named a second cluster, for the target groups.
+    is_target_named: whether the user named a second cluster, for the target groups. This is needed for a migration
+    between two clusters, and wrong for any other.
     """
     source = hand_over.translation
     if source is not None and not is_target_named:

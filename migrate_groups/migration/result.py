@@ -1,4 +1,4 @@
-"""The result of a write to the cluster, as the caller of a use case gets it."""
+"""The result of a command that writes offsets."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from migrate_groups.text import counted, shell_command
 
 
 def result_of(execution: Execution, file: ReceiptFile, again: str = "the same command") -> WriteResult:
-    """Return the result of a write from its execution and the receipt file that records it.
+    """Return the result of a write.
 
-    again: the command that an error message tells the user to run again.
+    execution: the record of the write. again: the command that an error tells the user to run again.
     """
     assert file.path is not None  # noqa: S101  only a dry run has no receipt file
     return WriteResult(execution=execution, receipt=file.receipt, path=file.path, failure=file.failure, again=again)
@@ -26,12 +26,15 @@ def result_of(execution: Execution, file: ReceiptFile, again: str = "the same co
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
-    """The execution of a write, and the receipt that contains it.
+    """The result of a write.
 
-    path: the file of the receipt. failure: why the receipt or another file of the run could not be written; empty if
-    all were written. again: the command that repeats the write; the error that `check` raises names it.
-    delivered_again: for target groups on another cluster, a message that names the partitions to which a mirror has
-    delivered records again since their offsets were found, or says why this is not known; otherwise empty.
+    - execution: the record of the write.
+    - receipt: the record of all writes of the run.
+    - path: the file of the receipt.
+    - failure: why a file of the run could not be written; empty if all were written.
+    - again: the command that an error message tells the user to run again.
+    - delivered_again: a message if a mirror between two clusters has delivered records again, or if this is not known;
+      otherwise empty.
     """
 
     execution: Execution
@@ -44,8 +47,10 @@ class WriteResult:
     def check(self) -> None:
         """Raise `PartlyApplied`, with what to do next, if something went wrong after the first write request.
 
-        Something went wrong if a file could not be written, if a partition is not confirmed, if a group that must no
-        longer consume still did or could not be watched, or if a mirror has delivered records again.
+        - A file could not be written.
+        - A partition is not confirmed.
+        - A group that must no longer consume still consumed, or could not be watched.
+        - A mirror has delivered records again.
         """
         execution = self.execution
         if self.failure:

@@ -23,10 +23,11 @@ from migrate_groups.text import counted, named, some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewinding:
-    """The offsets at which a replay starts. In a replay, a group reads old records again.
+    """The offsets at which a group starts to read old records again (a replay).
 
-    snapshot: these offsets, in rows without a group. decisions: for each row, the chosen offset; if it is not the
-    requested one, also the reason. left_out: partitions of the same topics that the replay does not include.
+    - snapshot: the offsets, in rows without a group.
+    - decisions: for each row, the offset; if it is not the requested one, also the reason.
+    - left_out: the partitions of these topics that have no row.
     """
 
     snapshot: SnapshotTable
@@ -35,10 +36,10 @@ class Rewinding:
 
 
 def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock: Clock) -> SnapshotTable:
-    """Return a snapshot of the topics that match ``patterns``: one row for each partition, without group and offset.
+    """Return a snapshot with one row for each partition of the topics that match, without groups and offsets.
 
-    Topics whose names begin with ``__`` (Kafka's own) are ignored. Raises `InvalidInput` if a pattern matches no topic;
-    `ClusterUnavailable` and `NotAuthorized`.
+    Kafka's own topics (``__…``) are ignored. Raises `InvalidInput` if a pattern matches no topic; `ClusterUnavailable`
+    or `NotAuthorized`.
     """
     topics = {name: topic for name, topic in reader.describe_topics(None).items() if not name.startswith("__")}
     taken_at, cluster_id = clock.now(), reader.cluster_id()
@@ -73,16 +74,15 @@ def rewind(
     past_end: PastEnd = "end",
     strict: bool = False,
 ) -> Rewinding:
-    """Return the partitions of a snapshot with the offsets that ``target`` selects, for instance by time.
+    """Return the offsets at which a replay starts to read old records again. ``target`` selects the offsets.
 
-    The rows have neither a group nor a source group. past_end: what to do for a partition without a record at or after
-    the time of a `ToTime`: use the log end offset (``end``), set no offset (``skip``) or raise `Refused` (``fail``).
-    strict: raise `Refused` if an offset is outside the log, the log no longer goes back to the time, or no offset is
-    committed.
+    - past_end: for a partition whose records are all before the requested time: ``end`` returns the log end offset,
+      ``skip`` returns no offset, ``fail`` raises `Refused`.
+    - strict: raise `Refused` if a requested offset is outside the log, if the log starts after the requested time, or
+      if a committed offset that ``target`` needs is missing.
 
-    Raises `InvalidInput` if several rows have the same partition, because they are of several groups or times;
-    `Refused` if the snapshot is from another cluster, or if a partition no longer exists, has no leader, or belongs to
-    a recreated topic; `ClusterUnavailable` and `NotAuthorized`.
+    Raises `InvalidInput` if a partition has several rows; `Refused` if a partition does not exist or has no leader, or
+    if the snapshot is from another cluster or a recreated topic; `ClusterUnavailable` or `NotAuthorized`.
     """
     rows = list(snapshot.with_each_partition_once().rows())
     partitions = [row.topic_partition for row in rows]

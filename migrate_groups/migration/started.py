@@ -1,4 +1,4 @@
-"""Detect, when a command is run again, that the target groups have started, so that nothing is handed over again."""
+"""Detect that target groups have started since a migration, so that the same migration is not written again."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from migrate_groups.snapshots.row import Row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """What was observed of the groups of a completed hand-over after at least one target group has started.
+    """What was observed of the groups of a migration after at least one of its target groups has started.
 
-    groups: the target groups that have started. moved: texts for the user, each about a source group that has members
-    on partitions that it handed over, or has committed there; records that it reads there are processed twice.
-    not_watched: texts about source groups that could not be read. lost: partitions for which a target group no longer
-    has a committed offset.
+    - groups: the target groups that have started.
+    - moved: messages about source groups that still consume what they handed over.
+    - not_watched: messages about source groups that could not be read.
+    - lost: partitions for which a target group no longer has a committed offset.
     """
 
     groups: tuple[str, ...]
@@ -32,14 +32,13 @@ class Started:
 
 
 def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader | None = None) -> Started | None:
-    """Return which target groups have started since the last hand-over of a run; None if none has.
+    """Return which target groups have started since offsets were last handed over to them; None if none has started.
 
-    A group has started if it has members, if it has committed a higher offset than the hand-over wrote, or if it has
-    committed for a partition that was added to its topics since. The result is also None if a partition of the last
-    hand-over is not in the state "handed over". Target groups that got offsets without a source group, as for a replay,
-    are ignored. elsewhere: reads the source groups, if they are on another cluster. If ``reader`` and ``elsewhere`` are
-    not connected to the clusters of the hand-over, the result is None. Raises `ClusterUnavailable`, `NotAuthorized` or
-    `PendingCommits`.
+    A group has started if it has members, or has committed beyond the offsets that it was given. The result is also
+    None if the hand-over is incomplete, was undone, or was on clusters other than those of the readers.
+
+    elsewhere: reads source groups that are on another cluster.
+    Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     execution = receipt.hand_over
     if execution is None or not _is_of_these_clusters(execution, reader, elsewhere):
@@ -74,10 +73,9 @@ def _is_of_these_clusters(execution: Execution, reader: GroupReader, elsewhere: 
 
 
 def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
-    """Return whether the receipt, the record of a run, already has a hand-over of the committed offsets in these rows.
+    """Return whether the receipt has a hand-over of the committed offsets in these rows to the rows' groups.
 
-    This is so if the receipt has, for every row with a committed offset, the same committed offset of the source group.
-    Rows without a committed offset are ignored. The result is False if no row has one, or if the run has no hand-over.
+    Rows without a committed offset are ignored. The result is False if there is no other row.
     """
     committed_rows = [row for row in rows if row.offset is not None]
     execution = receipt.hand_over
@@ -91,6 +89,7 @@ def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
 
 
 def _targets(execution: Execution) -> set[str]:
+    # Groups that got offsets without a source group, as for a replay, are not target groups of the hand-over.
     has_source = execution.translation is not None
     return {entry.change.group for entry in execution.entries if has_source or entry.change.source_group is not None}
 
@@ -100,10 +99,9 @@ def _partitions(execution: Execution, group: str) -> list[TopicPartition]:
 
 
 def _has_committed_since(execution: Execution, group: str, now: CommittedOffsets) -> bool:
-    """Return whether a target group has committed, for any partition, a higher offset than the hand-over wrote.
+    """Return whether a target group has committed a higher offset than the hand-over wrote, for any partition.
 
-    Offsets that interrupted runs of the hand-over wrote do not count. Nor does the target group's committed offset from
-    before the hand-over.
+    An offset that the group had before the hand-over, or that this tool wrote, does not count.
     """
     return any(
         (committed := now[entry.change.topic_partition]) is not None

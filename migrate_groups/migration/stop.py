@@ -1,9 +1,7 @@
-"""Prove that a group has stopped consuming topics: it has no member on them, and its committed offsets do not move.
+"""Prove that groups have stopped consuming topics: no member consumes the topics, and no committed offset changes.
 
-The state Empty alone is no proof. A simple consumer commits without being a member. A member that exceeded
-max.poll.interval.ms, or a restarted application, joins again (docs/kafka-behaviour.md#members-and-states). So a group
-is observed twice, ``settle`` seconds apart. If ``settle`` is 0, a consumer that returns is found only later: by the
-checks of the write, and by watching the group after it (`guard`).
+The state Empty is no proof, because a consumer that uses ``assign()`` commits without being a member
+(docs/kafka-behaviour.md#members-and-states).
 """
 
 from __future__ import annotations
@@ -32,15 +30,14 @@ StopProgress = Callable[[Mapping[str, list[str]], Mapping[str, ObservedGroup], f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """How `prove_stopped` waits for groups to stop.
+    """How to wait for groups to stop.
 
-    wait: seconds until giving up; 0 checks once.
-    settle: seconds in which no committed offset and no member may change; 0 observes each group once.
-    offsets: whether to read the committed offsets even if ``settle`` is 0, in order to wait for pending transactional
-    commits.
-    may_be_gone: whether a group that does not exist, because all its offsets have expired, counts as stopped.
-    progress: called after each check.
-    said: called with a line for the user when the groups have stopped and ``settle`` begins.
+    - wait: seconds after which to give up; 0: check once, without waiting.
+    - settle: after the stop, seconds in which no committed offset and no member may change; 0: skip this.
+    - offsets: read the committed offsets, and wait for pending transactional commits, even if ``settle`` is 0.
+    - may_be_gone: a group that does not exist counts as stopped.
+    - progress: called after each check.
+    - said: called with a line for the user when ``settle`` begins.
     """
 
     wait: float = 0.0
@@ -64,16 +61,13 @@ def prove_stopped(
     patterns: Sequence[TopicPattern] = (),
     topics: Collection[str] = (),
 ) -> Mapping[str, ObservedGroup]:
-    """Wait until these groups have stopped, and return the observation of each.
+    """Wait until these groups have stopped, and return what was observed of each group.
 
-    With ``patterns`` or ``topics``, a group only has to stop consuming these topics. For each group, the patterns are
-    matched with the topics for which it has a commit, an assignment or a subscription. Each pattern must match such a
-    topic of every group, unless it is the name of a topic of the cluster. ``topics`` need not be topics of the group,
-    because the last commit on a topic may expire during the wait.
+    patterns, topics: the topics that the groups must stop consuming. Without them, the groups must have no members.
 
-    Raises `GroupNotFound`; `Refused` if the wait runs out or a group is not a consumer group; `PendingCommits` if a
-    transactional commit is still pending when the wait runs out; `InvalidInput` if a pattern matches no topic;
-    `ClusterUnavailable` and `NotAuthorized`.
+    Raises `GroupNotFound`; `Refused` if the wait runs out, or a group is not a consumer group; `PendingCommits` if a
+    transactional commit is still pending; `InvalidInput` if a pattern matches no topic; `ClusterUnavailable` or
+    `NotAuthorized`.
     """
     check_visible(reader, patterns)
     started = clock.monotonic()
@@ -84,6 +78,7 @@ def prove_stopped(
             # A topic that the group does not consume counts as stopped. A name that is no topic is an error.
             named_others = {each.name for each in patterns if each.name is not None and each.name not in own}
             return set(matching_topics({*own, *reader.describe_topics(named_others)}, patterns))
+        # ``topics`` need not be topics of the group, because the last commit on a topic may expire during the wait.
         return set(topics) or None
 
     def settling() -> None:
@@ -128,6 +123,7 @@ def _look_twice(
     settling: Callable[[], None],
 ) -> tuple[dict[str, list[str]], dict[str, ObservedGroup]]:
     first = {group: _look(reader, group, how, in_question, offsets=how.offsets or how.settle > 0) for group in groups}
+    # If ``settle`` is 0, a consumer that returns is found only later: by the checks of the write, and by `guard`.
     if not how.settle or any(why for why, _ in first.values()):
         return _reasons_and_looks(first)
     settling()
@@ -148,7 +144,7 @@ def _reasons_and_looks(
 def moved_between(first: ObservedGroup, second: ObservedGroup) -> list[str]:
     """Return how two observations of a group differ: committed offsets that moved, members that joined or left.
 
-    Each text completes a sentence that begins with the group's name. The list is empty if nothing differs.
+    Each text is the end of a sentence that begins with the group's name. The list is empty if nothing differs.
     """
     reasons = []
     partitions = first.committed.keys() | second.committed.keys()
@@ -168,11 +164,12 @@ def moved_between(first: ObservedGroup, second: ObservedGroup) -> list[str]:
 def _look(
     reader: GroupReader, group: str, how: Wait, in_question: InQuestion, *, offsets: bool
 ) -> tuple[list[str], ObservedGroup]:
-    """Return why a group still runs (empty if it has stopped), and its observation.
+    """Return why a group still runs (empty if it has stopped), and what was observed of the group.
 
-    in_question: a function that returns the topics that the group must stop consuming, or None for every topic. The
-    observation has committed offsets only if the group has stopped and ``offsets`` is set. Raises `GroupNotFound`
-    unless ``how.may_be_gone`` is set; `Refused` if the group is not a consumer group.
+    - in_question: returns the topics that the group must stop consuming; None means all topics.
+    - offsets: read the committed offsets of a group that has stopped.
+
+    Raises `GroupNotFound` unless ``how.may_be_gone``; `Refused` if the group is not a consumer group.
     """
     if how.may_be_gone and not (description := reader.describe_group(group)).exists:
         return [], ObservedGroup(description=description, topics={}, committed={})

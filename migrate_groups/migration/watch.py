@@ -30,9 +30,11 @@ _TOTAL = "all topics"  # no topic has a space in its name
 class TopicProgress:
     """How far a group has read a topic.
 
-    records: the number of offsets to read; the number of records may be lower. left: how many of these offsets remain.
-    partitions: the number of partitions to read. reached: how many of these partitions are read to the end. rate:
-    offsets per second over the last 30 s; None at the first observation.
+    - records: the number of offsets to read. The number of records may be lower.
+    - left: how many of these offsets remain.
+    - partitions: the number of partitions to read.
+    - reached: how many of these partitions are read to the end.
+    - rate: offsets per second over the last 30 s; None at the first observation.
     """
 
     topic: str
@@ -54,8 +56,8 @@ class TopicProgress:
 class WatchProgress:
     """How far a watched group has read after ``seconds`` of watching, by topic and in total.
 
-    members: the number of the group's members. remark: why logs could not be checked for remaining records; otherwise
-    empty.
+    - members: the number of the group's members.
+    - remark: why logs could not be checked for remaining records; otherwise empty.
     """
 
     topics: tuple[TopicProgress, ...]
@@ -74,8 +76,9 @@ class WatchProgress:
 class Goals:
     """The offsets that a watched group has to read.
 
-    rows: the snapshot's rows that the goals are from. spans: for each partition, the offsets from ``offset`` to
-    ``log_end_offset`` of its row. unset: the partitions that have no offset in the snapshot; they are not watched.
+    - rows: the snapshot rows with these offsets.
+    - spans: by partition, the offsets from ``offset`` up to ``log_end_offset`` (exclusive) of its row.
+    - unset: the partitions that have no offset in the snapshot. They are not watched.
     """
 
     rows: Sequence[Row]
@@ -84,11 +87,10 @@ class Goals:
 
 
 def goals(snapshot: SnapshotTable, group: str) -> Goals:
-    """Return, for each partition, the offsets that a group has to read: from its offset to the log end in a snapshot.
+    """Return the offsets that a group has to read: from its offset in the snapshot up to the snapshot's log end offset.
 
-    If the snapshot has no row of the group, the rows without a group are used, which `rewind` makes. Raises
-    `InvalidInput` if the snapshot has neither, if a row has no log end offset, if no row has an offset, or if rows of
-    one partition are from several times.
+    If the snapshot has no row of the group, the rows without a group are used.
+    Raises `InvalidInput` if no row is found, if the rows lack offsets, or if a partition has several rows.
     """
     rows = [row for row in snapshot.rows() if row.group == group]
     rows = rows or [row for row in snapshot.rows() if row.group is None]
@@ -123,15 +125,13 @@ def watch(
     *,
     timeout: float = math.inf,
 ) -> WatchProgress:
-    """Watch a group until it has reached the end of each span of its goals, and return the progress at that moment.
+    """Watch a group until it has read all the offsets in ``wanted``, and return the last progress.
 
-    A partition has reached its end in two cases: the committed offset is at the end, or no record is left between the
-    committed offset and the end. The second case is needed because a consumer that commits record by record never
-    commits past a transaction marker, and because retention may have deleted the remaining records. progress: called
-    about once a second.
+    A partition counts as finished when no record is left between its committed offset and the end.
+    progress: called about once a second.
 
-    Raises `GroupNotFound`; `Refused` after ``timeout`` seconds, if a topic is deleted, or if the goals are from another
-    cluster or from a topic that was created again since; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
+    Raises `GroupNotFound`; `Refused` after ``timeout`` seconds, if a topic was deleted or recreated, or if the offsets
+    are from another cluster; `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     refuse_other_logs(reader, wanted.rows, "watch without --until")
     watching = _Watching(reader, group, wanted.spans, clock)
@@ -150,9 +150,9 @@ def watch(
 
 
 def _not_consumed(reader: GroupReader, group: str, seen: WatchProgress) -> str:
-    """Return a text that names the topics with unread records that no member of the group is assigned or subscribed to.
+    """Return the end of an error message, which names the topics with unread records that no member consumes.
 
-    The caller appends the text to an error. It is empty if there is no such topic.
+    The result is empty if there is no such topic.
     """
     consumed = {topic for member in reader.describe_group(group).members for topic in member.topics}
     idle = [each.topic for each in seen.topics if each.left and each.topic not in consumed]
@@ -161,9 +161,9 @@ def _not_consumed(reader: GroupReader, group: str, seen: WatchProgress) -> str:
 
 @dataclass
 class _Tail:
-    """The offset up to which the group has read, and when the log from there on was last checked for records.
+    """The offset up to which a group has read a partition, and when the log after it was last checked for records.
 
-    looked_at: monotonic seconds; minus infinity if the log was not checked yet.
+    looked_at: monotonic seconds; minus infinity if the log was never checked.
     """
 
     offset: int
@@ -196,6 +196,8 @@ class _Watching:
         positions = self._positions(ongoing)
         for partition, offset in positions.items():
             self.left[partition] = max(0, self.spans[partition].stop - offset)
+        # A consumer that commits record by record never commits past a transaction marker, and retention may have
+        # deleted the remaining records.
         for partition in self._without_records_left(positions):
             self.left[partition] = 0
         return self._progress(len(description.members))
@@ -220,10 +222,9 @@ class _Watching:
             )
 
     def _without_records_left(self, positions: Mapping[TopicPartition, int]) -> Collection[TopicPartition]:
-        """Return partitions with no record between their offset in ``positions`` and the snapshot's log end offset.
+        """Return partitions that have no record from the offset in ``positions`` to the log end offset in the snapshot.
 
-        positions: how far the group has read. Only partitions whose offset has not moved since the last call are
-        checked, some at a time, because each check reads the log.
+        Each call checks only some of the partitions whose offset has not moved since the previous call.
         """
         still = []
         for partition, offset in positions.items():

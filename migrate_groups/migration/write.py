@@ -34,20 +34,19 @@ def write(
     record: Record,
     elsewhere: GroupReader | None = None,
 ) -> Execution:
-    """Carry out an execution, read it back with both clients, and return it with the outcome of each partition.
+    """Write offsets, read them back, and return the record of the write with the outcome of each partition.
 
-    record: called with the execution, to save it, before the first request, after the last answer of an attempt, and
-    after each read back. second: the client that reads back at the same time as the first one; None if only the first
-    client reads back. elsewhere: reads the source groups, if they are on another cluster, to see after the write
-    whether they still consume.
+    - second: a client that reads back too; None if there is no second client.
+    - record: saves the execution; called before the first request and after each step.
+    - elsewhere: reads source groups that are on another cluster.
 
-    No partition must ever lack a committed offset in all groups at once. So a rollback sets the source group's offsets
-    first, and offsets are deleted only after all offsets to be set were read back. A failure of a partition is in its
-    outcome; no error is raised.
+    A failed partition raises no error.
     """
     execution = _read_back(writer, execution)
     record(execution)
     asked: _SecondReading | None = None
+    # No partition must ever lack a committed offset in all groups at once. So a rollback sets the source group's
+    # offsets first, and offsets are deleted only after all offsets to be set were read back.
     turns = sorted({_turn(entry, execution.verb) for entry in execution.entries})
     for turn, attempt in itertools.product(turns, (1, 2)):
         if turn > turns[0] and any(
@@ -70,12 +69,9 @@ def write(
 
 
 def _sent(writer: GroupWriter, todo: Sequence[Entry], attempt: int, execution: Execution, record: Record) -> Execution:
-    """Send these changes, none of which has to wait for another, and return the execution with the brokers' answers.
+    """Send these changes of committed offsets, and return the record of the write with the brokers' answers.
 
-    attempt: 1, or 2 if they were sent before. record: saves the execution in the receipt. It is called once at the end,
-    also if the user interrupts, and not after each request, because saving a receipt of many partitions takes longer
-    than a request. If the process is killed before the end, the receipt has ``not attempted`` for entries that were
-    sent. So every later command treats such an entry as possibly written (`Entry.written`).
+    attempt: 1, or 2 if the changes were sent before. record: saves the record of the write.
     """
     answered: list[Entry] = []
     looks_first = execution.verb is Verb.ROLLBACK and _turn(todo[0], execution.verb) > 0
@@ -91,6 +87,9 @@ def _sent(writer: GroupWriter, todo: Sequence[Entry], attempt: int, execution: E
                     for entry in batch
                 )
     finally:
+        # Saved once, because saving a receipt of many partitions takes longer than a request. If the process is killed
+        # before, the receipt has ``not attempted`` for entries that were sent. So every later command treats such an
+        # entry as possibly written (`Entry.written`).
         execution = execution.updated(answered)
         record(execution)
     return execution
@@ -110,17 +109,16 @@ def _send(writer: GroupWriter, entries: Sequence[Entry]) -> Mapping[str, Mapping
 
 
 def _still_to_undo(reader: OffsetsReader, entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
-    """Return the entries that a rollback may still write, and the others, which it does not write.
+    """Return the changes that a rollback may write, and the changes that it must not write.
 
-    It may write an entry if the group's committed offset is the one before the change, the one after it, or another one
-    that this run wrote. Without this check, a rollback could delete an offset that a consumer without membership has
-    just committed. An entry whose offset can't be read is among the others. Its outcome stays as it was, so that the
-    same rollback can be run again.
+    It must not write a change if another client has committed since, or if the committed offset can't be read.
     """
     still: list[Entry] = []
     others: list[Entry] = []
+    # Without this check, a rollback could delete an offset that a consumer without membership has just committed.
     for entry, now in _found(reader, entries):
         if isinstance(now, MigrateGroupsError):
+            # The outcome stays as it was, so that the same rollback can be run again.
             others.append(replace(entry, error=f"not rolled back, because the committed offset can't be read: {now}"))
         elif now in (entry.change.before, entry.change.after, *entry.own):
             still.append(entry)
@@ -136,10 +134,7 @@ def _still_to_undo(reader: OffsetsReader, entries: Sequence[Entry]) -> tuple[lis
 def _found(
     reader: OffsetsReader, entries: Sequence[Entry]
 ) -> Iterator[tuple[Entry, CommittedOffset | MigrateGroupsError | None]]:
-    """Yield each entry with the current committed offset of its group, or with the error of reading it.
-
-    None means no committed offset.
-    """
+    """Yield each entry with its group's current committed offset (None: no offset), or with the error of reading it."""
     groups = by_group(entries)
     found = reader.committed_by_group(
         {group: [entry.change.topic_partition for entry in of_group] for group, of_group in groups.items()}
@@ -151,10 +146,11 @@ def _found(
 
 
 def _turn(entry: Entry, verb: Verb) -> int:
-    """Return the turn (0, 1 or 2) in which an entry is written. A turn begins once the previous ones are confirmed.
+    """Return the step of the write to which a change belongs. A step begins when all earlier steps have succeeded.
 
-    A rollback sets the source group's offsets in turn 0, and the target groups' offsets in turn 1. Other writes set all
-    offsets in turn 0. Deletions are in turn 2.
+    - 0: set an offset; in a rollback, of the source group
+    - 1: in a rollback, set an offset of a target group
+    - 2: delete an offset
     """
     if entry.change.after is None:
         return 2
@@ -194,9 +190,9 @@ def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
 
 
 class _SecondReading:
-    """Uses the second client to read back, in a background thread, all offsets that may have been written.
+    """Uses a second client to read back, in a background thread, all offsets that may have been written.
 
-    second: None if there is no second client; then only the first client's read back counts.
+    second: None if there is no second client.
     """
 
     def __init__(self, second: OffsetsReader | None, execution: Execution) -> None:
@@ -211,7 +207,10 @@ class _SecondReading:
         threading.Thread(target=self._ask, args=(second, groups), daemon=True).start()
 
     def answers(self) -> Seen | None:
-        """Wait until confluent-kafka has read the offsets; return them or the error, by group; None: it is not used."""
+        """Wait for the second client, and return, by group, the offsets that it read or its error.
+
+        None: there is no second client.
+        """
         return self._answers.get()
 
     def _ask(self, second: OffsetsReader, groups: Mapping[str, list[TopicPartition]]) -> None:

@@ -1,4 +1,4 @@
-"""Divide the entries of an execution into requests that fit into one batch of ``__consumer_offsets``."""
+"""Divide a write of offsets into requests that fit into one batch of ``__consumer_offsets``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _BYTES_A_PARTITION = 44
 
 
 def rounds(entries: Sequence[Entry], most_bytes: int = _MOST_BYTES) -> Iterator[list[Entry]]:
-    """Yield the entries to send in each round: offsets to set in any number of groups, or to delete in one group.
+    """Yield the changes of committed offsets in lists, each of which can be sent at once.
 
-    The requests of a round are sent at once, with at most one for each group. most_bytes: the largest size of a
-    request, counted as the broker stores the offsets.
+    A list either sets offsets, with at most one request for each group, or deletes offsets of one group.
+    most_bytes: the most bytes that one request may add to ``__consumer_offsets``.
     """
     to_set: dict[str, list[list[Entry]]] = defaultdict(list)
     to_delete: list[list[Entry]] = []
@@ -31,7 +31,7 @@ def rounds(entries: Sequence[Entry], most_bytes: int = _MOST_BYTES) -> Iterator[
 
 
 def _requests(entries: Iterable[Entry], most_bytes: int) -> Iterator[list[Entry]]:
-    """Divide the entries, all of one group, into requests of at most ``most_bytes``."""
+    """Divide the entries of one group into requests that add at most ``most_bytes`` to ``__consumer_offsets``."""
     request: list[Entry] = []
     size = of_group = 0
     for entry in entries:
@@ -50,7 +50,7 @@ def _requests(entries: Iterable[Entry], most_bytes: int) -> Iterator[list[Entry]
 
 
 def by_group(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """Return the entries by group, in an unchanged order."""
+    """Return the entries by group, in the same order."""
     groups: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         groups[entry.change.group].append(entry)

@@ -1,4 +1,4 @@
-"""Find the offset of a record in the copy of its partition that a mirror has written to another cluster.
+"""Translate committed offsets to a mirror's copies of partitions, by comparing hashes of records.
 
-The functions here compare two sequences of fingerprints, which are hashes of records. They read nothing from Kafka.
+Nothing here reads from Kafka.
 """

@@ -1,9 +1,7 @@
-"""Find the offset at which a group must continue in the copy of a partition, to skip no record and read none again.
+"""Translate a committed offset to a mirror's copy of the partition, by comparing hashes of records.
 
-This offset is called the place. If `find_place` returns `Status.EXACT`, the copy was as follows when it was read. Each
-record from the committed offset on that the mirror had delivered had a copy at or after the place. No record from
-before the committed offset had one there. If records are identical, their order shows which copy is of which record.
-The mirror must keep the order of each partition, and must neither drop nor alter records.
+From an exactly translated offset, a group skips no record and reads none again. The mirror must keep the order of
+records, and must not drop or alter records.
 """
 
 from __future__ import annotations
@@ -16,22 +14,22 @@ from migrate_groups.mirrors.place import CopyPart, Counts, LogPart, Method, Plac
 from migrate_groups.mirrors.walk import OLDER, TooLong, Walk, walk
 from migrate_groups.text import counted
 
+# A place is exact if, when the copy is read, each delivered record from the committed offset on has a copy at or after
+# the place, and no earlier record has a copy there. The order of identical records tells which copy is of which record.
+
 _BEGUN_AGAIN = "the mirror has begun again, and not delivered again all that it had delivered"
 
 
 def find_place(source: LogPart, committed: int, copy: CopyPart, there: int | None, *, compacted: bool = False) -> Place:
-    """Return the place: the offset at which a group must continue in a mirror's copy of a partition.
+    """Return a committed offset translated to a mirror's copy of the partition, and how exact the translation is.
 
-    A group that continues at an exact place skips no record and reads none again. `Place.status` says how exactly the
-    place is known.
-
-    - source: the records of the source partition to the log end. They begin with a record before the committed offset,
-      if there is one. They must have been read after the end of the copy was known.
-    - committed: the group's committed offset on the source.
-    - copy: the records of the copy to its last stable offset. They begin with the first possible copy of the first
-      record in ``source``, or at the offset ``there`` if that is lower.
-    - there: the group's committed offset on the target; None: it has none.
-    - compacted: whether the topic is compacted on one of the clusters.
+    - source: the records up to the log end, read after the end of the copy was known. They begin before ``committed``,
+      if the log does.
+    - committed: the group's committed offset on the source cluster.
+    - copy: the records up to the last stable offset. They include all possible copies of records in ``source``, and all
+      records from ``there`` on.
+    - there: the group's committed offset on the target cluster; None if it has none.
+    - compacted: whether the topic is compacted on at least one cluster.
     """
     source = _as_mirrored(source, copy)
     cut = bisect_left(source.offsets, committed)
@@ -55,7 +53,7 @@ def _walked(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Pla
 
 
 def _as_mirrored(source: LogPart, copy: CopyPart) -> LogPart:
-    """Return ``source`` without the records of aborted transactions; unchanged if the copy has one of these records."""
+    """Return ``source`` without records of aborted transactions; unchanged if the copy has any of these records."""
     if not source.aborted:
         return source
     live = {each for index, each in enumerate(source.prints) if index not in source.aborted}
@@ -107,10 +105,9 @@ def _judged(source: LogPart, cut: int, copy: CopyPart, found: Walk, there: int |
 
 
 def _is_foreign(source: LogPart, copy: CopyPart, indices: Sequence[int]) -> bool:
-    """Return whether none of the copy's records is in ``source``, although the copy reaches the timestamps there.
+    """Return whether a mirror's copy has no record of ``source``, although the copy is new enough to have some.
 
-    It reaches them if its highest timestamp is at or above the lowest timestamp in ``source``. indices: for each record
-    of the copy, the index of its source record; `OLDER` if there is none in ``source``.
+    indices: for each record of the copy, the index of its source record; `OLDER` if ``source`` has no such record.
     """
     if not (source.timestamps and copy.timestamps) or any(index != OLDER for index in indices):
         return False
@@ -118,12 +115,11 @@ def _is_foreign(source: LogPart, copy: CopyPart, indices: Sequence[int]) -> bool
 
 
 def _begins_with(source: LogPart, cut: int, indices: Sequence[int]) -> bool:
-    """Return whether the copy certainly begins with the source's first record at or after the committed offset.
+    """Return whether a mirror's copy certainly begins with the first source record at or after the committed offset.
 
-    cut: the index of this record in ``source``. The result is False if ``source`` has an identical record after it,
-    because the copy may begin with a copy of that one. indices: for each record of the copy, the index of its source
-    record.
+    cut: the index of this record in ``source``. indices: for each record of the copy, the index of its source record.
     """
+    # If a later record is identical, the copy may begin with a copy of that one.
     return bool(indices) and indices[0] == cut and source.prints[cut] not in source.prints[cut + 1 :]
 
 
@@ -146,10 +142,9 @@ def _counts(source: LogPart, cut: int, copy: CopyPart, indices: Sequence[int], t
 
 
 def _only_before(indices: Sequence[int], start: int, cut: int) -> set[int]:
-    """Return the indices of the source records at or after ``cut`` whose copies are all before ``start`` in the copy.
+    """Return the indices, from ``cut`` on, of source records that a mirror copied before ``start`` and not again later.
 
-    indices: for each record of the copy, the index of its source record. start: an index in the copy. cut: the index of
-    the source's first record at or after the committed offset.
+    start: an index in the copy. indices: for each record of the copy, the index of its source record.
     """
     return {index for index in indices[:start] if index >= cut} - set(indices[start:])
 
@@ -163,17 +158,17 @@ def _other(source: LogPart, copy: CopyPart) -> str:
 
 
 def _bounded(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Place:
-    """Return the offset in the copy of a compacted topic at which a group must continue, and how exactly it is known.
+    """Return a committed offset translated to the copy of a compacted topic, and how exact the translation is.
 
-    This offset lies between two of the records that both logs have: the last one before the committed offset, and the
-    first one at or after it. cut: the index in ``source`` of its first record at or after the committed offset. there:
-    the group's committed offset on the target; None: it has none. It only serves to count how many records the group
-    would read again or skip if it started there.
+    cut: the index in ``source`` of the first record at or after the committed offset. there: the group's committed
+    offset on the target cluster, only used to count records; None if it has none.
     """
     index_of = {each: index for index, each in enumerate(source.prints)}
     if len(index_of) < len(source.prints):
         return Place(status=Status.UNDETERMINED, reason="identical records in a compacted topic")
     indices = [index_of.get(each, OLDER) for each in copy.prints]
+    # The place lies between two records that both logs have: the last one before the committed offset, and the first
+    # one at or after it.
     before = max((number for number, index in enumerate(indices) if OLDER < index < cut), default=-1)
     after = next((number for number in range(before + 1, len(indices)) if indices[number] >= cut), len(indices))
     if after == len(indices) and (before < 0 or indices[before] < cut - 1):

@@ -11,10 +11,9 @@ from migrate_groups.text import some
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """A rule for the names of topics: the name on the source cluster, ``=``, and the name on the target cluster.
+    """A rule that renames mirrored topics: source name, ``=``, target name, such as ``orders=eu.orders`` or ``*=eu.*``.
 
-    An example is ``*=eu.*``. A star stands for any characters, and for the same ones in both names. Raises `UsageError`
-    if the text does not have exactly one ``=``, if a name is empty or has several stars, or if only one has a star.
+    A star stands for the same characters in both names. Raises `UsageError` if the text is malformed.
     """
 
     text: str
@@ -27,10 +26,7 @@ class Rename:
             raise UsageError(f"--rename-topic is {self.text!r}: write one * on both sides, or none")
 
     def name(self, topic: str) -> str | None:
-        """Return the name of a topic on the target cluster; None if the rule does not apply to the topic.
-
-        topic: its name on the source cluster.
-        """
+        """Return the name that this rule gives to a topic's copy; None if the rule does not apply to the topic."""
         source, target = self.text.split("=")
         before, star, after = source.partition("*")
         if not star:
@@ -42,22 +38,19 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class TopicNames:
-    """Finds the names of topics on the target cluster.
+    """Finds the names of mirrored topics on the target cluster.
 
-    The first of ``rules`` that applies to a topic gives its name. If none applies, the name is that of a MirrorMaker 2
-    policy: the same name (IdentityReplicationPolicy), or the alias of a cluster, a dot, and the name
-    (DefaultReplicationPolicy).
+    The first rule that applies gives the name. If no rule applies, the name is one that MirrorMaker 2 gives: the same
+    name (IdentityReplicationPolicy), or a cluster alias, a dot and the name (DefaultReplicationPolicy).
     """
 
     rules: Sequence[Rename] = ()
 
     def of(self, topics: Collection[str], there: Collection[str]) -> Mapping[str, str]:
-        """Return the names on the target cluster, by the names on the source cluster.
+        """Return the names on the target cluster, by names on the source cluster. A topic without a copy is absent.
 
-        A topic without a copy has no entry.
-
-        topics: the names on the source cluster. there: the names of all topics on the target cluster. Raises
-        `InvalidInput` if a topic has several possible copies, or if two topics have the same copy.
+        there: the names of all topics on the target cluster. Raises `InvalidInput` if a topic has several possible
+        copies, or if two topics have the same copy.
         """
         found: dict[str, str] = {}
         for topic in sorted(topics):
@@ -82,5 +75,5 @@ class TopicNames:
 
 
 def _is_prefixed(name: str, topic: str) -> bool:
-    """Return whether a name is a prefix without a dot (the alias of a cluster), a dot, and the name of a topic."""
+    """Return whether a name is a cluster alias (without dots), a dot, and the topic's name: ``eu.orders``."""
     return name.endswith(f".{topic}") and "." not in name.removesuffix(f".{topic}")

@@ -1,8 +1,4 @@
-"""The place of a committed offset in a mirror's copy of a partition, and the records from which it is found.
-
-The place is the offset at which a group must continue in the copy, to skip no record and read none again
-(`migrate_groups.mirrors.find_place`).
-"""
+"""The place of a committed offset: its translation to a mirror's copy of the partition."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from migrate_groups.model.records import Records
 
 
 class Status(StrEnum):
-    """How exactly the place is known: the offset at which a group must continue in a mirror's copy of a partition."""
+    """How exactly a committed offset could be translated to its place, the matching offset in a mirror's copy."""
 
     EXACT = "exact"
     """There is exactly one place, and all records that were read agree with it."""
@@ -34,7 +30,7 @@ class Status(StrEnum):
 
 
 class Method(StrEnum):
-    """How the place was searched for: the offset at which a group must continue in a mirror's copy of a partition."""
+    """How a committed offset was translated to its place, the matching offset in a mirror's copy."""
 
     WALK = "walk"
     """Each record of the copy was matched with a record of the source, by the order of the records (`walk`)."""
@@ -48,8 +44,8 @@ class Method(StrEnum):
 class LogPart(Records):
     """The records of a source partition from a first offset to the log end.
 
-    from_start: whether the first offset is 0, so that no earlier record ever existed. aborted: which of these records,
-    counted from 0, belong to aborted transactions, or possibly to open ones.
+    - from_start: whether the first offset is 0, so that no earlier record ever existed.
+    - aborted: the indices of records that belong to aborted transactions, or possibly to open ones.
     """
 
     from_start: bool
@@ -58,9 +54,9 @@ class LogPart(Records):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyPart(Records):
-    """The records of a mirror's copy of a partition from the offset ``start`` to its last stable offset.
+    """The records of a mirror's copy of a partition, from the offset ``start`` to its last stable offset.
 
-    is_cut_off: whether ``start`` is the log start offset of the copy, and records before it were deleted.
+    is_cut_off: whether ``start`` is the log start offset, and records before it were deleted.
     """
 
     start: int
@@ -70,11 +66,10 @@ class CopyPart(Records):
 class Counts(NamedTuple):
     """Numbers of records in a mirror's copy of a partition.
 
-    again, skipped: if the group started at its committed offset on the target instead of at the place, the offset in
-    the copy at which it must continue, it would read ``again`` records again, and skip ``skipped`` records. None: the
-    group has no committed offset on the target, or the number is not known. copies: how many records of the copy repeat
-    a record that the mirror had delivered before. aborted: how many records of aborted transactions the mirror has
-    delivered at or after the place, as if they were committed.
+    - again, skipped: how many records the group would read again, or skip, if it started at its committed offset on the
+      target cluster. None if that offset or the number is not known.
+    - copies: how many records repeat a record that the mirror had delivered before.
+    - aborted: how many records of aborted transactions the mirror has delivered from the translated offset on.
     """
 
     again: int | None = None
@@ -88,14 +83,13 @@ _NO_COUNTS = Counts()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The place at which a group must continue in the copy of a partition.
+    """A committed offset translated to a mirror's copy of the partition, and how exact the translation is.
 
-    offset: the place; if several are possible, the lowest; None if none is known. reread: the largest number of records
-    that the group reads again if it starts at ``offset``; 0 for an exact place. reason: why the status is not
-    `Status.EXACT`; otherwise empty.
-
-    before, after: the fingerprints of the source's last record before the committed offset, and of its first record at
-    or after the committed offset; None if there is no such record, or if it was not read.
+    - offset: the translated offset; the lowest if several are possible; None if none is known.
+    - reread: the largest number of records that the group reads again if it starts at ``offset``.
+    - reason: why the status is not `Status.EXACT`; otherwise empty.
+    - before, after: the hashes of the source's last record before the committed offset, and of its first record at or
+      after it; None if the record was not found.
     """
 
     status: Status

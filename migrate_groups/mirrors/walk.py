@@ -1,9 +1,7 @@
-"""Find out, for each record of a mirror's copy of a log, which record of the log it is a copy of.
+"""Find out which record of a source partition each record of a mirror's copy repeats: its source record.
 
-A mirror that keeps the order of a partition writes its records one after the other. After a restart it may begin again
-at an earlier record (at-least-once delivery). So the next record of the copy is a copy of the next record of the log,
-or of an earlier one. The record of the log that a record of the copy is a copy of is called its source record. If
-records are identical, several assignments of source records are possible. `walk` finds one with the fewest restarts.
+A mirror copies the records in order. After a restart it may begin again at an earlier record. If records are identical,
+several results are possible. `walk` finds one with the fewest restarts.
 """
 
 from __future__ import annotations
@@ -21,20 +19,17 @@ records need more."""
 
 
 class TooLong(Exception):
-    """Raised by `walk`: with so many identical records, it would have to compare more than `MOST_STEPS` pairs."""
+    """Raised by `walk` if so many records are identical that it would compare more than `MOST_STEPS` pairs."""
 
 
 class Walk(NamedTuple):
-    """For each record of a mirror's copy of a partition its source record, and where a group must continue in the copy.
+    """Which source record each record of a mirror's copy repeats, and where a group must continue in the copy.
 
-    The source record is the record of the source partition that was copied. indices: for each record of the copy, the
-    index of its source record in the log that was read; `OLDER` if it is older. If records are identical, several such
-    lists are possible; this is one with the fewest restarts. restarts: how often, by ``indices``, the mirror went back
-    to an earlier source record. ends: the last values of all possible lists.
-
-    lowest, highest: the first and the last possible index in the copy at which the group must continue, right after the
-    last copy of a record from before the committed offset. If there are possible lists without a restart, only these
-    count. Otherwise all count, because many restarts are as likely as few.
+    - indices: for each record of the copy, the index of its source record; `OLDER` if that record was not read. If
+      several such lists are possible, this is one with the fewest restarts of the mirror.
+    - restarts: how often the mirror went back to an earlier source record.
+    - lowest, highest: the first and the last possible index in the copy at which the group must continue.
+    - ends: the possible last values of ``indices``.
     """
 
     indices: Sequence[int]
@@ -45,13 +40,13 @@ class Walk(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Sums up how a mirror can have written a copy up to one record, if this is a copy of a given record of the log.
+    """How a mirror can have written its copy up to some record, summed up over all possible ways.
 
-    A way gives each record of the copy its source record: the record of the log that was copied. restarts: the fewest
-    restarts of the mirror in any way. lowest, highest: the first and the last possible index in the copy at which the
-    group must continue, right after the last copy of a record from before its committed offset, in the ways with the
-    fewest restarts; first, last: the same in all ways. previous: the index of the source record of the record before,
-    in a way with the fewest restarts that gives ``lowest``.
+    - restarts: the smallest possible number of restarts of the mirror.
+    - lowest, highest: the first and the last possible index in the copy at which the group must continue. Only ways
+      with the fewest restarts count.
+    - first, last: the same, but all ways count.
+    - previous: the index of the source record of the copy's previous record, in a way with the fewest restarts.
     """
 
     restarts: int
@@ -65,12 +60,11 @@ class _State(NamedTuple):
 def walk(log: Sequence[bytes], cut: int, copy: Sequence[bytes], *, older: bool) -> Walk | None:
     """Return which record of a log each record of a mirror's copy repeats; None if no mirror can have made the copy.
 
-    If identical records allow several results, one with the fewest restarts of the mirror is returned. After a restart
-    a mirror copies earlier records again. log, copy: the fingerprints of the records, in order. cut: the index in the
-    log of the first record at or after the committed offset. older: whether the log has records before those in
-    ``log``.
+    - log, copy: the fingerprints (hashes) of the records, in order.
+    - cut: the index in ``log`` of the first record at or after the committed offset.
+    - older: whether there were records before those in ``log``.
 
-    Raises `TooLong` if there are so many identical records that the search would take too long.
+    Raises `TooLong` if too many records are identical.
     """
     places: Mapping[bytes, Sequence[int]] = _places(log)
     unknown = (OLDER,) if older else ()
@@ -89,6 +83,7 @@ def walk(log: Sequence[bytes], cut: int, copy: Sequence[bytes], *, older: bool) 
     if not steps:
         return Walk((), 0, 0, 0, ())
     end = _merged(_continued(state, index, 0) for index, state in states.items())
+    # Ways without a restart rule out all others. Otherwise all ways count, because many restarts are as likely as few.
     lowest, highest = (end.first, end.last) if end.restarts else (end.lowest, end.highest)
     return Walk(_indices(steps, end.previous), end.restarts, lowest, highest, [*states])
 
@@ -109,12 +104,13 @@ def _at(here: int, restarts: int, previous: int) -> _State:
 
 
 def _step(states: Mapping[int, _State], candidates: Sequence[int], number: int, cut: int) -> dict[int, _State]:
-    """Return a `_State` for each possible source record of the next record of the copy, by the source record's index.
+    """Return how a mirror can have written its copy up to the record with the index ``number``.
 
-    A source record is the record of the log that was copied. A `_State` sums up the ways in which the mirror can have
-    written the copy up to a record. states: those up to the record before, in the same form. candidates: the indices of
-    the possible source records. number: the index of the next record in the copy. cut: the index in the log of the
-    first record at or after the committed offset.
+    The keys are the possible indices of that record's source record.
+
+    - states: the result for the copy's previous record.
+    - candidates: the indices of source records with the hash of record ``number``; `OLDER` if no such record was read.
+    - cut: the index of the first source record at or after the committed offset.
     """
     again = _restarted(states, candidates)
     after = {}
@@ -151,11 +147,11 @@ def _merged(states: Iterable[_State]) -> _State:
 
 
 def _restarted(states: Mapping[int, _State], candidates: Sequence[int]) -> Mapping[int, _State]:
-    """Return, by candidate, a `_State`: the ways in which the mirror restarts, and copies the candidate next.
+    """Return how a mirror can have restarted and then copied a source record, by that record's index.
 
-    candidates: the indices in the log of the records of which the next record of the copy may be a copy. A candidate is
-    left out if it is above all keys of ``states``, because a restart never goes forward. states: a `_State` with the
-    ways in which the copy so far was written, by the index in the log of the record that was copied last.
+    - states: how the mirror can have written the copy so far, by the index of the source record that it copied last.
+    - candidates: the indices of the source records that it can copy next. The result leaves out those above all keys
+      of ``states``, because a restart never skips records.
     """
     found: dict[int, _State] = {}
     so_far: list[_State] = []

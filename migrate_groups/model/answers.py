@@ -8,10 +8,11 @@ from migrate_groups.model.partitions import PartitionValue
 
 
 class Answer(StrEnum):
-    """Whether a broker has applied a request that alters or deletes a committed offset, or that deletes a group.
+    """Whether a broker has applied a request that alters or deletes committed offsets, or that deletes a group.
 
-    `WRITTEN`: the broker has applied it. `REFUSED`: the broker has not applied it. `UNKNOWN`: the broker did not
-    answer, or returned an error that does not say whether the request was applied.
+    - `WRITTEN`: the broker has applied the request.
+    - `REFUSED`: the broker has not applied the request.
+    - `UNKNOWN`: the broker did not answer, or its error does not say whether the request was applied.
     """
 
     WRITTEN = "written"
@@ -22,7 +23,7 @@ class Answer(StrEnum):
 class WriteAnswer(PartitionValue, frozen=True, kw_only=True):
     """The answer of a broker for one partition of a request, or for the deletion of a group.
 
-    error: Kafka's name of the error, or a description of another failure; empty if the answer is `WRITTEN`.
+    error: Kafka's name of the error, or a description; empty if the request was applied.
     """
 
     answer: Answer

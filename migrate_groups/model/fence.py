@@ -1,4 +1,4 @@
-"""The fence: the log end offsets of ``__consumer_offsets`` right after the source group of a migration has stopped."""
+"""The log end offsets of ``__consumer_offsets`` right after the source group of a migration has stopped."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """The log end offset of every partition of ``__consumer_offsets`` at a cut-over.
+    """The log end offsets of ``__consumer_offsets`` right after the source group of a migration has stopped.
 
-    The log end offsets are read after the source group of the migration has stopped, and before its final committed
-    offsets are read. `audit` uses them to distinguish commits before the cut-over from later ones.
+    They separate earlier commits from later ones. The group's last committed offsets are read
+    after the log end offsets.
 
-    taken_at: when they were read. ends: log end offset by partition number; None: the partition had no leader.
+    - taken_at: when the log end offsets were read.
+    - ends: the log end offset by partition number; None if the partition had no leader.
     """
 
     cluster_id: str

@@ -19,10 +19,10 @@ STATES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupListing:
-    """A group as ListGroups returns it. State and types are named as in Kafka, such as ``Stable`` and ``consumer``.
+    """A group in the answer of ListGroups, with state and types as Kafka names them, such as ``Stable``.
 
-    Version 5 of ListGroups added the type (KIP-848); for older brokers, the group type is ``classic``. Version 4 added
-    the state (KIP-518); for brokers before 2.6, the state is ``Unknown``.
+    - state: ``Unknown`` if the brokers are older than Kafka 2.6 (KIP-518).
+    - group_type: ``classic`` if the brokers do not return the type (KIP-848).
     """
 
     group: str
@@ -32,7 +32,7 @@ class GroupListing:
 
     @property
     def description(self) -> GroupDescription:
-        """The listing as a description, without members and assignor, because ListGroups does not return them."""
+        """The group as a `GroupDescription` without members and assignor, which ListGroups does not return."""
         return GroupDescription(
             group=self.group, state=self.state, group_type=self.group_type, protocol_type=self.protocol_type
         )
@@ -40,13 +40,12 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A member of a group as its coordinator reports it.
+    """A member of a group as its coordinator reports it (docs/kafka-behaviour.md#members-and-states).
 
-    group_instance_id: None if the member is not static. assignment: the assigned partitions; in a KIP-848 group they
-    include partitions that the member is yet to receive. subscription: the topics that the member subscribes to by
-    name. For a member of a classic group, it is empty while the group rebalances. subscription_regex: the regular
-    expression for topic names that a member of a KIP-848 group subscribes to. It is empty if the member has none
-    (docs/kafka-behaviour.md#members-and-states).
+    - group_instance_id: None if the member is not static.
+    - assignment: the assigned partitions. In a KIP-848 group, the member may not have received all of them yet.
+    - subscription: the topics that the member subscribes to by name; empty in a classic group during a rebalance.
+    - subscription_regex: the regular expression for topics to which the member subscribes (KIP-848); empty if none.
     """
 
     member_id: str
@@ -59,17 +58,18 @@ class Member:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics of which this member is assigned partitions, and those that it subscribes to by name."""
+        """The topics that the member subscribes to by name, and the topics of its assigned partitions."""
         return self.subscription | {partition.topic for partition in self.assignment}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDescription:
-    """A group as its coordinator reports it. States and types are named as in Kafka, such as ``Empty`` and ``classic``.
+    """A group as its coordinator reports it, with state and types as Kafka names them.
 
-    A group that does not exist has the state ``Dead`` and an empty type. protocol_type: for instance ``consumer``;
-    empty if a classic group never had a member. assignor: the partition assignor of a classic group that is Stable;
-    otherwise empty, because coordinators return it for no other group (docs/kafka-behaviour.md#members-and-states).
+    - state: such as ``Empty``; ``Dead`` if the group does not exist.
+    - group_type: such as ``classic``; empty if the group does not exist.
+    - protocol_type: such as ``consumer``; empty if a classic group never had a member.
+    - assignor: the partition assignor of a Stable classic group; empty for all other groups.
     """
 
     group: str
@@ -86,17 +86,16 @@ class GroupDescription:
 
     @property
     def is_consumer_group(self) -> bool:
-        """Whether members of the group start at its committed offsets.
+        """Whether the group is a consumer group or a Streams group: its members start at its committed offsets.
 
-        True for a classic group of consumers, a KIP-848 group and a Streams group (KIP-1071). False for a share group
-        and for another classic group, such as the workers of Kafka Connect.
+        False, for instance, for a share group and for the workers of Kafka Connect.
         """
         is_consumer = self.protocol_type in ("", "consumer", HOLD_PROTOCOL_TYPE)
         return self.group_type == "streams" or (self.group_type in ("classic", "consumer") and is_consumer)
 
     @property
     def kind(self) -> str:
-        """The group type, followed by the protocol type if the two words differ: ``share``, ``classic connect``."""
+        """The group type, followed by the protocol type if the two differ: ``consumer``, ``classic connect``."""
         other = "" if self.protocol_type == self.group_type else self.protocol_type
         return f"{self.group_type} {other}".rstrip()
 
@@ -104,7 +103,6 @@ class GroupDescription:
     def stopped(self) -> bool:
         """Whether the group is Empty and has no members.
 
-        This does not prove that its application has stopped: a consumer without membership (``assign()``) never shows
-        as a member, and a member that exceeded ``max.poll.interval.ms`` joins again at its next poll.
+        This does not prove that its application has stopped: a consumer that uses ``assign()`` is never a member.
         """
         return self.state == "Empty" and not self.members

@@ -13,8 +13,9 @@ RECORD, CONTROL, ABORTED = "record", "control", "aborted"
 class LogRecord(NamedTuple):
     """A record in the log of ``__consumer_offsets``.
 
-    timestamp: milliseconds since 1970. kind: `RECORD`, `CONTROL` (a transaction marker) or `ABORTED` (a record of an
-    aborted transaction, which has no effect). key, value: None if the record has none; a tombstone has no value.
+    - timestamp: milliseconds since 1970.
+    - kind: `RECORD`, `CONTROL` (a transaction marker) or `ABORTED` (a record of an aborted transaction).
+    - key, value: None if the record has none. For instance, a tombstone has no value.
     """
 
     partition: int
@@ -26,10 +27,10 @@ class LogRecord(NamedTuple):
 
 
 class LogPiece(NamedTuple):
-    """Some records of ``__consumer_offsets``, whose log is read piece by piece.
+    """Some records of ``__consumer_offsets``, and the offsets at which to continue reading.
 
-    records: the records of each partition are in the order of its log. positions: by partition number, the offset at
-    which the next piece starts.
+    - records: in the order of the log within each partition.
+    - positions: the next offset to read, by partition number.
     """
 
     records: list[LogRecord]
@@ -39,10 +40,10 @@ class LogPiece(NamedTuple):
 def log_partition(group: str, partitions: int) -> int:
     """Return the number of the partition of ``__consumer_offsets`` that holds a group's commits.
 
-    partitions: how many partitions ``__consumer_offsets`` has. The result is, as in Kafka,
-    ``Utils.abs(group.hashCode()) % partitions``. Java's ``hashCode`` reads UTF-16 code units. Kafka's ``Utils.abs``
-    returns 0 for the smallest int.
+    partitions: how many partitions ``__consumer_offsets`` has.
     """
+    # As in Kafka: Utils.abs(group.hashCode()) % partitions. Java's hashCode reads UTF-16 code units, and Kafka's
+    # Utils.abs returns 0 for the smallest int.
     units = group.encode("utf-16-be", "surrogatepass")
     value = 0
     for high, low in zip(units[::2], units[1::2], strict=True):

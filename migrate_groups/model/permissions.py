@@ -14,7 +14,7 @@ class ResourceType(StrEnum):
 
 
 class Resource(NamedTuple):
-    """A group or a topic, on which a principal has permissions."""
+    """A group or a topic in Kafka's ACLs."""
 
     type: ResourceType
     name: str

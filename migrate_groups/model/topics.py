@@ -11,9 +11,9 @@ from migrate_groups.model.permissions import Operation
 class TopicDescription:
     """A topic as brokers describe it.
 
-    topic_id: a topic that is deleted and created again with the same name gets another id (KIP-516); None before Kafka
-    2.8. partitions: the numbers of its partitions. permitted: the operations that the client's principal may perform on
-    the topic (KIP-430); None if the brokers don't return them.
+    - topic_id: changes if the topic is deleted and created again (KIP-516); None before Kafka 2.8.
+    - partitions: the partition numbers.
+    - permitted: the operations that the client's principal may perform on the topic; None if not known (KIP-430).
     """
 
     topic: str
@@ -23,8 +23,8 @@ class TopicDescription:
 
 
 def is_recreated(then: str | None, now: str | None) -> bool:
-    """Return whether a topic was deleted and created again: whether both topic ids are known, and differ.
+    """Return whether a topic was deleted and created again, because its two topic ids are known and differ.
 
-    then: its topic id when it was read before. now: the present id. None or "": the id is not known.
+    then, now: an earlier topic id and the current one; None or empty if not known.
     """
     return bool(then) and bool(now) and then != now

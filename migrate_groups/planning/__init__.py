@@ -1,4 +1,4 @@
-"""Decide what to write to each partition, check it, and record it: the plan and the receipt (the record of a run).
+"""The plan of a write of offsets, its checks, and the receipt: the record of the writes.
 
-Nothing here reads the cluster or a file.
+Nothing here reads a cluster or a file.
 """

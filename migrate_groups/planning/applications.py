@@ -1,7 +1,6 @@
 """Find the applications that share a consumer group, from the topics that its members subscribe to.
 
-Two members belong to one application if they subscribe to a common topic, or if other members connect them in this way:
-an application is a connected component.
+Members that share a topic, directly or through other members, are one application.
 """
 
 from __future__ import annotations
@@ -20,9 +19,8 @@ from migrate_groups.snapshots.selection import TopicPattern
 class Application:
     """Members of a group that share topics with each other, and share none with the group's other members.
 
-    name: the common prefix of the members' client ids. If that is empty or another application has it too, the name is
-    the alphabetically first topic. The names of a group's applications differ. topics: the topics that the members
-    subscribe to, by name or by regular expression.
+    - name: unique in the group; usually the common prefix of the members' client ids.
+    - topics: the topics that the members subscribe to, by name or by regular expression.
     """
 
     name: str
@@ -38,9 +36,8 @@ class Application:
 def applications(members: Iterable[Member], topics: Collection[str]) -> tuple[Application, ...]:
     """Return the applications that share a group, sorted by name.
 
-    The members of an application share subscribed topics with each other, and none with other members. members: the
-    members of the group; a member that subscribes to no topic is left out. topics: the topic names to match against the
-    members' regular expressions.
+    Members of different applications share no subscribed topic. A member without a subscription is left out. topics:
+    the names to match against the members' regular expressions.
     """
     subscriptions = {member: subscription(member, topics) for member in members}
     found = components(subscriptions.values())
@@ -60,8 +57,8 @@ def applications(members: Iterable[Member], topics: Collection[str]) -> tuple[Ap
 def subscription(member: Member, topics: Collection[str]) -> frozenset[str]:
     """Return the topics that a member subscribes to, by name or by regular expression.
 
-    topics: the topic names to match against the member's regular expression. RE2 matches them, as in brokers since
-    Kafka 4.0. An expression that RE2 can't parse is taken to match all of ``topics``.
+    topics: the names to match against the expression (RE2, as in brokers since Kafka 4.0). An expression that RE2 can't
+    parse matches all of them.
     """
     if not member.subscription_regex:
         return member.topics
@@ -75,8 +72,7 @@ def subscription(member: Member, topics: Collection[str]) -> frozenset[str]:
 def components(subscriptions: Iterable[Set[str]]) -> list[frozenset[str]]:
     """Return the connected components of topics, sorted by each component's first topic.
 
-    Two topics are in one component if one subscription contains both, or if a chain of such subscriptions connects
-    them.
+    Two topics are connected if one subscription contains both.
     """
     above: dict[str, str] = {}
 
@@ -98,11 +94,10 @@ def components(subscriptions: Iterable[Set[str]]) -> list[frozenset[str]]:
 
 
 def joining(application: Application) -> tuple[tuple[Member, ...], list[frozenset[str]]]:
-    """Find the one subscription that connects otherwise separate topics of an application.
+    """Find the subscription without which an application's topics fall apart into the most unconnected sets.
 
-    Return the members that have this subscription, and the components of topics (`components`) without it. An example
-    is a regular expression that matches every topic. If several subscriptions qualify, the one that leaves the most
-    components is chosen. Both results are empty if no single subscription connects separate topics.
+    Return the members with this subscription, and these sets of topics. Both results are empty if there is no such
+    subscription.
     """
     by_topics: dict[frozenset[str], list[Member]] = defaultdict(list)
     for member in application.members:
@@ -117,7 +112,7 @@ def joining(application: Application) -> tuple[tuple[Member, ...], list[frozense
 
 
 def _names(found: Sequence[tuple[Collection[str], Collection[str]]]) -> list[str]:
-    """Return a name for each application; no two names are equal. found: client ids and topics of each application."""
+    """Return a unique name for each application. found: the client ids and the topics of each application."""
     stems = [_stem(client_ids) for client_ids, _ in found]
     names: list[str] = []
     for stem, (_, topics) in zip(stems, found, strict=True):
@@ -129,10 +124,7 @@ def _names(found: Sequence[tuple[Collection[str], Collection[str]]]) -> list[str
 
 
 def _stem(client_ids: Collection[str]) -> str:
-    """Return the common prefix of the client ids, without trailing digits and separators: ``shop`` for shop-1, shop-2.
-
-    The result is empty if the client ids have no common prefix.
-    """
+    """Return the common prefix of client ids, without trailing digits and separators: ``shop`` of shop-1, shop-2."""
     first, last = min(client_ids), max(client_ids)  # a prefix of the first and the last is a prefix of all between them
     size = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
     return re.sub(r"[-_.:/ 0-9]+$", "", first[:size])

@@ -1,4 +1,4 @@
-"""Decide, for each partition that a target group takes over, which committed offset the group gets, and why."""
+"""Decide, for each partition, at which committed offset its target group is to start."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from migrate_groups.planning.wanted import Origin, Wanted, absent
 class Decision(PartitionValue, frozen=True, kw_only=True):
     """The committed offset that a target group is to get for a partition, and why.
 
-    wanted: the partition, with the source group's committed offset. before: the target group's current committed
-    offset; None if it has none. after: the offset at which the target group is to start; None if there is none to
-    write. stays: whether ``after`` is not written, because it is lower than ``before`` and the option ``on_existing``
-    is ``forward``. raised_from: the source group's offset, if it is below the log start offset and ``after`` is the log
-    start offset instead; otherwise None.
+    - wanted: the partition, and the offset to take over.
+    - before: the target group's current committed offset; None if it has none.
+    - after: the offset planned for the target group; None if there is none.
+    - raised_from: the lower offset that the log start offset replaces in ``after``; None if nothing was replaced.
+    - stays: ``before`` is kept, because it is above ``after`` and the option ``on_existing`` is ``forward``.
     """
 
     wanted: Wanted
@@ -29,9 +29,9 @@ class Decision(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def change(self) -> Change | None:
-        """The change of the target group's committed offset, for the plan; None if there is no offset for it.
+        """The change of the target group's committed offset, for the plan; None if there is no offset to write.
 
-        If the target group keeps its higher offset (``stays``), the change has the same offset before and after.
+        If the target group keeps its higher offset, ``before`` and ``after`` of the change are equal.
         """
         if self.after is None:
             return None
@@ -48,20 +48,17 @@ class Decision(PartitionValue, frozen=True, kw_only=True):
 
 
 def decide(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> list[Decision]:
-    """Return a decision for each wanted partition: which committed offset its target group gets, and why.
+    """Return which committed offset the target group gets for each partition, and why.
 
-    If a source group hands over a topic, partitions of this topic that ``wanted`` lacks get a decision too, as
-    partitions without a committed offset. If the source group has no committed offset, the option ``uncommitted``
-    decides. If the option ``on_existing`` is ``forward``, a target group keeps a committed offset that is higher than
-    the wanted one.
+    Partitions that ``wanted`` lacks are included if a source group hands over their topic.
     """
     return [_decision(each, survey, options) for each in (*wanted, *absent(wanted, survey))]
 
 
 def changes_of(decisions: Iterable[Decision]) -> tuple[Change, ...]:
-    """Return the changes of committed offsets that follow from decisions, sorted by group, topic and partition.
+    """Return the changes of committed offsets that these decisions make, sorted by group, topic and partition.
 
-    A decision to write nothing yields no change.
+    A decision without an offset makes no change.
     """
     return sorted_changes(change for each in decisions if (change := each.change) is not None)
 
@@ -77,6 +74,8 @@ def _decision(wanted: Wanted, survey: Survey, options: WriteOptions) -> Decision
     if bounds is not None and offset < bounds.start and options.out_of_range == "earliest":
         after, raised_from = CommittedOffset(offset=bounds.start, metadata=metadata), offset
     else:
+        # A leader epoch of another log may be above the current one, and would then stop a Java consumer
+        # (docs/kafka-behaviour.md#logs).
         epoch = wanted.committed.leader_epoch if wanted.committed and _is_same_log(wanted, survey) else None
         after, raised_from = CommittedOffset(offset=offset, leader_epoch=epoch, metadata=metadata), None
     stays = options.on_existing == "forward" and before is not None and before.offset > after.offset
@@ -84,10 +83,9 @@ def _decision(wanted: Wanted, survey: Survey, options: WriteOptions) -> Decision
 
 
 def _start(wanted: Wanted, bounds: LogRange | None, options: WriteOptions) -> int | None:
-    """Return the offset that a target group is to start at; None if nothing is to be written for the partition.
+    """Return the offset at which a target group is to start; None if nothing is to be written for the partition.
 
-    The offset may be outside the log: the caller compares it with ``bounds``, the partition's log range. If ``bounds``
-    is None, the partition does not exist or has no leader.
+    The offset may lie outside the log. bounds: None if the partition does not exist or has no leader.
     """
     if wanted.offset is not None:
         return wanted.offset
@@ -97,10 +95,6 @@ def _start(wanted: Wanted, bounds: LogRange | None, options: WriteOptions) -> in
 
 
 def _is_same_log(wanted: Wanted, survey: Survey) -> bool:
-    """Return whether the cluster id and the topic id are still those with which the offset was read.
-
-    Only then is the offset's leader epoch written too. A leader epoch above the partition's current one stops a Java
-    consumer (docs/kafka-behaviour.md#logs).
-    """
+    """Return whether the offset was read on this cluster, from a topic with the same topic id as now."""
     topic = survey.topics.get(wanted.topic)
     return wanted.cluster_id == survey.cluster_id and topic is not None and topic.topic_id == wanted.topic_id

@@ -1,4 +1,4 @@
-"""Detect that a plan is stale: a committed offset has changed since, or an offset to write is no longer in the log."""
+"""Detect that a plan is stale: a committed offset has changed, or an offset to write is no longer in the log."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ Reasons = Mapping[tuple[str, str, int], list[str]]
 
 
 def drift(approved: Plan, now: Plan, wanted: Sequence[Wanted], survey: Survey, *, resuming: bool = False) -> Reasons:
-    """Return why the approved plan is stale: by group, topic and partition, texts that say what has changed since.
+    """Return why an approved plan is stale, by group, topic and partition number; empty if it is not stale.
 
-    The result is empty if nothing has changed. now: the plan made again from the same ``wanted`` partitions. survey:
-    the state of the cluster from which ``now`` was made. resuming: ignore a target group that already has the offset
-    that the approved plan writes, because an interrupted run of the plan may have written it.
+    now: the plan made again from ``wanted`` and ``survey``. resuming: ignore target groups that have the planned offset
+    already.
     """
     reasons: dict[tuple[str, str, int], list[str]] = defaultdict(list)
     current = {change.order: change for change in now.changes}

@@ -1,4 +1,4 @@
-"""One write to the cluster, as the receipt records it: for each partition the committed offset before and after it."""
+"""One write of offsets, as the receipt records it: for each partition the committed offset before and after."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ Order = tuple[str, str, int]
 class Outcome(StrEnum):
     """The outcome of one change of a committed offset.
 
-    confirmed: the offset was written, and read back as planned. unchanged: the offset was in place before, so nothing
-    was sent. refused: the broker refused the write, another client has changed the offset, or kafka-python and
-    confluent-kafka read different offsets back. unknown: the offset may be in place, but was not confirmed, for
-    instance because a broker did not answer. not attempted: the run has recorded no request for it.
+    - confirmed: the offset was written, and read back as planned.
+    - unchanged: the offset was in place before, so nothing was sent.
+    - refused: the broker refused the write, another client changed the offset, or two clients read back different
+      offsets.
+    - unknown: the offset may be in place, for instance because a broker did not answer.
+    - not attempted: no request is recorded.
     """
 
     CONFIRMED = "confirmed"
@@ -40,13 +42,11 @@ class Outcome(StrEnum):
 class Entry(PartitionValue, frozen=True, kw_only=True):
     """The change of one partition's committed offset in a write, with its outcome.
 
-    ``change.before`` is the pre-image: the committed offset from before the run, which a rollback restores. attempts:
-    how many times the change was sent. error: why the offset is not confirmed; empty if there was no error.
-
-    own: further offsets that this migration wrote, or may have written: the offsets of interrupted earlier runs, and
-    ``change.after`` if the outcome is ``refused`` but the group may have had this offset for a time. None stands for a
-    deletion of the offset. As long as the group has ``change.after`` or one of these offsets, no other client has
-    committed.
+    - change: its ``before`` is the committed offset that a rollback restores.
+    - attempts: how many times the change was sent.
+    - error: why the offset is not known to be in place; empty if there was no error.
+    - own: offsets that interrupted runs of this migration wrote to the partition, or may have written. None stands for
+      a deletion. If the change was refused, but its offset may have been in place for a time, that offset is included.
     """
 
     change: Change
@@ -62,21 +62,19 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def written(self) -> tuple[CommittedOffset | None, ...]:
-        """The offsets that this run and the runs that it resumes wrote to the partition, or may have written.
+        """The offsets that this migration wrote to the partition, or may have written. None stands for a deletion.
 
-        None in the result is a deletion of the offset. ``change.after`` is included even if the run has recorded no
-        request (the outcome is ``not attempted``), because it may have been killed before it recorded the broker's
-        answer.
+        Offsets of interrupted runs that this run resumes are included.
         """
         if self.change.action is Action.UNCHANGED or self.outcome is Outcome.REFUSED:
             return self.own
+        # A run that was killed before it recorded the broker's answer has left the outcome `not attempted`.
         return *self.own, self.change.after
 
     def refused(self, error: str, *, sent: bool = False) -> Entry:
         """Return the entry with the outcome ``refused`` and this error.
 
-        sent: whether the group may have had the new offset for a time, for instance until another client committed.
-        Then it is added to ``own``, the offsets that this migration may have written.
+        sent: whether the group may have had the new offset for a time. If so, this offset is added to ``own``.
         """
         own = (*self.own, self.change.after) if sent and self.change.after not in self.own else self.own
         return structs.replace(self, outcome=Outcome.REFUSED, error=error, own=own)
@@ -85,8 +83,7 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
 class Source(PartitionValue, frozen=True, kw_only=True):
     """A partition that a source group has handed over, as it is named on the cluster of that group.
 
-    stopped_at: the group's committed offset at the hand-over; if it had none, the offset that the target group gets.
-    None if neither group has an offset.
+    stopped_at: the offset at which the source group stopped, usually its committed offset; None if it is not known.
     """
 
     group: str
@@ -95,7 +92,7 @@ class Source(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def order(self) -> Order:
-        """The source group, the topic and the partition number: a key, which also sorts."""
+        """The key of this value: source group, topic and partition number."""
         return self.group, *self.partition
 
 
@@ -105,18 +102,16 @@ def _source(change: Change, group: str) -> Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """One write to the cluster, with one entry for each change of its plan, in the plan's order.
+    """One write of offsets to the cluster, with one entry for each partition.
 
-    number: the position of the execution in the receipt, from 1. It orders the executions, because clocks may be set
-    back. intent, content: the plan's two hashes, without and with offsets. topic_ids: topic ids (KIP-516) by topic; a
-    topic whose id is not known is absent. A rollback refuses a topic that was created again. translation: if the source
-    group is on another cluster: that group, its offsets, and the corresponding offsets on this cluster; otherwise None.
-
-    moved: messages about groups that still consume these partitions and must not, such as the source group after a
-    hand-over. A message names the group's members, or its commits since its offsets were read. not_watched: messages
-    about groups that brokers did not describe, so that it is not known whether they still consume. remarks: other
-    messages for the user, for instance that only one of the two clients (kafka-python, confluent-kafka) has read the
-    offsets back.
+    - number: the position of the write in the receipt (the record of a run), from 1.
+    - verb: the kind of the write, such as hand-over or rollback.
+    - intent, content: the hashes of the plan, without and with offsets.
+    - topic_ids: topic ids (KIP-516) by topic; a topic whose id is not known is absent.
+    - translation: the offsets of a source group on another cluster, translated to this one; otherwise None.
+    - moved: messages about groups that consume the partitions after the write, although they must have stopped.
+    - not_watched: messages about groups that could not be read, so that they may still consume.
+    - remarks: other messages for the user.
     """
 
     number: int = 1
@@ -135,9 +130,9 @@ class Execution:
 
     @staticmethod
     def of(plan: Plan, started_at: datetime, verb: Verb = Verb.HAND_OVER, number: int = 1) -> Execution:
-        """Return the execution of a plan before its first request: each entry is ``not attempted`` or ``unchanged``.
+        """Return the record of a plan's write, as it is before the first request is sent.
 
-        number: the position of the execution in the receipt, from 1.
+        number: the position of the write in the receipt, from 1.
         """
         return Execution(
             number=number,
@@ -159,34 +154,25 @@ class Execution:
         )
 
     def resuming(self, earlier: Mapping[Order, Entry]) -> Execution:
-        """Return this execution, changed so that it continues an interrupted run.
+        """Return this write of offsets, changed so that it continues an interrupted write.
 
-        earlier: that run's entries, by group, topic and partition. The pre-image of a partition is the committed offset
-        that a rollback restores. The pre-image of the interrupted run is kept if the group still has it, or has an
-        offset that the interrupted run may have written. Otherwise another client has committed, and the group's
-        current offset becomes the pre-image.
-
-        If the interrupted run has put the planned offset in place, the outcome is ``unknown`` until the offset is read
-        back, and the offset is not written again.
+        A rollback then restores the offsets from before the interrupted write. Where another client has committed
+        since, it restores that client's offset. earlier: the entries of the interrupted write.
         """
         return replace(self, entries=tuple(_resumed(entry, earlier.get(entry.change.order)) for entry in self.entries))
 
     def origins(self) -> Mapping[tuple[str, str], frozenset[str]]:
-        """Return, by target group and topic, the source groups that hand the topic over; an empty set if there is none.
-
-        They are collected from all partitions of a topic, because the entry of a partition that was added during the
-        run has no source group.
-        """
+        """Return, by target group and topic, the source groups that hand over the topic; an empty set if none does."""
+        # From all partitions of a topic, because a partition that was added during the run has no source group.
         claims: dict[tuple[str, str], set[str | None]] = defaultdict(set)
         for entry in self.entries:
             claims[entry.change.group, entry.change.topic].add(entry.change.source_group)
         return {place: frozenset(group for group in groups if group is not None) for place, groups in claims.items()}
 
     def sources(self) -> Mapping[Order, tuple[Source, ...]]:
-        """Return the sources of each partition, by target group, topic and partition.
+        """Return the source groups of each partition, by target group, topic and partition number.
 
-        A partition has one source group; none if its offset was set without one; all source groups of its topic if the
-        partition was added during the run. On another cluster, the partition of the source group may have another name.
+        A tuple is empty if the offset was set without a source group.
         """
         changes = [entry.change for entry in self.entries]
         if (there := self.translation) is not None:
@@ -208,7 +194,7 @@ class Execution:
 
     @property
     def source_groups(self) -> frozenset[str]:
-        """The groups that hand over offsets in this execution; also those that are on another cluster."""
+        """The groups that hand over offsets in this write. They may be on another cluster."""
         if self.translation:
             return frozenset({self.translation.group})
         groups = {entry.change.source_group for entry in self.entries}
@@ -216,7 +202,7 @@ class Execution:
 
     @property
     def source_topics(self) -> frozenset[str]:
-        """The topics of the execution, as they are named on the source group's cluster."""
+        """The topics of this write, as they are named on the source group's cluster."""
         if self.translation:
             return self.translation.source_topics
         return frozenset(entry.change.topic for entry in self.entries)
@@ -229,15 +215,15 @@ class Execution:
         return replace(self, entries=tuple(new.get(entry.change.order, entry) for entry in self.entries))
 
     def remarked(self, remark: str) -> Execution:
-        """Return the execution with this remark added, unless the execution already has the same remark."""
+        """Return the execution with this message for the user added, if it is not there already."""
         return replace(self, remarks=tuple(dict.fromkeys((*self.remarks, remark))))
 
     def with_moved(self, reasons: Iterable[str]) -> Execution:
-        """Return the execution with these messages about groups that still consume added to ``moved``, once each."""
+        """Return the execution with these messages added, about groups that consume although they must have stopped."""
         return replace(self, moved=tuple(dict.fromkeys((*self.moved, *reasons))))
 
     def with_not_watched(self, reason: str) -> Execution:
-        """Return the execution with this message added to ``not_watched``, unless it is there already."""
+        """Return the execution with this message added, about a group that could not be read after the write."""
         return replace(self, not_watched=tuple(dict.fromkeys((*self.not_watched, reason))))
 
     def count(self) -> Mapping[Outcome, int]:
@@ -246,7 +232,7 @@ class Execution:
 
     @cached_property
     def failed(self) -> tuple[Entry, ...]:
-        """The entries that are neither confirmed nor unchanged."""
+        """The entries whose offset is not known to be in place: refused, unknown or not attempted."""
         return tuple(entry for entry in self.entries if not entry.settled)
 
     @property
@@ -256,10 +242,7 @@ class Execution:
 
     @property
     def wrote_nothing(self) -> bool:
-        """Whether there was nothing to write: every offset was in place before this execution.
-
-        If the execution resumes interrupted runs, every offset was in place before those runs too.
-        """
+        """Whether every offset was in place before this write and before the interrupted writes that it resumes."""
         return all(entry.change.action is Action.UNCHANGED for entry in self.entries)
 
 
@@ -272,4 +255,5 @@ def _resumed(entry: Entry, earlier: Entry | None) -> Entry:
         return structs.replace(entry, change=change, own=own)
     if change.action is Action.UNCHANGED:
         return entry
+    # The interrupted run has put the offset in place: it is read back, and not written again.
     return Entry(change=change, outcome=Outcome.UNKNOWN, attempts=max(1, earlier.attempts), own=own)

@@ -1,6 +1,6 @@
-"""Compare the intents of two plans, or of a split and a receipt: what goes from which group to which group.
+"""Compare two plans, or a split and the record of a run, in everything except offsets.
 
-Offsets are not compared, because the source group may still commit between the review and the write.
+A split says which target group gets which topics.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from migrate_groups.text import some
 
 
 def intent_differences(approved: Plan, now: Plan) -> list[str]:
-    """Compare the intent of the current plan with that of the approved plan, and return a message for each difference.
+    """Return a message for each difference between an approved plan and the current plan, except in offsets.
 
-    The intent is the cluster, the options, and the source and the target group of each partition. The list is empty if
-    the intent hashes are equal. A whole topic, for instance a new one that a glob matches, is one difference.
+    The clusters, the options, and the source and target group of each partition are compared.
     """
     if approved.intent == now.intent:
         return []
@@ -56,7 +55,7 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
 def _source_differences(before: Translation | None, after: Translation | None) -> list[str]:
     """Return how two plans differ in the source group, in its cluster, or in the names of the copied topics.
 
-    before, after: None if the source group of that plan is on the same cluster as the target groups.
+    before, after: None if the plan's source group is on the same cluster as its target groups.
     """
     if before is None or after is None:
         was = "this cluster" if before is None else f"cluster {before.cluster_id}"
@@ -68,16 +67,10 @@ def _source_differences(before: Translation | None, after: Translation | None) -
 
 
 def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
-    """Compare the intent of a plan with that of the run that it is to resume, and return a message for each difference.
+    """Return a message for each difference between a plan and the interrupted run that it is to resume, except offsets.
 
-    The intent is the cluster, the options, and the source and the target group of each partition. A topic that was
-    deleted and created again since is a difference too, because the run's offsets do not apply to the new topic. The
-    list is empty if there is no difference, or if the receipt (the record of the run) has no hand-over to resume. Two
-    kinds of partitions are no difference:
-
-    - a partition that was added to one of the run's topics since, even if the source group has committed an offset for
-      it
-    - a partition that was rolled back or handed back, and is now handed over again
+    A topic that was deleted and created again is a difference. Partitions that were added, rolled back or handed back
+    since are no difference. The list is empty if the receipt has no hand-over to resume.
     """
     execution = receipt.hand_over
     if execution is None:
@@ -107,15 +100,10 @@ def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
 
 
 def split_differences(receipt: Receipt, spec: SplitSpec, before: SnapshotTable | None) -> list[str]:
-    """Compare a split with the hand-over in the receipt of its run, and return a message for each difference.
+    """Return a message for each topic that a split gives to another target group than the hand-over in the receipt did.
 
-    They differ if the split names another source group, or gives a topic to other target groups. The list is empty if
-    the receipt has no hand-over. Nothing is read from the cluster, because the source group may no longer exist.
-
-    before: the source group's snapshot from before the hand-over, with the topics that it had then; None if there is
-    none, so that only the topics of the hand-over are known. A topic that the source group has got since is no
-    difference. With the option ``uncommitted`` "leave", nor is a topic for which it had no committed offset, because
-    such a topic is not in the receipt.
+    Another source group is a difference too. before: the source group's snapshot from before the hand-over. The list is
+    empty if the receipt has no hand-over.
     """
     execution = receipt.hand_over
     if execution is None:

@@ -1,4 +1,4 @@
-"""Compute the lanes of a run: the state of each partition after all executions, and the execution that led to it."""
+"""Compute lanes: what the writes of a migration did with each partition, and the partition's state now."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from migrate_groups.planning.run_states import State, Step, Verb, state_after, s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """The history of one partition in the record of a run: its state after all executions (writes), and what led to it.
+    """What the writes of a migration did with one partition of a target group, and the partition's state now.
 
-    The partition is of a target group, or of the group of ``delete-offsets --group``. state: what was done with it,
-    such as handed over. entry: its entry in the last hand-over or deletion that included it. sources: the source groups
-    on the target groups' cluster that handed over any partition of the topic. handed_over_by: the source groups of this
-    partition, also those on another cluster, each with the partition's name there and its committed offset. execution:
-    the number of the execution that led to the state. left: the target group's committed offset when the partition was
-    handed back; None if it was not handed back, or if the group had no committed offset.
+    - state: such as handed over.
+    - entry: the partition's change in the last hand-over or deletion that included it, with the outcome.
+    - sources: the source groups of the topic; empty if they are on another cluster than the target groups.
+    - handed_over_by: the source groups of this partition, on any cluster, with the offsets at which they stopped.
+    - execution: the number of the write that led to the state.
+    - left: the target group's committed offset when the partition was handed back to the source group; otherwise None.
     """
 
     state: State
@@ -34,18 +34,18 @@ class Lane:
     left: CommittedOffset | None = None
 
     def step(self, verb: Verb) -> Step:
-        """Return how a command, such as rollback, treats the partition in its state: write, skip it, or refuse."""
+        """Return what a command, such as rollback, does with the partition in its state: write, skip or refuse."""
         return step(self.state, verb)
 
     def takes(self, verb: Verb, *steps: Step) -> bool:
-        """Return whether one of ``steps`` is what a command, such as rollback, does with the partition in its state."""
+        """Return whether a command, such as rollback, does one of these steps with the partition."""
         return step(self.state, verb) in steps
 
 
 def lanes_after(executions: Iterable[Execution]) -> Mapping[Order, Lane]:
-    """Return the `Lane` of each partition: what these executions (writes) did with it, and the state that it is in now.
+    """Return what these writes did with each partition, and the partition's state now.
 
-    The keys are group, topic and partition number. executions: oldest first.
+    The keys are group, topic and partition number. executions: the writes, oldest first.
     """
     lanes: dict[Order, Lane] = {}
     has_handed_over = False
@@ -128,10 +128,7 @@ def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
 
 
 def _not_restored(execution: Execution) -> set[tuple[str, int]]:
-    """Return the topics and partitions whose source group has no offset yet, which a rollback has to set again first.
-
-    Until then the rollback of the partition has not finished, even if the target group has its earlier offset.
-    """
+    """Return the topics and partition numbers for which a rollback has not yet restored the source group's offset."""
     return {
         (entry.change.topic, entry.change.partition)
         for entry in execution.entries
@@ -146,10 +143,10 @@ def _changes_state(change: Change, verb: Verb, lane: Lane) -> bool:
 
 
 def _added_since(change: Change, execution: int) -> Lane:
-    """Return the `Lane` (the history in this run) of a partition that was added to a topic after its hand-over.
+    """Return the state and history of a partition that was added to a topic after the topic's hand-over.
 
-    change: the partition's change in a hand-back, from the target group to the source group. execution: the number of
-    that hand-back in the receipt.
+    change: the partition's change in a hand-back, which gives the topic back to the source group. execution: the number
+    of that hand-back in the receipt.
     """
     moved = structs.replace(change, source_group=change.group, group=change.source_group or "")
     return Lane(

@@ -1,4 +1,4 @@
-"""The options of a write. A reviewer approves them with the plan: the hash of what was approved covers them."""
+"""The options of a write, which a reviewer approves together with the plan."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ SecondClientMode = Literal["auto", "required", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """The options of a write. If an option is ``refuse``, the write is refused in the case that the option covers.
+    """The options of a write of offsets. ``refuse`` means that the write is refused in the case that the option covers.
 
-    uncommitted: what a target group gets if the source group has no committed offset for a partition: the log start
-    offset (``earliest``), the log end offset that was read last while a member still consumed the topic (``latest``),
-    or no offset (``leave``).
-    on_existing: what happens if a target group already has another committed offset: this offset is replaced only by a
-    higher one (``forward``), or always (``overwrite``).
-    out_of_range: ``earliest`` replaces an offset below the log start offset by the log start offset.
-    vanished: ``restore`` hands over committed offsets of the snapshot that have expired in the source group since, or
-    were deleted.
-    settle: seconds before the write in which the source group must neither commit nor change its members.
-    guard: seconds after the write for which the groups that must no longer consume are watched.
-    second_client: whether confluent-kafka must read the offsets back too (``required``), reads them back if it can
-    (``auto``), or is not used (``none``).
-    restore: allow a group to be both source and target, so that its own snapshot is written back to it.
-    any_kind: treat groups that look like those of Kafka Streams or Connect as plain consumer groups.
-    accept_reread: for a hand-over to another cluster: how many records of a partition a target group may read again, if
-    the exact place of an offset in the mirror's copy is not known.
+    - uncommitted: what a target group gets for a partition in which the source group has no committed offset.
+      ``earliest``: the log start offset. ``latest``: the log end offset, read while the source group still
+      consumed the topic. ``leave``: no offset.
+    - on_existing: when another committed offset of a target group is replaced: only by a higher one (``forward``), or
+      always (``overwrite``).
+    - out_of_range: ``earliest`` replaces an offset below the log start offset by the log start offset.
+    - vanished: ``restore`` hands over offsets of the snapshot that have expired in the source group since, or were
+      deleted.
+    - settle: seconds before the write in which the source group must not commit or change its members.
+    - guard: seconds after the write for which the groups that must no longer consume are watched.
+    - second_client: whether confluent-kafka reads the offsets back too: always (``required``), if it can (``auto``), or
+      never (``none``).
+    - restore: allow a group to be both source and target, so that its own snapshot is written back to it.
+    - any_kind: treat groups that look like those of Kafka Streams or Connect as plain consumer groups.
+    - accept_reread: how many records of a partition a target group on another cluster may read again, if the exact
+      offset in the mirror's copy is not known.
 
     Raises `UsageError` for a value that is not allowed.
     """

@@ -21,8 +21,10 @@ from migrate_groups.text import some
 class Action(StrEnum):
     """What a change does to a group's committed offset for a partition.
 
-    create: set it where the group has none. move: replace it by another one, lower or higher, or with other metadata or
-    another leader epoch. delete: delete it. unchanged: leave it, because it is already as planned.
+    - create: set it where the group has none.
+    - move: replace its offset, metadata or leader epoch.
+    - delete: delete it.
+    - unchanged: leave it, because it is already as planned.
     """
 
     CREATE = "create"
@@ -34,10 +36,9 @@ class Action(StrEnum):
 class Change(PartitionValue, frozen=True, kw_only=True):
     """The change of a group's committed offset for one partition, from ``before`` to ``after``.
 
-    before, after: None means that the group has no committed offset. source_group: the group that hands over the
-    partition to ``group``; None if the offset is set without a source group. source_committed: the source group's
-    committed offset when it was read; None if it had none. ``after`` has another offset than ``source_committed`` only
-    because of an option, such as ``out_of_range``.
+    - before, after: None means that the group has no committed offset.
+    - source_group: the group that hands over the partition to ``group``; None if there is none.
+    - source_committed: the source group's committed offset when it was read; None if it had none.
     """
 
     source_group: str | None
@@ -65,33 +66,29 @@ class Change(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def handed_over_at(self) -> int | None:
-        """The source group's committed offset at the hand-over; if it had none, the offset that the target group gets.
+        """The source group's committed offset at the hand-over. If it had none, the offset that the target group gets.
 
-        Records from this offset on are processed twice if the source group consumes them too. None if neither group has
-        an offset.
+        None if both offsets are missing.
         """
         stopped = self.source_committed or self.after
         return None if stopped is None else stopped.offset
 
     @property
     def inverse(self) -> Change:
-        """The change that undoes this one: it sets the committed offset from ``after`` back to ``before``.
-
-        The inverse has no source group. If ``before`` is None, the inverse deletes the committed offset.
-        """
+        """The change that undoes this one: it sets the committed offset from ``after`` back to ``before``."""
         return structs.replace(self, source_group=None, source_committed=None, before=self.after, after=self.before)
 
     @property
     def order(self) -> tuple[str, str, int]:
-        """The group, topic and partition number, by which the changes of a plan are sorted."""
+        """The key by which the changes of a plan are sorted: group, topic and partition number."""
         return self.group, self.topic, self.partition
 
 
 class Verdict(StrEnum):
-    """The possible verdicts of a check. They are ordered from best to worst.
+    """The possible verdicts of a check, from best to worst.
 
-    ``pending``: the condition of the check does not hold yet, but it must hold when the offsets are written. A dry run
-    with a pending check succeeds. A write with a pending check is refused.
+    ``pending``: the condition of the check does not hold yet, but must hold when offsets are written. A dry run
+    succeeds, and a write is refused.
     """
 
     PASS = "pass"  # noqa: S105  no password
@@ -102,10 +99,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """The verdict of a named check.
-
-    reason: what the check found, and the option that allows it, if there is one.
-    """
+    """The verdict of a named check. reason: what the check found, and what the user can do about it."""
 
     name: str
     verdict: Verdict
@@ -133,9 +127,9 @@ class Check:
 
     @staticmethod
     def of(name: str, found: Collection[str], complaint: str, fine: str) -> Check:
-        """Return a check that refuses if ``found`` has any items, and passes if it has none.
+        """Return a check that refuses if ``found`` has any items, and otherwise passes with the reason ``fine``.
 
-        The reason is the first three items and ``complaint`` if it refuses, and ``fine`` if it passes.
+        The reason of a refusal is the first three items and ``complaint``.
         """
         if not found:
             return Check.passed(name, fine)
@@ -144,11 +138,11 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What would be written: the changes, sorted by group, topic and partition, with the verdict of every check.
+    """What would be written: the change of each partition's committed offset, and the verdict of every check.
 
-    topic_ids: topic ids (KIP-516) when the plan was made, by topic; a topic whose id is not known is absent.
-    translation: if the source group is on another cluster: that group, its offsets, and the corresponding offsets in
-    the topics to which a mirror copies; otherwise None.
+    - changes: sorted by group, topic and partition.
+    - topic_ids: topic ids (KIP-516) by topic; a topic whose id is not known is absent.
+    - translation: the offsets of a source group on another cluster, translated to this one; otherwise None.
     """
 
     cluster_id: str
@@ -172,7 +166,7 @@ class Plan:
 
     @property
     def _from_elsewhere(self) -> tuple[object, ...]:
-        """The source cluster, the source group and the topics' names on both clusters; empty for one cluster."""
+        """The source cluster, the source group and the topics with their copies; empty if there is only one cluster."""
         there = self.translation
         return (there.cluster_id, there.group, there.topics) if there else ()
 
@@ -187,13 +181,13 @@ class Plan:
         return self.translation.source_topics if self.translation else frozenset(each.topic for each in self.changes)
 
     def to_write(self) -> tuple[Change, ...]:
-        """Return the changes that alter or delete a committed offset; all others are ``unchanged``."""
+        """Return the changes that set or delete a committed offset, without those that leave it ``unchanged``."""
         return tuple(change for change in self.changes if change.action is not Action.UNCHANGED)
 
     def refusals(self, *, at_the_write: bool) -> tuple[Check, ...]:
         """Return the checks that forbid the write: those with the verdict ``refuse``.
 
-        at_the_write: checks with the verdict ``pending`` forbid it too, because their condition must hold by now.
+        at_the_write: whether checks with the verdict ``pending`` forbid the write too.
         """
         forbidding = {Verdict.REFUSE, Verdict.PENDING} if at_the_write else {Verdict.REFUSE}
         return tuple(check for check in self.checks if check.verdict in forbidding)
@@ -201,7 +195,7 @@ class Plan:
     def provisional(self, names: Collection[str]) -> Plan:
         """Return the plan with the verdict ``pending`` instead of ``refuse`` for the checks with these names.
 
-        This is for a plan that is shown while groups still run. The plan is made again once they have stopped.
+        This is for a plan that is shown while groups still run.
         """
         checks = tuple(
             replace(check, verdict=Verdict.PENDING)

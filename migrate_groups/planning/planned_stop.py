@@ -1,4 +1,4 @@
-"""Which members of the source group must stop for a cut-over, which may stay, and how long the stop takes."""
+"""The stop of a source group before the write: the members that must stop, those that may go on, and the duration."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ _PARTITIONS_A_SECOND = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStop:
-    """The stop of a source group, as planned from its description.
+    """The stop of a source group before its offsets are handed over, as planned from the group's description.
 
-    source: the source group with its members. moved: the topics that members must stop consuming; None if every member
-    must leave the group. stay: the topics that stay with the source group. partitions: the number of partitions that
-    are handed over. settle: seconds without a commit that must pass between the stop and the write. wait: seconds
-    within which the group must stop. resumed: whether an earlier run has written offsets.
+    - moved: the topics that members must stop consuming; None if every member must leave the group.
+    - stay: the topics that stay with the source group.
+    - partitions: the number of partitions that are handed over.
+    - settle: seconds without a commit that must pass between the stop and the write.
+    - wait: seconds within which the group must stop.
+    - resumed: whether an earlier run has written offsets.
     """
 
     source: GroupDescription
@@ -32,42 +34,33 @@ class PlannedStop:
 
     @property
     def must_stop(self) -> tuple[Member, ...]:
-        """The members that must stop consuming the moved topics.
+        """The members that must stop consuming the topics that are handed over.
 
-        All members are returned if the group's description does not show which of them consume these topics (`is_clear`
-        is False).
+        All members are returned if the group's description does not show which topics each member consumes.
         """
         return holding(self.source, self.moved)
 
     @property
     def must_go_on(self) -> tuple[Member, ...]:
-        """The members that consume both moved topics and topics that stay.
-
-        They must stop consuming the moved topics, and go on with the topics that stay.
-        """
+        """The members that must stop consuming the topics that are handed over, and go on with their other topics."""
         return tuple(member for member in self.must_stop if may_consume(member, {*self.stay}))
 
     @property
     def may_stay(self) -> tuple[Member, ...]:
-        """The members that may keep running as they are, because they consume none of the moved topics."""
+        """The members that may keep running as they are, because they consume no topic that is handed over."""
         stopping = {member.member_id for member in self.must_stop}
         return tuple(member for member in self.source.members if member.member_id not in stopping)
 
     @property
     def is_clear(self) -> bool:
-        """Whether the group's description shows which members must stop.
-
-        It is False if the source group has members, keeps topics and is not Stable, for instance while it rebalances:
-        its description does not show then which member has which topics.
-        """
+        """Whether the group's description shows which members must stop; often False during a rebalance."""
         return self.moved is None or not self.source.members or shows_topics(self.source)
 
     @property
     def parts(self) -> dict[str, float]:
-        """The expected duration in seconds of each step in which no group consumes, by the name of the step.
+        """The expected seconds of each step in which no group consumes, by the name of the step.
 
-        Steps that take no time are left out. The watch of the source group after the write is not included, because the
-        target groups start before it.
+        Steps that take no time are left out.
         """
         steps = {
             "to settle": self.settle,

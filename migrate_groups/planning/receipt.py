@@ -21,24 +21,22 @@ from migrate_groups.text import some
 
 @dataclass(frozen=True)
 class Receipt:
-    """The record of a run: its executions, oldest first. Each execution is one write to the cluster.
-
-    The state of each partition follows from the executions, and decides what a further command may do.
-    """
+    """The record of a run: its executions, oldest first. Each execution is one write of offsets to the cluster."""
 
     executions: tuple[Execution, ...] = ()
 
     @cached_property
     def lanes(self) -> Mapping[Order, Lane]:
-        """The state and history of each partition after all executions, by group, topic and partition.
+        """The state and history of each partition after all writes of the migration.
 
-        The group is a target group of the run, or the group from which offsets were deleted without a hand-over.
+        The keys are target group, topic and partition number. Without a hand-over, the group is the one from which
+        offsets were deleted.
         """
         return lanes_after(self.executions)
 
     @property
     def source_groups(self) -> frozenset[str]:
-        """The groups from which this run has handed over offsets; empty if no offset was taken from another group."""
+        """The groups that have handed over offsets in this migration; empty if there is none."""
         return frozenset().union(
             *(execution.source_groups for execution in self.executions if execution.verb is Verb.HAND_OVER)
         )
@@ -50,15 +48,12 @@ class Receipt:
         return Verb.DELETE_OFFSETS in verbs and Verb.HAND_OVER not in verbs
 
     def to_roll_back(self) -> tuple[Execution | None, Mapping[Order, Lane]]:
-        """Return the execution (write) that a rollback undoes, and the partitions that are not undone yet.
+        """Return the write that a rollback undoes, and the partitions that are not undone yet.
 
-        The partitions are by group, topic and partition number, each with its `Lane`: what this run did with it.
+        The write is the last hand-over; None if there is none. The partitions are those of all hand-overs.
 
-        - A rollback undoes all hand-overs at once: the execution is the last one, and the partitions are those of all.
-          The execution is None if there is no hand-over.
-        - In the record of `delete-offsets --group`, the execution is the last deletion that is not undone yet, with its
-          partitions. So each rollback undoes one deletion, the last one first. If all deletions are undone, the last
-          one is returned, without partitions.
+        In a record of `delete-offsets --group`, the write is the last deletion that is not undone. If all deletions are
+        undone, the last deletion is returned, without partitions.
         """
         left = {order: lane for order, lane in self.lanes.items() if not lane.takes(Verb.ROLLBACK, Step.NO_OP)}
         if not self.is_of_deletion:
@@ -72,21 +67,22 @@ class Receipt:
 
     @cached_property
     def last_hand_over(self) -> Execution | None:
-        """The last hand-over of the run; None if there is none."""
+        """The last hand-over (write to target groups) of the migration; None if there is none."""
         return next((each for each in reversed(self.executions) if each.verb is Verb.HAND_OVER), None)
 
     @property
     def refused(self) -> dict[Order, Lane]:
-        """The partitions that brokers refused in the last hand-over, by target group, topic and partition."""
+        """The partitions whose write was refused in the last hand-over, by target group, topic and partition number."""
         last = self.last_hand_over.number if self.last_hand_over else None
         return {order: lane for order, lane in self.lanes.items() if lane.state is State.NEW and lane.execution == last}
 
     @property
     def to_restore(self) -> Mapping[Order, Lane]:
-        """The partitions whose source group must have its committed offset after a rollback.
+        """Partitions for which a rollback restores the source group's committed offset if it expired or was deleted.
 
-        They are those of the last hand-over, also if brokers refused them, or a rollback has undone them already.
+        The keys are target group, topic and partition number; the values are the partitions' states.
         """
+        # Included: partitions that brokers refused, and those that a rollback of the last hand-over has undone already.
         return self.refused | {order: lane for order, lane in self.lanes.items() if lane.state is not State.NEW}
 
     @property
@@ -96,16 +92,9 @@ class Receipt:
 
     @cached_property
     def hand_over(self) -> Execution | None:
-        """The write to target groups that `migrate` or `apply` resumes when it is run again.
+        """The hand-over (write to target groups) that `migrate` or `apply` resumes when run again; None: there is none.
 
-        It is the last hand-over in the receipt, with other entries: one for each of the following partitions, taken
-        from the last hand-over that included the partition.
-
-        - each partition that a hand-over in the receipt has written, or has begun to write, unless a rollback,
-          hand-back or delete-offsets of the partition has begun since
-        - each partition that was refused in the last hand-over
-
-        None if there are no such partitions, or only refused ones.
+        Its entries are the partitions that are handed over or half written, and those refused in the last hand-over.
         """
         last = self.last_hand_over
         going_on = {order: lane for order, lane in self.lanes.items() if lane.takes(Verb.HAND_OVER, Step.RESUME)}
@@ -115,10 +104,10 @@ class Receipt:
         return replace(last, entries=tuple(lane.entry for _, lane in entries))
 
     def added(self, topics: Mapping[str, TopicDescription]) -> list[Order]:
-        """Return the partitions, by target group, that were added to handed-over topics since the hand-over.
+        """Return each partition that was added to a topic since its hand-over: (target group, topic, partition number).
 
-        topics: the topics as they are now. With the option ``uncommitted`` "leave" the result is empty, because then
-        the hand-over may also have left out partitions that existed.
+        topics: the topics as they are now. With the option ``uncommitted`` "leave" the result is empty, because a
+        partition that the hand-over left out would look like an added one.
         """
         execution = self.last_hand_over
         if execution is None or execution.options.uncommitted == "leave":
@@ -134,18 +123,14 @@ class Receipt:
 
     @property
     def elsewhere(self) -> Translation | None:
-        """The source group of the last hand-over, if it is on another cluster than the target groups; otherwise None.
-
-        It comes with its offsets, and the corresponding offsets in the mirror's copies of the topics.
-        """
+        """The last hand-over's source group and its offsets, if the group is on another cluster; otherwise None."""
         return self.last_hand_over.translation if self.last_hand_over else None
 
     def to_judge(self) -> Execution:
-        """Return the hand-over that `reconcile` and `audit` judge.
+        """Return the finished hand-over that `reconcile` and `audit` verify.
 
-        Raises `Undetermined` if a hand-over, rollback, hand-back or delete-offsets has not finished. Raises `Refused`
-        if nothing was handed over, if any partition was rolled back or handed back, or if this is the record of
-        `delete-offsets --group`, which deletes offsets without a hand-over.
+        Raises `Undetermined` if a write has not finished. Raises `Refused` if nothing was handed over, or if any
+        partition was rolled back or handed back.
         """
         states = _names_by_state(self.lanes)
         for state in (State.WRITING, State.UNDOING, State.HANDING_BACK, State.CLEANING, State.DELETING):
@@ -163,10 +148,10 @@ class Receipt:
 
     @cached_property
     def source_offsets(self) -> Mapping[Order, int]:
-        """The source groups' committed offsets that this run has handed over, by target group, topic and partition.
+        """The source groups' committed offsets that this migration has handed over.
 
-        For a hand-over from another cluster, the source group stands in place of the target group, and topics have
-        their names on the source cluster.
+        The keys are target group, topic and partition number. If the source group is on another cluster, the keys are
+        the source group, and the topic and partition number on that cluster.
         """
         if self.hand_over is None:
             return {}
@@ -177,11 +162,10 @@ class Receipt:
         return {change.order: change.source_committed.offset for change in changes if change.source_committed}
 
     def refusals(self, verb: Verb) -> list[str]:
-        """Return why the receipt forbids a verb, such as rollback; empty if it allows it.
+        """Return why the receipt forbids a verb, such as rollback; empty if it allows the verb.
 
-        Each partition has a state in the run, such as handed over. There is one message for each state that forbids the
-        verb; it names the partitions in this state. A hand-back is always refused if the source group is on another
-        cluster.
+        Each message names the partitions in one state that forbids the verb. A hand-back to another cluster is always
+        refused.
         """
         elsewhere = self.elsewhere
         if elsewhere is not None and verb is Verb.HAND_BACK:
@@ -197,30 +181,24 @@ class Receipt:
         ]
 
     def is_done(self, verb: Verb) -> bool:
-        """Return whether a verb, such as rollback, was completed before, so that nothing is left to do for it.
-
-        False if the verb was never applied to any partition.
-        """
+        """Return whether a verb, such as rollback, was completed before, so that nothing is left to do for it."""
         steps = {lane.step(verb) for lane in self.lanes.values()} - {Step.SKIP}
         return steps == {Step.NO_OP}
 
     def begun(self, verb: Verb, plan: Plan, started_at: datetime) -> Execution:
-        """Return the execution of a plan before its first request is sent.
+        """Return the record of a plan's write, as it is before the first request is sent.
 
-        If the last execution has the same verb and can be resumed, the result gets its number, and so replaces it in
-        the receipt. In all other cases the result gets a new number. A hand-over can always be resumed. Any other
-        execution can be resumed only if it has failed entries.
-
-        A resumed execution, and a hand-over that follows another, keep the pre-images: the committed offsets from
-        before the first write, which a rollback restores. Those of a topic that was deleted and created again since are
-        not kept, because they do not apply to the new topic.
+        A write that resumes the last write of the receipt gets the same number. A later rollback restores the offsets
+        from before the resumed write.
         """
         execution = Execution.of(plan, started_at, verb, number=len(self.executions) + 1)
         last = self.executions[-1] if self.executions else None
+        # A hand-over can always be resumed, another write only if it has failed entries.
         resumed = last if last and last.verb is verb and (verb is Verb.HAND_OVER or last.failed) else None
         earlier = self.hand_over if verb is Verb.HAND_OVER else resumed
         if earlier is None:
             return execution
+        # Offsets of a topic that was deleted and created again do not apply to the new topic.
         same_topics = _of_same_topics(earlier, plan)
         execution = execution.resuming({entry.change.order: entry for entry in same_topics})
         if resumed is None:
@@ -236,15 +214,14 @@ class Receipt:
         return replace(execution, number=resumed.number, entries=tuple(entries), topic_ids=topic_ids)
 
     def with_execution(self, execution: Execution) -> Receipt:
-        """Return the receipt with this execution appended, or in place of the execution with the same number."""
+        """Return the receipt with this write added, or in place of the write with the same number."""
         return Receipt((*self.executions[: execution.number - 1], execution, *self.executions[execution.number :]))
 
     def own_writes(self) -> Mapping[Order, tuple[CommittedOffset | None, ...]]:
         """Return, for each partition of a target group, the committed offsets that a new hand-over may overwrite.
 
-        They are the offsets that this run wrote, or may have written; but for a partition that was handed back to the
-        source group, only the offset that the target group had at the hand-back. None in a tuple means no committed
-        offset. Partitions for which this run may overwrite nothing are absent.
+        They are the offsets that this migration wrote, or may have written. After a hand-back to the source group, only
+        the offset that the target group had at that time may be overwritten. None stands for no committed offset.
         """
         return {
             order: (lane.left,) if lane.state is State.HANDED_BACK else lane.entry.written
@@ -253,11 +230,9 @@ class Receipt:
         }
 
     def moved_since(self, plan: Plan) -> list[str]:
-        """Return the partitions of a plan whose target group has committed since this run's hand-over.
+        """Return the partitions of a plan for which the target group has committed since the last hand-over.
 
-        Each is a text such as ``group topic-0``. If the hand-over confirmed its offset, any other offset counts, even
-        that from before the hand-over, because it is not known how far the group has consumed. If it did not, but the
-        group may have had the offset for a time, a higher one counts.
+        Each is a text such as ``group topic-0``.
         """
         planned = {change.order: change for change in plan.changes}
         return [
@@ -272,6 +247,9 @@ NOTHING_WRITTEN = Receipt()
 
 
 def _has_moved(entry: Entry, now: CommittedOffset | None) -> bool:
+    # A confirmed partition that is back at its offset from before the hand-over has moved, because it is not known how
+    # far the group had consumed. If the group may have had the new offset for a time, only a higher offset shows that
+    # it has consumed.
     if now in entry.written or (entry.outcome is Outcome.UNCHANGED and now == entry.change.before):
         return False
     after = entry.change.after
@@ -280,9 +258,9 @@ def _has_moved(entry: Entry, now: CommittedOffset | None) -> bool:
 
 
 def _of_same_topics(execution: Execution, plan: Plan) -> list[Entry]:
-    """Return the entries of an execution, without those of a topic that was deleted and created again before the plan.
+    """Return the entries of an execution, without those of topics that were deleted and created again since.
 
-    A topic whose id is not known, for instance because it was deleted, counts as the same.
+    A topic whose id is not known counts as the same topic.
     """
     then, now = execution.topic_ids, plan.topic_ids
     return [

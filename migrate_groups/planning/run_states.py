@@ -1,9 +1,7 @@
-"""The state machine of a run: what a hand-over, rollback, hand-back or delete-offsets may do with a partition.
+"""What each command (hand-over, rollback, hand-back, delete-offsets) may do with a partition in a given state.
 
-The receipt, which is the record of a run, lists the executions. `migrate_groups.planning.receipt` turns them into one
-state for each partition of a target group, or of the group from which `delete-offsets --group` deletes offsets. The
-state can only forbid a write. If it allows one, the brokers' current state must fit too. The table is in docs/runs.md.
-If the source group is on another cluster, a hand-back is refused in every state.
+The state follows from the writes in the receipt (the record of a run). The table is in docs/runs.md. A write that the
+state allows is also checked against the brokers.
 """
 
 from __future__ import annotations
@@ -14,10 +12,11 @@ from enum import StrEnum
 class Verb(StrEnum):
     """The kind of a write.
 
-    hand-over: write the source group's offsets to the target groups. rollback: undo a hand-over before the target
-    groups run, or undo a deletion. hand-back: move the source group forward to the target groups' offsets.
-    delete-offsets: delete the offsets of the moved topics from the source group, or, without a hand-over, of any topics
-    from a group.
+    - hand-over: write the source group's offsets to the target groups.
+    - rollback: undo a hand-over before the target groups run, or undo a deletion.
+    - hand-back: move the source group forward to the target groups' offsets.
+    - delete-offsets: delete the source group's offsets of topics that were handed over. Without a hand-over, delete the
+      offsets of any topics from a group.
     """
 
     HAND_OVER = "hand-over"
@@ -27,12 +26,16 @@ class Verb(StrEnum):
 
 
 class State(StrEnum):
-    """The state of a group's partition in the record of a run.
+    """The state of a group's partition after the writes of a migration.
 
-    A state in -ing means that a write has begun, and its outcome for the partition is not known yet. new: nothing was
-    written. undone: the hand-over was rolled back. cleaned: the offset was deleted from the source group of a
-    hand-over. deleted: the offset was deleted without a hand-over. restored: it was ``deleted``, and a rollback has set
-    it again.
+    - new: nothing was written.
+    - handed over: the target group got the source group's offset.
+    - undone: the hand-over was rolled back.
+    - handed back: the source group got the target group's offset.
+    - cleaned: after a hand-over, the source group's offset was deleted.
+    - deleted: the offset was deleted without a hand-over.
+    - restored: a rollback has set a deleted offset again.
+    - states in -ing, such as undoing: a write has begun, and is not known to have finished.
     """
 
     NEW = "new"
@@ -52,10 +55,13 @@ class State(StrEnum):
 class Step(StrEnum):
     """What a command (hand-over, rollback, …) does with a partition in a given state. The table is in docs/runs.md.
 
-    start: begin a new write, for which the committed offset of now is the one that a rollback restores. resume:
-    continue an earlier write of the same command. undo: roll back an unfinished write. allow: write on top of an
-    earlier write of another command, such as the rollback of a hand-over. no-op: write nothing, because the command was
-    completed before. skip: write nothing, because the run wrote nothing to the partition. refuse: forbid the command.
+    - start: begin a new write.
+    - resume: continue an earlier write of the same command.
+    - undo: roll back an unfinished write.
+    - allow: write on top of another command's write, such as the rollback of a hand-over.
+    - no-op: write nothing, because the command was completed before.
+    - skip: write nothing, because nothing was written to the partition before.
+    - refuse: forbid the command.
     """
 
     START = "start"
@@ -113,10 +119,9 @@ def step(state: State, verb: Verb) -> Step:
 
 
 def state_after(verb: Verb, *, settled: bool) -> State:
-    """Return a partition's state after a write of this kind, for instance ``handed over`` after a hand-over.
+    """Return a partition's state after a write of this kind, such as ``handed over`` after a hand-over.
 
-    settled: whether the offset is in place: read back as written, or there before. If it is not, the state is that of
-    an unfinished write, for instance ``writing``.
+    settled: whether the offset is known to be in place. Otherwise the state is unfinished, such as ``writing``.
     """
     return (_DONE if settled else _OPEN)[verb]
 
@@ -124,8 +129,7 @@ def state_after(verb: Verb, *, settled: bool) -> State:
 def advice(state: State, *, is_elsewhere: bool = False) -> str:
     """Return a text for users: why a command refuses a partition in this state, and what to do next.
 
-    is_elsewhere: whether the source group is on another cluster. Its offsets can then not be set to those of the target
-    groups (a hand-back), because the records have other offsets there.
+    is_elsewhere: whether the source group is on another cluster than the target groups.
     """
     if is_elsewhere and state is State.CLEANED:
         return (

@@ -1,4 +1,4 @@
-"""The facts that checks judge: what the cluster says about the groups, topics and partitions of a write."""
+"""What the cluster says about the groups, topics and partitions of a write. Checks judge these facts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from migrate_groups.model.topics import TopicDescription
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """Facts that do not change during a cut-over. They are read once, before the source group stops.
+    """Facts about a cluster that are read once, before the source group stops.
 
-    principal: the principal of the client. permissions: the operations that the principal may perform on each group and
-    topic involved; None if the brokers don't return them. topic_names: all topics that the principal may describe.
-    offsets_retention: the broker's ``offsets.retention.minutes``; None if it can't be read. second_client_lacks: why
-    the second client (confluent-kafka) can't log in; empty if it can.
+    - principal: the principal of the client.
+    - permissions: the operations that the principal may perform on each group and topic; None if brokers don't return
+      them.
+    - topic_names: all topics that the principal may describe.
+    - offsets_retention: the broker's ``offsets.retention.minutes``; None if it can't be read.
+    - second_client_lacks: why the second client (confluent-kafka) can't log in; empty if it can.
     """
 
     principal: str
@@ -31,13 +33,14 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """The facts about the groups, topics and partitions of a write, as they were read at one time.
+    """Facts about the groups, topics and partitions of a write, as they were read from the cluster at one time.
 
-    groups: source and target groups; a group that does not exist is ``Dead``. committed: the committed offsets of each
-    group by partition; None means no committed offset. The mapping of a group that does not exist is empty. topics: the
-    topics that exist. bounds: the log start and log end offsets of the partitions that exist and have a leader. cut:
-    the (partition, offset to write) for which an unclean leader election has replaced records below this offset, each
-    with the offset of the first replaced record.
+    - groups: source and target groups; a group that does not exist is ``Dead``.
+    - committed: the committed offsets of each group by partition; None means no committed offset.
+    - topics: the topics that exist.
+    - bounds: the log start and log end offsets. A partition that does not exist or has no leader is absent.
+    - cut: the offsets to write below which an unclean leader election has replaced records, each with the offset of the
+      first replaced record.
     """
 
     cluster_id: str

@@ -11,12 +11,14 @@ from migrate_groups.model.partitions import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translated:
-    """An offset of a partition on the source cluster, and its place: the corresponding offset in the mirror's copy.
+    """An offset on the source cluster, and its translation to the mirror's copy of the partition.
 
-    source: the partition on the source cluster. committed: the source group's committed offset; None if it has none.
-    offset: the offset to translate: ``committed``, unless an option replaces it. target: the copy of the partition on
-    the target cluster; None if there is none. place: the place of ``offset`` in the copy, and how exactly it is known.
-    mirrored_to: the last stable offset of the copy when it was read; None if it was not read.
+    - source: the partition on the source cluster.
+    - offset: the offset to translate: ``committed``, or an offset that an option sets instead.
+    - committed: the source group's committed offset; None if it has none.
+    - target: the copy of the partition on the target cluster; None if there is none.
+    - place: the translated offset, and how exact it is.
+    - mirrored_to: the last stable offset of the copy; None if it was not read.
     """
 
     source: TopicPartition
@@ -28,14 +30,13 @@ class Translated:
 
     @property
     def stopped_at(self) -> int:
-        """The source group's committed offset; if it has none, the offset that was translated in its place."""
+        """The source group's committed offset. If it has none, the offset that was translated instead."""
         return self.offset if self.committed is None else self.committed
 
     def start(self, most_reread: int) -> int | None:
-        """Return the offset in the mirror's copy at which a target group may start; None if no offset may be written.
+        """Return the translated offset at which a target group may start; None if it is not exact enough.
 
-        An offset may be written if it is known exactly to be the one at which the group must continue; otherwise, if a
-        group that starts there reads at most ``most_reread`` records again.
+        most_reread: how many records the group may read again.
         """
         place = self.place
         if place.status is Status.EXACT or (place.offset is not None and 0 < place.reread <= most_reread):
@@ -45,9 +46,10 @@ class Translated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
-    """The offsets of a source group on another cluster, and the corresponding offsets in the mirror's copies.
+    """The offsets of a source group on another cluster, translated to a mirror's copies of its partitions.
 
-    cluster_id: the id of the source cluster. group: the source group there. partitions: sorted by source partition.
+    - cluster_id, group: the source cluster and the source group.
+    - partitions: sorted by source partition.
     """
 
     cluster_id: str
@@ -56,18 +58,18 @@ class Translation:
 
     @property
     def topics(self) -> tuple[tuple[str, str], ...]:
-        """The name of each topic on the source cluster, with the name of its copy on the target cluster; sorted."""
+        """Pairs of a topic's name on the source cluster and its copy's name on the target cluster, sorted."""
         return tuple(sorted({(each.source.topic, each.target.topic) for each in self.partitions if each.target}))
 
     @property
     def source_topics(self) -> frozenset[str]:
-        """The names that the translated topics have on the source cluster."""
+        """The names of the translated topics on the source cluster."""
         return frozenset(each.source.topic for each in self.partitions)
 
     def of(self, partition: TopicPartition) -> Translated | None:
-        """Return the translated offset of a partition of the source cluster; None if none was translated."""
+        """Return the translated offset of a partition on the source cluster; None if it was not translated."""
         return next((each for each in self.partitions if each.source == partition), None)
 
     def with_status(self, *statuses: Status) -> Iterator[Translated]:
-        """Yield the partitions whose offset in the mirror's copy has one of these statuses, for instance ``exact``."""
+        """Yield the translated offsets that have one of these statuses, such as ``exact`` or ``ambiguous``."""
         return (each for each in self.partitions if each.place.status in statuses)

@@ -1,4 +1,4 @@
-"""The input of a plan: each partition that a target group takes over, with the source group's committed offset."""
+"""The input of a plan: each partition that a target group takes over, and the offset to start at."""
 
 from __future__ import annotations
 
@@ -32,14 +32,13 @@ class Origin(StrEnum):
 
 
 class Wanted(PartitionValue, frozen=True, kw_only=True):
-    """A partition that a target group takes over, and the offset to start at.
+    """A partition that a target group takes over, and the offset at which the group is to start.
 
-    group: the target group. source_group: the group that hands over the partition; None if the offset is set without a
-    source group. committed: the source group's committed offset with leader epoch and metadata; None if it has none.
-    origin: where the offset to start at comes from. start: the offset to start at if ``committed`` is None: a log end
-    offset (origin `PROVEN_END`), or the log start offset of a partition that was added during the run (`ADDED`);
-    otherwise None. cluster_id, topic_id: the ids of the cluster and the topic from which the offset was read; None if
-    not known.
+    - group: the target group.
+    - source_group: the group that hands over the partition; None if there is none.
+    - committed: the committed offset to take over; None if there is none.
+    - start: the offset to use if ``committed`` is None, such as the log start offset; None if none is known.
+    - cluster_id, topic_id: the cluster and the topic from which the offset was read; None if not known.
     """
 
     group: str
@@ -59,20 +58,14 @@ class Wanted(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def offset(self) -> int | None:
-        """The offset to start at; None if the option ``uncommitted`` decides.
-
-        The option decides if the source group has no committed offset and the partition was not added during the run.
-        """
+        """The offset at which the target group is to start; None if the option ``uncommitted`` must decide it."""
         if self.committed is not None:
             return self.committed.offset
         return self.start if self.origin is Origin.ADDED else None
 
 
 def wanted_rows(rows: Iterable[Row]) -> list[Wanted]:
-    """Return a `Wanted` for each snapshot row that has a group, which is the target group.
-
-    Rows without a group are left out.
-    """
+    """Return a `Wanted` (a partition and the offset to start at) for each snapshot row that has a target group."""
     return [
         Wanted(
             group=row.group,
@@ -90,10 +83,9 @@ def wanted_rows(rows: Iterable[Row]) -> list[Wanted]:
 
 
 def absent(wanted: Sequence[Wanted], survey: Survey) -> list[Wanted]:
-    """Return the partitions that ``wanted`` lacks, of all topics that a source group hands over.
+    """Return the partitions that ``wanted`` lacks, for topics that a source group hands over.
 
-    A source group hands over a topic if any row of the topic names it. Each partition is returned for each target group
-    of its topic, without a committed offset and with the origin ``ABSENT``.
+    A partition is returned once for each target group of its topic, without a committed offset.
     """
     present: dict[tuple[str, str], dict[int, Wanted]] = defaultdict(dict)
     for each in wanted:

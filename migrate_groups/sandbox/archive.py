@@ -1,7 +1,4 @@
-"""Make class-data archives (JEP 350): files of loaded Java classes, with which Kafka starts in about half the time.
-
-An archive can be used only with the jars and the Java that it was made with.
-"""
+"""Make class-data archives (JEP 350): files of loaded Java classes, with which Kafka starts in about half the time."""
 
 from __future__ import annotations
 
@@ -22,11 +19,11 @@ _PATIENCE_S = 60
 
 
 def archive_options(kafka: KafkaJars, *, java: Java) -> tuple[str, ...]:
-    """Return the JVM options with which Kafka starts from its class-data archive, in about half the time.
+    """Return the JVM options with which Kafka starts faster, from a class-data archive (JEP 350).
 
-    If there is no archive for these jars and this Java, it is made first, which takes some 7 s. If it can't be made,
-    the result is empty: Kafka also starts without these options.
+    A missing archive is made first, in some 7 s. The result is empty if the archive can't be made.
     """
+    # The JVM refuses an archive that was made with other jars.
     archive = kafka.archives / f"classes-{_key(kafka, java)}.jsa"
     try:
         if not archive.exists():
@@ -41,19 +38,15 @@ def archive_options(kafka: KafkaJars, *, java: Java) -> tuple[str, ...]:
 
 
 def _key(kafka: KafkaJars, java: Java) -> str:
-    """Return a hash of the Java build, the JVM options, and the jars with their times of modification.
-
-    It is part of an archive's file name, because the JVM refuses an archive that was made with other jars.
-    """
+    """Return a hash of the Java build, the JVM options, and the paths and modification times of the jars."""
     jars = [f"{jar} {jar.stat().st_mtime_ns}" for jar in kafka.jars]
     return hashlib.sha256("\n".join([java.build, *JVM_OPTIONS, *jars]).encode()).hexdigest()[:12]
 
 
 def _make(archive: Path, kafka: KafkaJars, java: Java) -> None:
-    """Make the class-data archive, with which Kafka starts faster: the JVM writes it when Kafka is stopped.
+    """Run Kafka once, so that the JVM writes a class-data archive (JEP 350) to the path ``archive``.
 
-    If the JVM writes no archive, an empty file in its place marks the failed attempt. Raises `ClusterUnavailable` if
-    Kafka does not start.
+    If the JVM writes no archive, an empty file is left at this path.
     """
     new = archive.with_suffix(".partial")
     new.unlink(missing_ok=True)

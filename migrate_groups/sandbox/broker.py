@@ -19,10 +19,10 @@ from migrate_groups.sandbox.node import JVM_OPTIONS, Node, PortTaken, Setup, run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """A Kafka cluster on this machine, with one or more brokers. A test can make each broker fail.
+    """A Kafka cluster on this machine, with one or more brokers.
 
-    nodes: the brokers, ordered by id. tool_command: the first words of a command that runs one of Kafka's tools: Java,
-    its options and the class path.
+    nodes: the brokers, ordered by id. tool_command: the start of a command that runs one of Kafka's tools: Java, its
+    options and the class path.
     """
 
     nodes: tuple[Node, ...]
@@ -46,11 +46,10 @@ class Sandbox:
     def run_tool(
         self, main_class: str, *arguments: str, bootstrap_server: str | None = None, timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        """Run one of Kafka's own tools on this cluster, with the same jars, and return its output and exit code.
+        """Run one of Kafka's own tools on this cluster, and return its output and exit code.
 
-        main_class: the Java class of the tool. arguments: the tool's arguments; ``--bootstrap-server`` is added.
-        bootstrap_server: the addresses to use; None: the PLAINTEXT listeners of all brokers. Several of Kafka's tools
-        exit with 0 when they fail. Raises ``subprocess.TimeoutExpired`` after ``timeout`` seconds.
+        bootstrap_server: by default the PLAINTEXT listeners of all brokers. Several of Kafka's tools exit with 0 when
+        they fail. Raises ``subprocess.TimeoutExpired`` after ``timeout`` seconds.
         """
         return subprocess.run(
             [
@@ -86,15 +85,12 @@ def start_sandbox(
 ) -> Iterator[Sandbox]:
     """Run a Kafka cluster for the length of a ``with`` block, which begins when all brokers answer.
 
-    The brokers are killed and their data is deleted when the block or this process ends.
+    When the block or this process ends, the brokers are killed and their data is deleted.
 
-    jars: the jars of the Kafka version to run. settings: properties that replace or complement those of the sandbox in
-    ``server.properties``. timeout: the number of seconds within which all brokers must answer. listeners: the security
-    protocol of each listener besides PLAINTEXT, by name; the properties that a listener needs (certificates,
-    ``listener.name.…``) belong in ``settings``. scram_credentials: SCRAM users that exist from the first start, written
-    as for ``kafka-storage format --add-scram``. brokers: the number of brokers; each is also a controller.
+    settings: further properties of ``server.properties``. listeners: the security protocol of each listener besides
+    PLAINTEXT, by listener name. scram_credentials: SCRAM users, as for ``kafka-storage format --add-scram``.
 
-    Raises `ClusterUnavailable`, with the end of Kafka's log, if a broker does not start or does not answer in time.
+    Raises `ClusterUnavailable` if a broker does not answer within ``timeout`` seconds.
     """
     archive = archive_options(jars, java=java)
     with ExitStack() as running:

@@ -27,8 +27,8 @@ folder must then contain."""
 class Fetch:
     """Downloads jars from a Maven repository into a folder, if they are not there yet.
 
-    java: runs Apache Ivy, which downloads the jars. mirror: the URL of a Maven repository; None: Maven Central. report:
-    called with the progress at the beginning of a download, and after each step.
+    java: runs the downloader, Apache Ivy. mirror: the URL of a Maven repository; None: Maven Central. report: called
+    with the progress of a download.
     """
 
     java: Java
@@ -36,14 +36,13 @@ class Fetch:
     report: Callable[[FetchProgress], None] = lambda progress: None
 
     def jars(self, folder: Path, what: str, retrieve: Retrieve) -> tuple[Path, ...]:
-        """Return the paths of the jars in ``folder``, sorted; download them first if a complete download is not there.
+        """Return the paths of the jars in ``folder``; download them first if they are not all there.
 
-        what: the name of the jars in error messages. retrieve: downloads the jars into a folder, and returns the names
-        of jars that must then be there; otherwise the download has failed.
+        what: the name of the jars in error messages. retrieve: downloads jars into a folder, and returns the names,
+        without ``.jar``, of jars that the folder must then contain.
 
-        A download that fails or is killed leaves its files in a folder beside ``folder``; the next download resumes
-        from them. Raises `ClusterUnavailable` if a download fails; `UsageError` if the folder can't be written;
-        `MissingDependency` if PySpark, whose Apache Ivy downloads the jars, is not installed.
+        Raises `ClusterUnavailable` if a download fails; `UsageError` if the folder can't be written;
+        `MissingDependency` if PySpark is not installed.
         """
         try:
             if not _complete(folder):
@@ -56,10 +55,9 @@ class Fetch:
         return tuple(sorted(folder.glob("*.jar")))
 
     def _fetch(self, folder: Path, what: str, retrieve: Retrieve) -> None:
-        """Download jars with ``retrieve`` into a new folder; once it is complete, rename it to ``folder``.
+        """Download jars with ``retrieve`` into a new folder, and rename it to ``folder`` when it is complete.
 
-        A ``folder`` that exists is replaced. what: the name of the jars in error messages. Raises `ClusterUnavailable`
-        if a download fails, or a jar is damaged or missing.
+        An existing ``folder`` is replaced. what: the name of the jars in error messages.
         """
         work = folder.with_name(f"{folder.name}.partial")
         work.mkdir(exist_ok=True)
@@ -76,9 +74,9 @@ class Fetch:
 def _check(folder: Path, what: str, wanted: Collection[str]) -> None:
     """Raise `ClusterUnavailable` if a jar in ``folder`` is damaged, or if a jar of ``wanted`` is missing.
 
-    A jar is damaged, for instance, if a mirror returned a web page instead. what: the name of the jars in the error
-    message. wanted: names of jars, without ``.jar``.
+    what: the name of the jars in the error message. wanted: names of jars, without ``.jar``.
     """
+    # A mirror may have returned a web page in place of a jar.
     damaged = [jar.name for jar in sorted(folder.glob("*.jar")) if not is_zipfile(jar)]
     missing = sorted(set(wanted) - {jar.stem for jar in folder.glob("*.jar")})
     if damaged or missing:

@@ -36,10 +36,9 @@ _REASON = re.compile(r"\(java[\w.]*\.(\w+: [^)]*)\)|SERVER ERROR: (.*?) url=|\[F
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchProgress:
-    """The progress of a download of jars.
+    """The numbers of jars that a download has found and downloaded so far.
 
-    found: the number of jars that Ivy has found so far; it grows while Ivy resolves dependencies. downloaded: the
-    number of jars that are downloaded.
+    found: grows until all dependencies are resolved.
     """
 
     found: int = 0
@@ -51,8 +50,7 @@ class Ivy:
     """Runs Apache Ivy, which downloads jars from a Maven repository.
 
     folder: the folder of Ivy's cache, from which an interrupted download resumes. mirror: the URL of a Maven
-    repository; None: Maven Central. report: called with the progress after each step. found, downloaded: the numbers of
-    jars that have been found and downloaded so far.
+    repository; None: Maven Central. report: called with the progress. found, downloaded: the numbers of jars so far.
     """
 
     java: Java
@@ -63,10 +61,10 @@ class Ivy:
     downloaded: int = 0
 
     def retrieve(self, organisation: str, name: str, revision: str, into: Path, *, transitive: bool = False) -> None:
-        """Put the jar of a Maven module and, if ``transitive``, the jars of its dependencies into the folder ``into``.
+        """Download the jar of a Maven module into the folder ``into``.
 
-        Raises `ClusterUnavailable`, which names the modules that could not be fetched; `MissingDependency` if PySpark,
-        which contains Ivy, is not installed.
+        transitive: also download the jars of its dependencies. Raises `ClusterUnavailable` if a module can't be
+        fetched; `MissingDependency` if PySpark, which contains Ivy, is not installed.
         """
         root = f' root="{html.escape(self.mirror)}"' if self.mirror else ""
         settings = self.folder / "ivysettings.xml"
@@ -102,11 +100,10 @@ class Ivy:
 
 
 def _why(said: Iterable[str], asked_for: str) -> str:
-    """Return the end of an error message: the modules that Ivy failed to fetch, and the first reason in its output.
+    """Return the end of an error message: which modules Ivy could not fetch, and why.
 
-    said: the lines of Ivy's output. asked_for: the module that Ivy was told to fetch. If Ivy names only this module and
-    gives no reason, the result says that there is no such version, or that the repository was not reached. The result
-    is empty if Ivy names neither a module nor a reason.
+    said: the lines of Ivy's output. asked_for: the requested module, as ``organisation:name:version``. The result is
+    empty if the output names no module and no reason.
     """
     failed = dict.fromkeys(":".join(found.groups()) for line in said if (found := _FAILED.match(line)))
     reason = next((next(filter(None, found.groups())) for line in said if (found := _REASON.search(line))), None)

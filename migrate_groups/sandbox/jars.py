@@ -19,8 +19,8 @@ from migrate_groups.sandbox.versions import DEFAULT_VERSION
 class KafkaJars:
     """The jars of one version of Kafka.
 
-    archives: the folder for class-data archives, which are files of loaded Java classes with which Kafka starts faster.
-    jvm_options: options of Java with which Kafka logs only warnings and errors, to stderr, and nothing to stdout.
+    archives: the folder for class-data archives (JEP 350), with which Kafka starts faster. jvm_options: Java options
+    with which Kafka logs only warnings and errors, to stderr.
     """
 
     version: str
@@ -35,10 +35,9 @@ class KafkaJars:
 
 
 def user_cache() -> Path:
-    """Return this user's cache folder for this program. It may not exist yet.
+    """Return the path of this user's cache folder for this program. The folder may not exist yet.
 
-    Only ``cli/`` and tests may call this function, because it reads environment variables. Raises `MissingDependency`
-    if platformdirs is not installed; the pip extra ``spark`` installs it.
+    Raises `MissingDependency` if the package platformdirs is not installed.
     """
     try:
         from platformdirs import user_cache_path
@@ -46,6 +45,7 @@ def user_cache() -> Path:
         raise MissingDependency(
             f"the sandbox's cache needs platformdirs, which is not installed: {INSTALL_SPARK}"
         ) from None
+    # This reads environment variables, so that only ``cli/`` and tests may call this function.
     return user_cache_path("migrate-groups", appauthor=False)
 
 
@@ -57,12 +57,12 @@ def fetch_jars(
     mirror: str | None = None,
     report: Callable[[FetchProgress], None] = lambda progress: None,
 ) -> KafkaJars:
-    """Return the jars of a Kafka version from its folder below ``cache``; download them first if they are missing.
+    """Return the jars of a Kafka version from a folder below ``cache``; download them first if they are missing.
 
-    java: runs the download. mirror: the URL of a Maven repository; None: Maven Central. report: called with the
-    progress, but only if jars are downloaded. Raises `UsageError` if ``version`` is not a version number or the folder
-    can't be written; `ClusterUnavailable` if a download fails; `MissingDependency` if PySpark, which contains the
-    downloader, is not installed.
+    mirror: the URL of a Maven repository; None: Maven Central. report: called with the progress of a download.
+
+    Raises `UsageError` if ``version`` is not a version number or the folder can't be written; `ClusterUnavailable` if a
+    download fails; `MissingDependency` if PySpark, which contains the downloader, is not installed.
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise UsageError(f"{version!r} is not a version of Kafka: pass a version such as {DEFAULT_VERSION}")
@@ -87,8 +87,8 @@ def fetch_jars(
 def jars_of_distribution(kafka_home: Path, *, cache: Path) -> KafkaJars:
     """Return the jars of the unpacked Kafka distribution in the folder ``kafka_home``.
 
-    cache: this user's cache folder, for files with which Kafka starts faster. Raises `UsageError` if ``kafka_home`` has
-    no Kafka jar in ``libs``, or several versions of it.
+    cache: the user's cache folder. Raises `UsageError` if ``kafka_home/libs`` has no Kafka jar, or the jars of several
+    Kafka versions.
     """
     jars = tuple(sorted(kafka_home.absolute().glob("libs/*.jar")))
     versions = [found[1] for jar in jars if (found := re.fullmatch(r"kafka_2\.\d+-(\d[\w.-]*)\.jar", jar.name))]

@@ -1,4 +1,6 @@
-"""Find the Java that runs Kafka. Imports no third-party package, because the set-up scripts use it, too."""
+"""Find the Java that runs Kafka."""
+
+# This module imports no third-party package, because the set-up scripts use it.
 
 from __future__ import annotations
 
@@ -27,9 +29,10 @@ class Java:
 
 
 def find_java(environ: Mapping[str, str]) -> Java:
-    """Return the Java in ``JAVA_HOME`` if ``environ`` has this variable, else the first Java on its ``PATH``.
+    """Return the Java in ``JAVA_HOME``, or the first Java on the ``PATH`` if ``JAVA_HOME`` is not set.
 
-    Raises `MissingDependency` if there is no Java, if it does not run, or if it is older than version 17.
+    environ: the environment variables. Raises `MissingDependency` if there is no Java, if it does not run, or if it is
+    older than version 17.
     """
     home = environ.get("JAVA_HOME")
     found = shutil.which(Path(home) / "bin" / "java") if home else shutil.which("java", path=environ.get("PATH", ""))

@@ -1,20 +1,19 @@
-"""Run a sandbox's Kafka in a temporary folder; once the parent process has ended, kill Kafka and delete the folder.
+"""Run Kafka in a temporary folder. Once the parent process has ended, kill Kafka and delete the folder.
 
-This file is the program of a child process, the keeper. It is started by its path, in a separate session, so that
-neither Ctrl-C nor a closed terminal reaches it or Kafka. It reads one line of JSON from stdin, ``{"files": {name:
-text}, "prepare": command, "serve": command}``. Stdin is a pipe from the parent. If the pipe is closed, the parent has
-ended or no longer needs Kafka, and the keeper ends.
-
-The keeper writes the files into a new temporary folder, and runs the commands there: first ``prepare``, which formats
-Kafka's storage and may be empty, then ``serve``, which runs Kafka. In the commands, ``{folder}`` stands for the folder.
-The keeper writes a line of JSON to stdout:
-
-- ``{"folder": path, "pid": pid}`` when ``serve`` has been started
-- ``{"exit": code, "log": text}`` when ``prepare`` has failed or ``serve`` has ended. After the end of ``serve``, an
-  empty line on stdin starts ``serve`` again.
-
-This file imports only the standard library, so that it starts quickly and does not depend on the parent's import path.
+This file is the program of a child process. The parent sends the commands to run as JSON on stdin. The child reports as
+JSON on stdout when Kafka has started or ended.
 """
+
+# This child process, the keeper, is started by the path of this file, in a separate session, so that neither Ctrl-C nor
+# a closed terminal reaches it or Kafka. It imports only the standard library, so that it starts quickly and does not
+# depend on the parent's import path.
+#
+# It reads one line of JSON from stdin: {"files": {name: text}, "prepare": command, "serve": command}. It writes the
+# files into the folder, and runs there first "prepare", which formats Kafka's storage and may be empty, then "serve",
+# which runs Kafka. In the commands, {folder} stands for the folder. It writes a line of JSON to stdout:
+# - {"folder": path, "pid": pid} when "serve" has been started
+# - {"exit": code, "log": text} when "prepare" has failed or "serve" has ended. After the end of "serve", an empty line
+#   on stdin starts "serve" again.
 
 from __future__ import annotations
 
@@ -36,10 +35,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 class _Watch:
-    """Waits for the end of a child process (Kafka) or for an order of the parent process.
+    """Waits until Kafka ends, or until the parent process orders a restart of Kafka.
 
-    A wait is over early if this process, the keeper, must end: if stdin is closed, if the parent has ended, or after
-    SIGTERM, SIGINT or SIGHUP.
+    A wait ends early if this process must end: stdin is closed, the parent has ended, or SIGTERM, SIGINT or SIGHUP has
+    arrived.
     """
 
     def __init__(self) -> None:
@@ -53,10 +52,9 @@ class _Watch:
             signal.signal(number, _ignore)
 
     def wait_for_end(self, process: subprocess.Popen[bytes]) -> bool:
-        """Wait until ``process`` has ended, and return True.
+        """Return True when ``process`` has ended. Return False as soon as this program must end.
 
-        Return False, before the process has ended, if the keeper must end: stdin was closed, the parent process has
-        ended, or SIGTERM, SIGINT or SIGHUP has arrived.
+        The program must end if stdin is closed, its parent has ended, or SIGTERM, SIGINT or SIGHUP has arrived.
         """
         while process.poll() is None:
             # The parent's id is checked, too, because a process that the parent has forked may keep the pipe open.
@@ -67,9 +65,9 @@ class _Watch:
         return True
 
     def wait_for_restart(self) -> bool:
-        """Wait until the parent process writes an empty line to stdin, the order to start Kafka again, and return True.
+        """Return True when the parent process sends an empty line on stdin, the order to restart Kafka.
 
-        Return False if the keeper must end: stdin was closed, the parent process has ended, or SIGTERM, SIGINT or
+        Return False as soon as this program must end: stdin is closed, the parent has ended, or SIGTERM, SIGINT or
         SIGHUP has arrived.
         """
         while True:
@@ -82,10 +80,9 @@ class _Watch:
 
 
 def main() -> None:
-    """Run the commands that the parent process sends as JSON on stdin, in a temporary folder.
+    """Run the commands that the parent process sends as JSON on stdin, in a new temporary folder.
 
-    Return when the command ``prepare`` has failed, the parent has ended or closed stdin, or a signal has arrived. Then
-    the running command is killed, and the folder is deleted.
+    When the parent ends or closes stdin, kill the running command and delete the folder.
     """
     watch = _Watch()
     line = sys.stdin.readline()
@@ -123,9 +120,9 @@ def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
 
 
 def _die_with_keeper() -> Callable[[], None] | None:
-    """Return a function to call in a new child process, so that Linux kills the child when the keeper ends.
+    """Return a ``preexec_fn`` for a child process, with which Linux kills the child when this process ends.
 
-    The result is None on other operating systems, which do not offer this.
+    The result is None on other operating systems.
     """
     if sys.platform != "linux":
         return None
@@ -140,7 +137,7 @@ def _say(**facts: object) -> None:
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:
-    """Do nothing with a signal. Python has already written its number to the pipe that `_Watch` reads."""
+    """Do nothing with a signal, because Python itself writes the number of each signal to a pipe."""
 
 
 if __name__ == "__main__":

@@ -1,7 +1,4 @@
-"""Start Kafka under a keeper (``keeper.py``): a child process that kills Kafka when this process ends.
-
-The classes in this module read the keeper's messages, and end the keeper.
-"""
+"""Start Kafka under a keeper (``keeper.py``): a child process that kills Kafka when this process ends."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ _ERROR = re.compile(r"\b(ERROR|FATAL)\b|Exception\b|Error\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStarted:
-    """The keeper's message that Kafka was started. Kafka may not answer clients yet.
+    """The message that Kafka's process was started. Kafka may not answer clients yet.
 
     folder: the folder of Kafka's data and log. pid: the id of Kafka's process.
     """
@@ -35,35 +32,32 @@ class ServerStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """The keeper's message that Kafka has ended, or that its storage could not be formatted.
+    """The message that Kafka has ended, or that its storage could not be formatted.
 
-    exit_code: the exit code of Java; None if the keeper, the process that ran Java, was killed. log: the end of Kafka's
-    log; empty if the keeper was killed.
+    exit_code: the exit code of Java; None if it is not known, because Java's parent process was killed. log: the end of
+    Kafka's log; may be empty.
     """
 
     exit_code: int | None
     log: str
 
     def __str__(self) -> str:
-        """Return how Java ended (its exit code, or ``killed`` if it is None) and lines of Kafka's log, on one line."""
+        """Return the exit code of Java, or ``killed``, and the most important lines of Kafka's log, on one line."""
         code = "killed" if self.exit_code is None else f"exit code {self.exit_code}"
         return f"{code}; {end_of_log(self.log)}"
 
 
 def end_of_log(log: str) -> str:
-    """Return, on one line, a log's first three lines with an error; if there are none, its last three lines.
-
-    Lines of stack traces are left out.
-    """
+    """Return text for a message: a log's first three error lines, or its last three lines if it has no error."""
     told = [line.strip() for line in log.splitlines() if line.strip() and not _STACK_FRAME.match(line)]
     errors = [line for line in told if _ERROR.search(line)]
     return f"its log says: {' | '.join(errors[:3] or told[-3:])}" if told else "its log is empty"
 
 
 class KeptServer:
-    """A Kafka that is run by a keeper, a child process.
+    """A Kafka process that is run by a child process, the keeper.
 
-    The keeper kills Kafka and deletes its files when this process ends. `hear` returns each message of the keeper once.
+    When this process ends, the keeper kills Kafka and deletes Kafka's files.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -86,8 +80,7 @@ class KeptServer:
     def hear(self, timeout: float | None) -> ServerStarted | Ended | None:
         """Return the next message of the child process that runs Kafka: Kafka was started, or Kafka has ended.
 
-        timeout: how many seconds to wait for the message; None: without limit. The result is None if no message arrives
-        in this time.
+        timeout: in seconds; None: wait without limit. The result is None if no message arrives in time.
         """
         said = self._process.stdout
         if said is None or not select.select([said], [], [], timeout)[0]:
@@ -99,9 +92,9 @@ class KeptServer:
         return ServerStarted(folder=self._folder, pid=facts["pid"])
 
     def serve_again(self) -> None:
-        """Order the keeper to start Kafka again, in the same folder, after Kafka has ended.
+        """Start Kafka again, in the same folder, after Kafka has ended.
 
-        The next `hear` returns `ServerStarted`, or `Ended` if the keeper was killed.
+        The call does not wait. The next `hear` returns whether Kafka was started.
         """
         self._send("\n")
 
@@ -122,9 +115,8 @@ class KeptServer:
 def keep(*, files: Mapping[str, str], prepare: Sequence[str], serve: Sequence[str]) -> Iterator[KeptServer]:
     """Run the command ``prepare``, then the command ``serve``, in a new temporary folder, during a ``with`` block.
 
-    The block begins at once; `KeptServer.hear` waits for the start of ``serve``. When the block ends, the running
-    command is killed and the folder is deleted. files: the text of each file to write into the folder first, by name.
-    prepare: empty if there is nothing to prepare.
+    The block begins before ``serve`` is started. When the block ends, the running command is killed and the folder is
+    deleted. files: text by file name, written into the folder first. prepare: may be empty.
     """
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", keeper.__file__],

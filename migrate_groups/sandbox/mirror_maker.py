@@ -1,4 +1,4 @@
-"""Run MirrorMaker 2 between two sandboxes. It copies topics, and translates the committed offsets of groups."""
+"""Run MirrorMaker 2 between two Kafka clusters. It copies topics, and translates the committed offsets of groups."""
 
 from __future__ import annotations
 
@@ -46,11 +46,13 @@ def fetch_mirror_jars(
     mirror: str | None = None,
     report: Callable[[FetchProgress], None] = lambda progress: None,
 ) -> KafkaJars:
-    """Return the jars of MirrorMaker 2 from its folder below ``cache``; fetch them first if they are missing.
+    """Return the jars of MirrorMaker 2 from a folder below ``cache``; download them first if they are missing.
 
-    java: runs the download. version: of Kafka. mirror: the URL of a Maven repository; None: Maven Central. report:
-    called with the progress, but only if jars are downloaded. Raises `UsageError` if the folder can't be written;
-    `ClusterUnavailable` if a download fails; `MissingDependency` if PySpark, which contains the downloader, is missing.
+    version: of Kafka. mirror: the URL of a Maven repository; None: Maven Central. report: called with the progress of a
+    download.
+
+    Raises `UsageError` if the folder can't be written; `ClusterUnavailable` if a download fails; `MissingDependency` if
+    PySpark, which contains the downloader, is not installed.
     """
     folder = cache / "kafka" / f"mirror-maker-{version}"
 
@@ -70,14 +72,14 @@ def fetch_mirror_jars(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorMaker:
-    """A MirrorMaker 2 process, which copies from one cluster to another. `kill` ends it; `start` starts it again."""
+    """A MirrorMaker 2 process, which copies topics from one cluster to another."""
 
     kept: KeptServer
 
     def start(self) -> None:
-        """Start the process again after it has ended, and do not wait until it copies.
+        """Start the process again after it has ended. Does not wait until MirrorMaker 2 copies records.
 
-        Raises `ClusterUnavailable` if it does not start.
+        Raises `ClusterUnavailable` if the process does not start.
         """
         self.kept.serve_again()
         self.await_start()
@@ -93,7 +95,7 @@ class MirrorMaker:
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Stop the process with SIGTERM, so that it commits what it has copied; kill it if it does not end in 20 s."""
+        """Stop the process with SIGTERM, so that it can save its progress. Kill it if it has not ended after 20 s."""
         if not self._end(signal.SIGTERM):
             self.kill()
 
@@ -108,8 +110,8 @@ def mirror_maker(
 ) -> Iterator[MirrorMaker]:
     """Run MirrorMaker 2 for the length of a ``with`` block; it is killed when the block or this process ends.
 
-    source, target: the bootstrap servers of both clusters, which have the aliases ``source`` and ``target``. settings:
-    properties of MirrorMaker 2 that replace or complement those in `_SETTINGS`.
+    source, target: the bootstrap servers of the two clusters, whose aliases are ``source`` and ``target``. settings:
+    properties of MirrorMaker 2 to add or replace.
     """
     given = {
         "clusters": "source, target",

@@ -1,4 +1,4 @@
-"""Start two sandboxes, and a MirrorMaker 2 that copies topics and groups from one to the other."""
+"""Start two Kafka clusters on this machine, and a MirrorMaker 2 that copies topics and groups from one to the other."""
 
 from __future__ import annotations
 
@@ -41,11 +41,10 @@ class MirroredSandbox:
 def start_mirrored(kafka: KafkaJars, mirror: KafkaJars, *, java: Java) -> Iterator[MirroredSandbox]:
     """Run two clusters and a MirrorMaker 2 for the length of a ``with`` block, which begins when both clusters answer.
 
-    MirrorMaker 2 copies the first records some 10 to 20 s later. It copies all topics under the names of its default
-    policy, such as ``source.orders``, and synchronises the committed offsets of all groups. kafka, mirror: the jars of
-    Kafka and of MirrorMaker 2.
+    MirrorMaker 2 copies every topic, such as ``orders`` to ``source.orders``, and the committed offsets of all groups.
+    The first records are copied some 10 to 20 s after the block begins.
 
-    Raises `ClusterUnavailable`, with the end of the log, if a process does not start.
+    Raises `ClusterUnavailable` if a process does not start.
     """
     with (
         start_sandbox(kafka, java=java) as source,

@@ -35,14 +35,11 @@ class PortTaken(ClusterUnavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A Kafka process of the sandbox, which is a broker and a controller.
+    """A Kafka process, broker and controller in one, of a temporary cluster on this machine.
 
-    node_id: its ``node.id``. bootstrap_servers: the address of its PLAINTEXT listener. listeners: the addresses of its
-    other listeners for clients, by name. folder: the folder of its data and log. kept: the child process that runs
-    Kafka and can start it again.
-
-    `kill`, `stop` and `hang` make the broker fail. `start` brings the broker back after `kill` or `stop`, with the same
-    ports and data; `go_on` brings it back after `hang`.
+    bootstrap_servers: the address of its PLAINTEXT listener. listeners: the addresses of its other listeners for
+    clients, by listener name. folder: for its data and log. kept: the child process that runs Kafka and can start it
+    again.
     """
 
     node_id: int
@@ -66,7 +63,7 @@ class Node:
         self._await_end()
 
     def stop(self) -> None:
-        """Stop the broker with SIGTERM, so that it first hands over the leadership of its partitions.
+        """Stop the broker with SIGTERM, so that it first moves the leadership of its partitions to other brokers.
 
         If the broker has not ended after 20 s, it is killed.
         """
@@ -85,7 +82,7 @@ class Node:
         os.kill(self.pid, signal.SIGCONT)
 
     def start(self) -> None:
-        """Start the process again after it has ended, and do not wait until it answers (`await_answer`).
+        """Start the process again after it has ended. Does not wait until the broker answers.
 
         Raises `ClusterUnavailable` if the process does not start.
         """
@@ -99,8 +96,8 @@ class Node:
     def await_answer(self, timeout: float = 60) -> None:
         """Wait until the broker has joined its cluster and answers.
 
-        If Kafka has ended because another process took its port, it is started again. Raises `ClusterUnavailable`, with
-        the end of Kafka's log, after about ``timeout`` seconds, or as soon as Kafka has ended for another reason.
+        If another process took Kafka's port, Kafka is started again. Raises `ClusterUnavailable` if Kafka has ended for
+        another reason, or does not answer within about ``timeout`` seconds.
         """
         deadline = time.monotonic() + timeout
         for attempt in Retrying(
@@ -119,11 +116,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """The settings of all brokers of a sandbox.
+    """The settings of all brokers of a temporary cluster.
 
-    settings: properties that replace or complement those of the sandbox in ``server.properties``. listeners: the
-    security protocol of each listener besides PLAINTEXT, by name. scram_credentials: SCRAM users, written as for
-    ``kafka-storage format --add-scram``.
+    settings: properties of ``server.properties`` to add or replace. listeners: the security protocol of each listener
+    besides PLAINTEXT, by listener name. scram_credentials: SCRAM users, as for ``kafka-storage format --add-scram``.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -135,9 +131,10 @@ class Setup:
 def run_node(kafka: KafkaJars, *, java: Java, timeout: float, serve_options: Sequence[str] = ()) -> Iterator[Node]:
     """Run a cluster of one broker for the length of a ``with`` block, which begins when the broker answers.
 
-    When the block ends, the broker is killed and its data is deleted. timeout: the number of seconds within which the
-    broker must answer. serve_options: JVM options for the broker. Raises `PortTaken` if another process took a port;
-    otherwise `ClusterUnavailable`, with the end of Kafka's log, if the broker does not start or answer.
+    When the block ends, the broker is killed and its data is deleted. serve_options: JVM options for the broker.
+
+    Raises `PortTaken` if another process took a port; `ClusterUnavailable` if the broker does not answer within
+    ``timeout`` seconds.
     """
     with run_nodes(1, kafka, java=java, setup=Setup(), timeout=timeout, serve_options=serve_options) as (node,):
         yield node
@@ -156,12 +153,11 @@ def run_nodes(
 ) -> Iterator[tuple[Node, ...]]:
     """Run a cluster of ``count`` brokers for the length of a ``with`` block, which begins when all brokers answer.
 
-    When the block ends, the brokers are killed and their data is deleted. timeout: the number of seconds within which
-    all brokers must answer. jvm_options: JVM options for the brokers and for the tool that formats their storage.
-    serve_options: JVM options for the brokers only.
+    When the block ends, the brokers are killed and their data is deleted. jvm_options: for the brokers and for the tool
+    that formats their storage. serve_options: for the brokers only.
 
-    Raises `PortTaken` if another process took a port; otherwise `ClusterUnavailable`, with the end of Kafka's log, if a
-    broker does not start or answer.
+    Raises `PortTaken` if another process took a port; `ClusterUnavailable` if a broker does not answer within
+    ``timeout`` seconds.
     """
     deadline = time.monotonic() + timeout
     names = ("PLAINTEXT", "CONTROLLER", *setup.listeners)
@@ -213,8 +209,7 @@ def run_nodes(
 def _formatted(kept: KeptServer, deadline: float, timeout: float) -> Path:
     """Wait until Kafka's storage is formatted and Kafka is started, and return the folder of the storage.
 
-    deadline: the time of `time.monotonic` at which to give up. timeout: the seconds from the start to the deadline, for
-    the error message. Raises `ClusterUnavailable` if the formatting fails, or is not done at the deadline.
+    deadline: a time of `time.monotonic`. timeout: the seconds from the start to the deadline, for the error message.
     """
     match kept.hear(max(0.0, deadline - time.monotonic())):
         case ServerStarted(folder=folder):
@@ -234,10 +229,10 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _await_answer(node: Node, deadline: float) -> None:
-    """Wait until the broker ``node`` answers at its address, and the answer has the node's cluster id and node id.
+    """Wait until the broker ``node`` answers with its cluster id and node id.
 
-    deadline: the time of `time.monotonic` at which to give up. Raises `PortTaken` if Kafka has ended because another
-    process took its port; otherwise `ClusterUnavailable`, if Kafka has ended or does not answer in time.
+    deadline: a time of `time.monotonic`. Raises `PortTaken` if Kafka has ended because another process took its port;
+    `ClusterUnavailable` if Kafka has ended for another reason, or does not answer in time.
     """
     from confluent_kafka import KafkaException
 
@@ -267,10 +262,8 @@ def _check_alive(kept: KeptServer) -> None:
 
 
 def _ask(node: Node) -> None:
-    """Raise ``OSError`` or ``KafkaException`` unless the broker answers with the cluster id and node id of ``node``.
-
-    confluent-kafka is used, because kafka-python 3.0.12 can't read the cluster id of Kafka 2.8.
-    """
+    """Raise ``OSError`` or ``KafkaException`` if the broker does not answer with its cluster id and node id."""
+    # Not kafka-python, because version 3.0.12 can't read the cluster id of Kafka 2.8.
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient
 

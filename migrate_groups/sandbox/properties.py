@@ -15,10 +15,9 @@ def server_properties(
 ) -> str:
     """Return the text of ``server.properties`` for one broker, which is also a controller.
 
-    controllers: the addresses of all brokers' CONTROLLER listeners, ordered by broker id from 1 on. addresses: the
-    address of each of this broker's listeners by name, including CONTROLLER and PLAINTEXT. protocols: security
-    protocols by listener name; a listener without an entry speaks the protocol that it is named after. settings:
-    properties that replace or complement those of the sandbox.
+    controllers: the addresses of all brokers' CONTROLLER listeners, ordered by node id from 1. addresses: the addresses
+    of this broker's listeners, by listener name. protocols: security protocols by listener name; by default a
+    listener's protocol is its name. settings: further properties.
     """
     listeners = {name: f"{name}://{address}" for name, address in addresses.items()}
     spoken = {name: protocols.get(name, name) for name in addresses} | {"CONTROLLER": "PLAINTEXT"}
@@ -48,10 +47,9 @@ def server_properties(
 
 
 def _replication(brokers: int) -> dict[str, str]:
-    """Return the settings that depend on the number of brokers.
+    """Return the replication settings for this number of brokers.
 
-    Each broker gets a replica of each partition. With three brokers min.insync.replicas is 2, so that one may fail. The
-    other brokers notice a failure within seconds.
+    Each broker gets a replica of each partition. If there are several brokers, one may fail.
     """
     replicas, in_sync = str(brokers), str(max(1, brokers - 1))
     properties = {
@@ -64,6 +62,7 @@ def _replication(brokers: int) -> dict[str, str]:
         "share.coordinator.state.topic.min.isr": in_sync,
     }
     if brokers > 1:
+        # So that the other brokers notice a failure within seconds.
         properties |= {
             "broker.heartbeat.interval.ms": "300",
             "broker.session.timeout.ms": "3000",

@@ -1,4 +1,4 @@
-"""The Kafka versions that this project is tested with, and the version that the sandbox fetches by default."""
+"""The Kafka versions that this project is tested with, and the version that is downloaded by default."""
 
 VERSIONS = ("2.8.2", "3.9.1", "4.1.1", "4.2.1", "4.3.0")
 DEFAULT_VERSION = VERSIONS[-1]

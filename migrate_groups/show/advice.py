@@ -1,4 +1,4 @@
-"""The findings of ``advise``: the terminal view and the JSON document."""
+"""The findings of ``advise`` about consumer groups that several applications share: terminal view, JSON document."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ _OF_APPLICATION = {"APPLICATION": "<", "MEMBERS": ">", "IDLE": ">", "LAG": ">", 
 
 
 class AdvisedTopic(Part, frozen=True, kw_only=True):
-    """A topic of a group.
-
-    partitions: the number of its partitions. lag: the sum of their known lags; null if none is known.
-    """
+    """A topic of a consumer group. lag: the sum of the known lags of all partitions; null if no lag is known."""
 
     topic: str
     partitions: int
@@ -37,8 +34,9 @@ class AdvisedTopic(Part, frozen=True, kw_only=True):
 class AdvisedApplication(Part, frozen=True, kw_only=True):
     """Members of a group that share topics with each other, and share none with the group's other members.
 
-    name: the common beginning of their client ids, or a topic. members: their number. idle_members: the number of
-    members without a partition. lag: the sum of the known lags of its topics.
+    - name: the common prefix of the members' client ids. If that is empty or not unique, one of the topics.
+    - idle_members: the number of members without a partition.
+    - lag: the sum of the known lags of the topics; null if no lag is known.
     """
 
     name: str
@@ -50,13 +48,18 @@ class AdvisedApplication(Part, frozen=True, kw_only=True):
 
 
 class AdvisedGroup(Part, frozen=True, kw_only=True):
-    """The finding about a group.
+    """What ``advise`` found out about a consumer group.
 
-    state, type, assignor: in Kafka's own words. members, idle_members, applications: null if they are not known.
-    finding: "shared", "joined by one subscription", "members without a partition", "not known" or "nothing to do".
-    advice: the finding in a sentence. joining_client_ids: the client ids of the members whose subscription makes
-    several applications one; empty if there are none. unsubscribed: the topics that no member subscribes to, and for
-    which the group has a committed offset. remarks: what is not known, and why.
+    - state, type, assignor: as Kafka names them.
+    - finding: "shared" (by several applications), "joined by one subscription" (a broad subscription connects several
+      applications), "members without a partition", "not known" or "nothing to do".
+    - advice: the finding as a sentence.
+    - members, applications: null if not known.
+    - idle_members: the number of members without a partition; null if not known.
+    - joining_client_ids: the client ids of the members with the broad subscription.
+    - unsubscribed: the topics with a committed offset to which no member subscribes.
+    - lag: the sum of the known lags; null if no lag is known.
+    - remarks: what is not known, and why.
     """
 
     group: str
@@ -75,20 +78,23 @@ class AdvisedGroup(Part, frozen=True, kw_only=True):
 
 
 class AdviceDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/advice"):
-    """The result of ``advise``: the groups, sorted by finding: shared groups first, those with nothing to do last."""
+    """The document that ``advise`` prints: what it found out about each consumer group.
+
+    Groups that several applications share come first.
+    """
 
     groups: Sequence[AdvisedGroup]
 
 
 def document(found: Sequence[GroupAdvice]) -> AdviceDocument:
-    """Return the JSON document of these findings."""
+    """Return the findings as a JSON document."""
     return AdviceDocument(groups=[_group(each) for each in found])
 
 
 def terminal(found: Sequence[GroupAdvice], *, whole: bool = False) -> RenderableType:
     """Return a table with one line for each group, in the order of ``found``, and the totals.
 
-    whole: whether each group is followed by a table with one line for each of its applications.
+    whole: add a table of the applications of each group.
     """
     table = Table(_COLUMNS)
     for each in found:

@@ -1,4 +1,4 @@
-"""The predicted and the measured cost of a split: the terminal view, the JSON document, and the HTML page."""
+"""The cost of splitting a consumer group, as predicted and as measured: terminal view, JSON document, HTML page."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ _NOTE_KIP_848 = " In a KIP-848 group it also holds if the log shows more, but no
 
 
 class PredictedSeconds(Part, frozen=True, kw_only=True):
-    """A prediction for a period: the seconds in which partitions of an application have no owner after a split.
+    """A prediction: for how many seconds an application's partitions are assigned to no member after a split.
 
-    An owner is the member that a partition is assigned to. seconds: the expected time. at_most: the time in the worst
-    case.
+    seconds: the expected number. at_most: the number in the worst case.
     """
 
     seconds: float
@@ -39,14 +38,18 @@ class PredictedSeconds(Part, frozen=True, kw_only=True):
 
 
 class AfterSplitApplication(Part, frozen=True, kw_only=True):
-    """An application before and after the split. A value that is not known is null.
+    """An application before and after the split of its consumer group. A value is null if it is not known.
 
-    assignor: the assignor of the shared group; "consumer" for KIP-848. groups: the new groups that got its topics.
-    waited_before: an upper bound of the seconds for which it stood still in the shared group because of other
-    applications. outage_before: the seconds in which its partitions had no owner because of its own members.
-    restarts_before, restarts: how often all its members restarted together, before the split and since. predicted,
-    measured: the seconds since the split in which its partitions had no owner. holds: whether the measured seconds
-    differ from the predicted ones by at most 20 % or 2 s. remarks: what is not known, and why.
+    - assignor: the partition assignor of the shared group; "consumer" for a KIP-848 group.
+    - groups: the new groups that got the application's topics.
+    - waited_before: for how many seconds, at most, the application consumed nothing in the shared group because members
+      of other applications joined or left.
+    - outage_before: for how many seconds its partitions had no owner (assigned member) in the shared group, because
+      its own members joined or left.
+    - restarts_before, restarts: how often all its members restarted together, before and after the split.
+    - predicted, measured: for how many seconds its partitions had no owner in the new groups.
+    - holds: whether the measured seconds match the prediction, within 20 % or 2 s.
+    - remarks: what is not known, and why.
     """
 
     application: str
@@ -63,17 +66,16 @@ class AfterSplitApplication(Part, frozen=True, kw_only=True):
 
 
 class AfterSplitDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/after-split"):
-    """The result of ``advise --after``: the applications.
+    """The document that ``advise --after`` prints: the applications of a consumer group that was split.
 
-    The application whose partitions had no owner (no member consumed them) for the longest time since the split comes
-    first.
+    The application whose partitions were assigned to no member for the longest time after the split comes first.
     """
 
     applications: Sequence[AfterSplitApplication]
 
 
 def document(found: Sequence[AfterSplit]) -> AfterSplitDocument:
-    """Return the JSON document of these applications, in the same order."""
+    """Return the JSON document of the applications, in the order of ``found``."""
     return AfterSplitDocument(
         applications=[
             AfterSplitApplication(
@@ -95,7 +97,10 @@ def document(found: Sequence[AfterSplit]) -> AfterSplitDocument:
 
 
 def terminal(found: Sequence[AfterSplit]) -> RenderableType:
-    """Return a table with one line for each application: how long its partitions had no owner, and the prediction."""
+    """Return a table with one line for each application.
+
+    Among the columns are the predicted and the measured seconds in which the application's partitions had no member.
+    """
     table = Table(_COLUMNS)
     for each in found:
         table.add_row(*map(cell, _cells(each)))
@@ -103,7 +108,7 @@ def terminal(found: Sequence[AfterSplit]) -> RenderableType:
 
 
 def page(found: Sequence[AfterSplit]) -> str:
-    """Return the predicted and the measured cost of a split as one HTML file without external parts."""
+    """Return the predicted and the measured cost of a split as one self-contained HTML page."""
     group = found[0].before.group if found else UNKNOWN
     known = [each for of in found for each in (of.before.outage, of.measured, of.before.stood_still)]
     return (
@@ -142,7 +147,7 @@ def _cells(each: AfterSplit) -> tuple[str, ...]:
 
 
 def expected(value: Predicted | None) -> str:
-    """Return how long partitions are predicted to have no owner, as ``3.0 s, at most 9.0 s``; ``-`` if not known."""
+    """Return a predicted time as text, such as ``3.0 s, at most 9.0 s``; ``-`` for None."""
     if value is None:
         return UNKNOWN
     seconds, at_most = f"{value.seconds:.1f} s", f"{value.at_most:.1f} s"

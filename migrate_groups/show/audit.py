@@ -1,4 +1,4 @@
-"""The result of an audit of the log of ``__consumer_offsets``: the terminal view and the JSON document."""
+"""The result of ``audit``, which checks a migration in the log of ``__consumer_offsets``: terminal and JSON views."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _MOST_ROWS = 50
 
 
 class LogPart(Part, frozen=True, kw_only=True):
-    """What an audit found in the log of ``__consumer_offsets`` on one cluster.
+    """What ``audit`` found in the log of ``__consumer_offsets`` on one cluster.
 
-    deletions: committed offsets that were deleted or have expired. evidence: for each partition of the log, the range
-    of offsets that was read and how many records are missing from it. malformed: records that can't be decoded.
+    deletions: committed offsets that were deleted or expired. evidence: for each partition of the log, the offsets that
+    were read and the number of missing records. malformed: records that can't be decoded.
     """
 
     deletions: tuple[_Deletion, ...]  # type: ignore[valid-type]  # made from the job's row, as those that follow
@@ -34,17 +34,21 @@ class LogPart(Part, frozen=True, kw_only=True):
 
 
 class AuditDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/audit"):
-    """The document that the command ``audit`` prints.
+    """The document that ``audit`` prints. Each list has at most 1,000 rows.
 
-    problems: the number of partitions with a problem or a rewind. undetermined: the number of other partitions with
-    the verdict ``undetermined``. old: the number of partitions by the verdict on the source group. new: the number of
-    partitions by the verdict on the target group. rewinds: the number of partitions with a commit at a lower offset
-    than the previous one. summary: one row for each group and topic. doubtful: the partitions that ``problems`` and
-    ``undetermined`` count. late_commits: commits of the source group after the hand-over. deletions: committed offsets
-    that were deleted or have expired. evidence: for each partition of ``__consumer_offsets``, the range of offsets that
-    was read and how many records are missing from it. malformed: records that can't be decoded. source_log: deletions,
-    evidence and malformed records on the source group's cluster, if the target groups are on another cluster; otherwise
-    null. Each list has at most 1,000 rows.
+    - problems: the number of partitions with a rewind or a bad verdict, such as ``late-commit``.
+    - undetermined: the number of other partitions with the verdict ``undetermined``.
+    - old, new: the number of partitions by the verdict on the source group, and by the verdict on the target group.
+    - rewinds: the number of partitions with a rewind, which is a commit at a lower offset than the previous commit.
+    - summary: one row for each group and topic.
+    - doubtful: the partitions that ``problems`` and ``undetermined`` count.
+    - late_commits: commits of the source group after its offsets were handed over.
+    - deletions: committed offsets that were deleted or expired.
+    - evidence: for each partition of ``__consumer_offsets``, the offsets that were read and the number of missing
+      records.
+    - malformed: records that can't be decoded.
+    - source_log: ``deletions``, ``evidence`` and ``malformed`` of the source group's cluster; null if the target groups
+      are on the same cluster.
     """
 
     problems: int
@@ -89,30 +93,23 @@ def _log(found: OfLog) -> LogPart:
 
 
 def is_too_early(found: Audit) -> bool:
-    """Return whether no target group has committed since the hand-over; the log then proves nothing yet.
-
-    If the audit has no partition, the result is False.
-    """
+    """Return whether the log proves nothing yet, because no target group has committed since it got its offsets."""
     return 0 < found.new.get("no-commit-yet", 0) == sum(found.new.values())
 
 
 def conclusion(found: Audit) -> str:
-    """Return the verdict as a sentence, for an audit that found no problem and nothing undetermined."""
+    """Return the verdict of an audit that found no problem and nothing undetermined, as a sentence."""
     waiting = found.new.get("no-commit-yet", 0)
     rest = f"; not proven yet for {counted(waiting, 'partition')} without a commit" if waiting else ""
     return f"proven: the old group stayed stopped, and every new group began at the offsets handed over{rest}"
 
 
 def terminal(found: Audit) -> RenderableType:
-    """Return the result of an audit as tables, each with at most 50 rows.
+    """Return the result of an audit as tables with at most 50 rows each.
 
-    - the verdicts by group and topic
-    - doubtful partitions: those with a problem or a rewind, and those that are undetermined
-    - late commits: the commits of the source group after the hand-over
-    - for each cluster, the committed offsets that were deleted or have expired
-    - for each cluster, the evidence: the number of records in each partition of ``__consumer_offsets`` that was read
-
-    A table without rows is left out, except the first and the last.
+    The tables are: verdicts, partitions with a problem or an undetermined verdict, commits of the source group after
+    its offsets were handed over, deleted offsets, and the number of records that were read from each partition of
+    ``__consumer_offsets``.
     """
     parts: list[RenderableType] = [_summary(found)]
     parts += _section("doubtful", _doubtful(found), found.doubtful)
@@ -126,7 +123,7 @@ def terminal(found: Audit) -> RenderableType:
 
 
 def _of_log(found: OfLog, where: str) -> list[RenderableType]:
-    """Return the tables of what was found in the log of one cluster. where: the end of each title."""
+    """Return the tables about the log of one cluster. where: the end of each title, such as the name of the cluster."""
     parts = _section(f"deleted or expired{where}", _deletions(found), found.deletions)
     parts += [Text(f"evidence{where}", style="bold"), _evidence(found)]
     if found.malformed:

@@ -1,4 +1,4 @@
-"""Short texts for the changes in a plan, which the terminal and Markdown views share."""
+"""Short texts for the offset changes in a plan, which the terminal and Markdown views share."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from migrate_groups.text import counted
 
 
 def cells(change: Change) -> tuple[str, str, str]:
-    """Return three texts: the committed offset before the change, the one after it, and the action.
+    """Return three texts: the committed offset before a change, the offset after it, and the action.
 
-    An offset is ``-`` if there is none. The action is ``create``, ``delete``, ``unchanged`` or, with the difference of
-    the offsets, ``move +1,200``. If only the leader epoch or the metadata changes, it is ``leader epoch`` or
-    ``metadata``.
+    An offset is ``-`` if there is none. The action is, for instance, ``create``, ``unchanged`` or ``move +1,200``.
     """
     action: str = change.action
     if change.action is Action.MOVE and change.before and change.after:
@@ -26,9 +24,9 @@ def cells(change: Change) -> tuple[str, str, str]:
 
 
 def origins(plan: Plan) -> dict[TopicPartition, str]:
-    """Return, by partition of the target cluster, the source's partition and offset, such as ``orders-0 at 500``.
+    """Return the source partition and offset of each target partition as text, such as ``orders-0 at 500``.
 
-    Empty if the source group is on the same cluster.
+    Empty if the groups are on one cluster.
     """
     partitions = plan.translation.partitions if plan.translation else ()
     return {each.target: f"{each.source} at {each.offset}" for each in partitions if each.target is not None}

@@ -1,7 +1,6 @@
-"""Make the parts of a GitHub comment on a pull request: tables, ``<details>`` sections, and names as literal text.
+"""Build GitHub comments in Markdown: tables, ``<details>`` sections, and names as literal text.
 
-GitHub accepts at most 65,536 characters in a comment. A comment that is too long is rendered again, with fewer rows and
-shorter names, until it fits. A line below each table says how many rows are left out.
+A comment that is too long for GitHub is rendered again, with fewer rows and shorter names, until it fits.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from typing import NamedTuple
 
 from migrate_groups.text import counted, cut
 
-# In bytes, because a text never has more characters than bytes. The limit is lower than GitHub's, so that a workflow
-# can add a line.
+# In bytes, because a text never has more characters than bytes. The limit is lower than GitHub's 65,536
+# characters, so that a workflow can add a line.
 _MOST_BYTES = 64_000
 
 
 class Size(NamedTuple):
     """The limits within which a GitHub comment is rendered.
 
-    rows: a table has at most this many rows, and the comment at most this many groups. characters: a name or a reason
-    has at most this many characters.
+    rows: the highest number of rows in a table, and of groups in the comment. characters: the highest number of
+    characters in a name or a reason.
     """
 
     rows: int
@@ -49,10 +48,10 @@ _SIZES = (
 
 
 def fitting(render: Callable[[Size], Iterable[str]]) -> str:
-    """Return a GitHub comment as Markdown, with as many table rows and as long texts as fit into 64,000 bytes.
+    """Return a GitHub comment as Markdown of at most 64,000 bytes.
 
-    render: returns the blocks of the comment (paragraphs, tables, sections) within these limits (`Size`). It is called
-    with lower and lower limits until the comment fits. Empty blocks are dropped.
+    render: returns the paragraphs, tables and sections of the comment for the given limits. It is called with lower and
+    lower limits until the comment fits.
     """
     texts = (_joined(render(size)) for size in _SIZES)
     return next(text for text in texts if text is not None)
@@ -64,13 +63,12 @@ def folded(summary: str, body: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], number: int, size: Size, thing: str) -> str:
-    """Return a Markdown table with the first ``size.rows`` of ``rows``.
+    """Return a Markdown table of the first ``size.rows`` rows, and below it the number of rows that are left out.
 
-    If rows are left out, a line below the table says how many: ``… and 12 more topics``.
-
-    header: the names of the columns; a name that ends in `` >`` aligns its column right. rows: the cells of each row,
-    as Markdown. number: the number of rows in all, which may be higher than the number of ``rows``. thing: what a row
-    describes, in the singular, such as ``topic``.
+    - header: the column names; a column is aligned right if its name ends with `` >``.
+    - rows: cells as Markdown.
+    - number: the number of all rows.
+    - thing: what a row describes, in the singular, such as ``topic``.
     """
     sides = ["--:" if name.endswith(">") else ":--" for name in header]
     shown = list(islice(rows, size.rows))
@@ -80,18 +78,16 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], number: int, siz
 
 
 def more(rest: int, thing: str) -> str:
-    """Return a line such as ``… and 12 more topics``, or the empty text if ``rest`` is 0 or less.
+    """Return a line such as ``… and 12 more topics``; empty if ``rest`` is 0 or less.
 
-    rest: the number of things that are left out. thing: what they are, in the singular, such as ``topic``.
+    rest: the number of things, here 12. thing: their name in the singular, here ``topic``.
     """
     return f"… and {counted(rest, f'more {thing}')}" if rest > 0 else ""
 
 
 def code(text: str, size: Size) -> str:
-    """Return a name as inline code in Markdown, cut to ``size.characters``.
-
-    GitHub interprets no markup, mention (``@name``) or reference (``#1``) in inline code.
-    """
+    """Return a name as inline code in Markdown, cut to ``size.characters``."""
+    # In inline code GitHub interprets no markup, mention (@name) or reference (#1).
     text = cut(text, size.characters)
     fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
     pad = " " if text.startswith(("`", " ")) or text.endswith(("`", " ")) else ""
@@ -99,29 +95,20 @@ def code(text: str, size: Size) -> str:
 
 
 def html_code(text: str, size: Size) -> str:
-    """Return a name as inline code in HTML (``<code>``), escaped and cut to ``size.characters``.
-
-    Until the next empty line GitHub does not interpret Markdown within HTML. Within ``<code>`` it does not take
-    ``@name`` for a mention of a user.
-    """
+    """Return a name as inline code in HTML (``<code>``), escaped and cut to ``size.characters``."""
+    # Until the next empty line GitHub interprets no Markdown within HTML, and within <code> no mention (@name).
     return f"<code>{html.escape(cut(text, size.characters))}</code>"
 
 
 def prose(text: str, size: Size) -> str:
-    """Return a text, cut to ``size.characters``, as Markdown that GitHub shows literally.
-
-    Markdown, HTML, links, mentions (``@name``) and references (``#1``) in the text are escaped.
-    """
+    """Return a text, cut to ``size.characters``, as Markdown that GitHub shows literally."""
     escaped = re.sub(r"([\\`*_\[\]<>&~$]|(?<=www)\.|:(?=//))", r"\\\1", cut(text, size.characters))
     # A backslash is not enough here, because GitHub looks for mentions and references in the rendered text.
     return re.sub("([@#])", r"\1&#8203;", escaped)
 
 
 def _joined(blocks: Iterable[str]) -> str | None:
-    """Return the blocks as one comment; None if the comment would have more than 64,000 bytes.
-
-    Empty blocks are dropped. After the limit is exceeded, the remaining blocks are not rendered.
-    """
+    """Return the blocks as one comment; None if the comment would have more than 64,000 bytes."""
     shown: list[str] = []
     bytes_so_far = -1  # because the last block is followed by one newline, and every other block by two
     for block in filter(None, blocks):

@@ -1,4 +1,4 @@
-"""The result of ``compare``: the terminal view and the JSON document."""
+"""The result of ``compare``, which compares the offsets of groups on two clusters: terminal view and JSON document."""
 
 from __future__ import annotations
 
@@ -28,22 +28,26 @@ _STYLES = {Status.EXACT: "green", Status.UNDETERMINED: "yellow", Status.NOT_MIRR
 
 
 class ComparedPartition(Part, frozen=True, kw_only=True):
-    """A partition of a group on both clusters.
+    """A group's partition on the source cluster, and the mirror's copy of the partition on the target cluster.
 
-    committed_offset: the group's committed offset on the source; null while a transactional commit is pending.
-    target_topic: null if the target has no such partition. place: the offset at which the group must continue on the
-    target; if several are possible, the lowest; null if none is known. reread_at_most: if the group starts at
-    ``place``, it reads at most this many records again. target_committed_offset: the group's committed offset on the
-    target; null if it has none. read_again, skipped: how many records the group would read again, and how many it would
-    skip, if it started at ``target_committed_offset``; null if not known. copies: how many records of the target repeat
-    an earlier copy of the same record. aborted: how many records at or after the place are of aborted transactions; the
-    mirror has delivered them as if they were committed. status: how exactly the place is known. reason: why the status
-    is not "exact"; otherwise empty. method: how the place was looked for: "walk" matches the records of the copy with
-    those of the source, in order; "neighbours" finds the nearest records that both still have in a compacted topic;
-    empty if no records were compared. mirrored_to: the last stable offset of the target's partition when it was read;
-    null if it was not read. fingerprint_before, fingerprint_after: the fingerprints, as 32 hexadecimal digits, of the
-    source's last record before the committed offset and of its first record at or after the committed offset; null if
-    there is no such record.
+    - committed_offset: the group's committed offset on the source; null while a transactional commit is pending.
+    - target_topic: the topic of the copy; null if the target has no copy of the partition.
+    - place: the offset at which the group must continue on the target. If several are possible, the lowest; null if
+      none is known.
+    - reread_at_most: the highest number of records that the group reads again if it starts at ``place``.
+    - target_committed_offset: the group's committed offset on the target; null if there is none, or while a
+      transactional commit is pending.
+    - read_again, skipped: how many records the group would read again, and skip, if it started at
+      ``target_committed_offset``; null if not known.
+    - copies: how many records of the copy repeat a record that the mirror had already delivered.
+    - aborted: how many records at or after ``place`` are of aborted transactions, but delivered as committed.
+    - status: how exactly ``place`` is known, such as "exact".
+    - reason: why the status is not "exact"; otherwise empty.
+    - method: how ``place`` was found: "walk" (by matching the records of both logs in order), "neighbours" (from the
+      nearest records that both logs of a compacted topic have), or empty (no records were compared).
+    - mirrored_to: the last stable offset of the copy; null if it was not read.
+    - fingerprint_before, fingerprint_after: fingerprints (32 hexadecimal digits) of the source's last record before
+      ``committed_offset``, and of the next record; null if there is no such record.
     """
 
     group: str
@@ -67,7 +71,10 @@ class ComparedPartition(Part, frozen=True, kw_only=True):
 
 
 class CompareDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/compare"):
-    """The result of ``compare``: the partitions of the groups on both clusters."""
+    """The document that ``compare`` prints: the groups' partitions on both clusters.
+
+    source_cluster, target_cluster: the cluster ids.
+    """
 
     source_cluster: str
     target_cluster: str
@@ -106,9 +113,9 @@ def document(found: Comparison) -> CompareDocument:
 
 
 def rows(found: Comparison) -> Sequence[Mapping[str, Any]]:
-    """Return the rows of the table that ``compare`` writes: for each partition, the fields of `ComparedPartition`.
+    """Return the rows of the table that ``compare`` writes, one for each partition.
 
-    Each row also has the ids of the two clusters and the time of the comparison.
+    The keys are the fields of `ComparedPartition`, the two cluster ids, and ``taken_at``, the time of the comparison.
     """
     shown = document(found)
     about = {
@@ -135,9 +142,10 @@ def _hex(print_: bytes | None) -> str | None:
 
 
 def terminal(found: Comparison) -> RenderableType:
-    """Return a table with a line for each partition, then the reasons of their statuses, then the totals.
+    """Return a table with a line for each partition, then the reasons for their statuses, then the totals.
 
-    The table has at most 200 partitions. Those that need attention come first.
+    The table has at most 200 lines. Partitions whose committed offset on the target is not known to be right
+    come first.
     """
     shown = sorted(found.partitions, key=lambda each: (each.is_told and not each.is_off, each.group, each.at.source))
     table = Table(_COLUMNS)

@@ -1,4 +1,4 @@
-"""The result of ``compare`` as one HTML page without external parts and without a script."""
+"""The result of ``compare``, which compares the offsets of groups on two clusters, as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _COLOURS = {
 
 
 class _Topic(NamedTuple):
-    """The bars of a group's topic: how many records the group would read again, and how many it would skip.
+    """How many records of a topic a group would read again on the target cluster, and how many it would skip.
 
-    again, skipped: None if the number is not known for any partition.
+    again, skipped: the sum of the known numbers of the partitions; None if no number is known.
     """
 
     group: str
@@ -93,6 +93,6 @@ def _topic(rows: Iterable[Compared]) -> _Topic:
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
-    """Return the sum of the numbers that are known; None if none is."""
+    """Return the sum of the known numbers; None if no number is known."""
     known = [each for each in numbers if each is not None]
     return sum(known) if known else None

@@ -1,4 +1,4 @@
-"""What sharing a group costs, as ``advise --log`` shows it: the terminal view, the JSON document, and Markdown."""
+"""What it costs applications to share one consumer group (``advise --log``): terminal, JSON and Markdown views."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ LIMITS = (
 
 
 class CostlyGroup(Part, frozen=True, kw_only=True):
-    """A group, and what sharing it costs its applications.
+    """A consumer group, and what sharing it costs its applications (members that share topics).
 
-    stood_still: the most seconds for which one of its applications stood still because members of other applications
-    joined or left; null: not known. predicted: for each application the seconds in which its partitions would have no
-    owner after a split, if it restarted as often as before.
+    - stood_still: for how many seconds, at most, the most affected application consumed nothing because members of
+      other applications joined or left; null if not known.
+    - predicted: for each application, for how many seconds its partitions would be assigned to no member after a split.
     """
 
     group: str
@@ -44,10 +44,10 @@ class CostlyGroup(Part, frozen=True, kw_only=True):
 
 
 class CostsDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/costs"):
-    """The result of ``advise --log``: what sharing a group costs its applications (members that share topics).
+    """What ``advise --log`` prints: what sharing a group costs its applications (members that share topics).
 
-    found: the number of applications in the log of ``__consumer_offsets``. groups: the group in which an application
-    stood still longest because of other applications' rebalances (``stood_still``) comes first.
+    found: the number of applications in the log of ``__consumer_offsets``. groups: sorted by ``stood_still``, the
+    highest first.
     """
 
     found: int
@@ -55,7 +55,7 @@ class CostsDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/cos
 
 
 def document(found: Costs, groups: Sequence[GroupCost]) -> CostsDocument:
-    """Return the JSON document of these groups, in the same order."""
+    """Return the JSON document of these groups, in the order of ``groups``."""
     return CostsDocument(
         found=found.found,
         groups=tuple(
@@ -72,10 +72,7 @@ def document(found: Costs, groups: Sequence[GroupCost]) -> CostsDocument:
 
 
 def terminal(groups: Sequence[GroupCost]) -> RenderableType:
-    """Return what sharing each group costs, as a table with one line for each group, at most 200, and a note below it.
-
-    groups: in the order of the table: those whose applications stood still longest for others come first.
-    """
+    """Return a table of what sharing each group costs, with the first 200 of ``groups``, and a note below it."""
     table = Table({"GROUP": "<", "APPLICATIONS": ">", "REBALANCES": ">", "STOOD-STILL": ">", "ADVICE": "<"})
     for each in groups[:_MOST_ROWS]:
         first = each.applications[0]
@@ -86,7 +83,7 @@ def terminal(groups: Sequence[GroupCost]) -> RenderableType:
 
 
 def markdown(groups: Sequence[GroupCost]) -> str:
-    """Return what sharing the groups costs, and the advice, as GitHub's Markdown of at most 64,000 bytes."""
+    """Return what sharing the groups costs, and the advice, as GitHub Markdown of at most 64,000 bytes."""
     return comment.fitting(lambda size: _blocks(groups, size))
 
 
@@ -114,7 +111,7 @@ TITLES = (
 
 
 def figures(row: SharedCost) -> tuple[str, ...]:
-    """Return the figures of an application as texts, in the order of `TITLES`."""
+    """Return the cells of an application in the table of costs as texts, in the order of `TITLES`."""
     return (
         f"{row.caused:,} of {row.rebalances:,}",
         seconds(row.stood_still),
@@ -128,5 +125,5 @@ def figures(row: SharedCost) -> tuple[str, ...]:
 
 
 def seconds(value: float | None) -> str:
-    """Return a number of seconds as text with its unit, or ``-`` if it is not known."""
+    """Return a number of seconds as text, such as ``3.0 s``; ``-`` for None."""
     return "-" if value is None else f"{value:.1f} s"

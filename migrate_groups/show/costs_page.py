@@ -1,4 +1,4 @@
-"""An HTML page that shows what sharing a group costs the applications, and the split that ``advise`` proposes."""
+"""The HTML page of ``advise --log``: what sharing a group costs the applications, and which split is suggested."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _WIDTH, _HEIGHT = 600, 24
 
 
 class Drawn(NamedTuple):
-    """The suggestion for a group, as the page shows it.
+    """The suggestion for a consumer group: client settings or a split.
 
-    cures: client settings to change, which cost less than a split of the group. spec: the text of a spec file that
-    splits the group; empty if no split is suggested, and ``why_not`` then says why.
+    cures: client settings to change, which cost less than a split. spec: the text of a split file; empty if no split is
+    suggested. why_not: why no split is suggested.
     """
 
     cures: Sequence[Cure]
@@ -34,11 +34,10 @@ class Drawn(NamedTuple):
 
 
 class _Map(NamedTuple):
-    """The picture of a group's client ids and topics, as a table.
+    """A table of the subscriptions of a group: client ids are the rows, topics the columns.
 
-    topics: the columns. members: a row for each client id: the client id, the number of its application (from 1), and
-    for each column whether it subscribes to the topic. more: a text that says how many client ids and topics are left
-    out.
+    members: for each client id, the number of its application (from 1), and whether it subscribes to each topic. more:
+    a text that says how many client ids and topics are left out.
     """
 
     topics: Sequence[str]
@@ -48,11 +47,10 @@ class _Map(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """A generation in the picture of a group over time.
+    """A bar on the timeline of a group, for one generation.
 
-    at, width: the start and the length of the generation, in percent of the whole time. colour: the number (from 1) of
-    the application whose members ended the generation; 0 if there is no such application, or if there are several.
-    text: an explanation.
+    at, width: the start and the length, in percent of the timeline. colour: the number (from 1) of the application
+    whose members ended the generation; 0 if several applications or none did. text: an explanation.
     """
 
     at: float
@@ -62,9 +60,9 @@ class _Bar:
 
 
 class _Timeline(NamedTuple):
-    """The picture of a group over time: its generations that have ended, in order.
+    """The ended generations of a group as bars, in order.
 
-    since: when the first of them began. until: when the last of them ended.
+    since: when the first generation began. until: when the last generation ended.
     """
 
     since: datetime
@@ -73,10 +71,9 @@ class _Timeline(NamedTuple):
 
 
 def page(found: Costs, groups: Sequence[GroupCost], lag: Sequence[Moment], suggested: Mapping[str, Drawn]) -> str:
-    """Return what it costs applications to share consumer groups, as one HTML file without external parts.
+    """Return what sharing consumer groups costs applications, as one self-contained HTML page.
 
-    lag: the lag of the groups over time. suggested: by the name of a group, the settings or the split that are
-    suggested for it.
+    lag: the lag of the groups over time. suggested: by group name, the suggested client settings or split.
     """
     shared = [each for each in groups if len(each.applications) > 1][:_MOST_GROUPS]
     return (
@@ -104,7 +101,7 @@ def page(found: Costs, groups: Sequence[GroupCost], lag: Sequence[Moment], sugge
 
 
 def _most(group: GroupCost) -> float:
-    """Return the length of the longest bar in the pictures of a group's costs, in seconds; 0 if there is no cost."""
+    """Return the highest number of seconds in a group's bar chart of costs; 0 if sharing the group costs nothing."""
     known = [each or 0 for row in group.applications for each in (row.stood_still, row.outage)]
     return max([*known, *(each.seconds for each in group.predicted.values())], default=0)
 
@@ -125,7 +122,7 @@ def _map(group: GroupCost, subscriptions: Sequence[Subscription]) -> _Map:
 
 
 def _timeline(group: GroupCost, generations: Sequence[Generation]) -> _Timeline | None:
-    """Return the picture of a group over time; None if none of its generations has ended."""
+    """Return the ended generations of a group as bars; None if no generation has ended."""
     own = [each for each in generations if each.group == group.group and each.until is not None]
     if not own:
         return None

@@ -1,9 +1,6 @@
-"""The JSON documents that commands print with ``--format json``; docs/reference/json.md shows each.
+"""The JSON documents of the commands verify, watch, delete-group, sandbox and demo, and the base classes of documents.
 
-Plan and receipt are not here but in ``files/runs``, because commands print them as the bytes of their files. The
-documents of commands that write a file of offsets are in ``show/file_documents``, those of list and describe in
-``show/group_documents``, that of advise in ``show/advice``. Those of reconcile, audit and history are in the modules of
-``show`` with these names.
+docs/reference/json.md shows the documents of all commands.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
 class Document(msgspec.Struct, frozen=True, tag_field="schema"):
     """The base class of the JSON documents that commands print.
 
-    The field ``schema`` is the name of the document; ``schema_version`` counts its incompatible changes.
+    ``schema`` is the name of the document. ``schema_version`` counts incompatible changes.
     """
 
     schema_version: Literal[1] = 1
@@ -40,8 +37,8 @@ class Part(msgspec.Struct, frozen=True):
 class Error(Part, frozen=True, kw_only=True):
     """The error with which a command failed.
 
-    kind: the class of the error, such as Refused. exit_code: the exit code of the command. message: the error message,
-    as on stderr.
+    kind: the class of the error, such as Refused. exit_code: the exit code of the command. message: the message on
+    stderr.
     """
 
     kind: str
@@ -50,16 +47,16 @@ class Error(Part, frozen=True, kw_only=True):
 
 
 class ErrorDocument(Part, frozen=True, kw_only=True):
-    """The document that a command prints if it fails before it has printed its usual document."""
+    """The document that a command prints in place of its usual document if it fails."""
 
     error: Error
 
 
 class VerifyDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/verify"):
-    """The groups that ``verify`` found stopped.
+    """The consumer groups that ``verify`` found stopped.
 
-    topics: the patterns of ``--topic``; empty: all topics. settle: the number of seconds for which neither a committed
-    offset nor a member changed.
+    topics: the topic patterns of ``--topic``; empty means all topics. settle: for how many seconds no committed offset
+    and no member changed.
     """
 
     groups: tuple[str, ...]
@@ -68,10 +65,9 @@ class VerifyDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/ve
 
 
 class WatchedTopic(Part, frozen=True, kw_only=True):
-    """A topic that a watched group has consumed up to the log end offsets in a snapshot.
+    """A topic that a group has consumed up to the log end offsets in a snapshot.
 
-    partitions: the number of partitions. records: the log end offsets minus the committed offsets in the snapshot, in
-    all partitions together. The number of records is lower if the log has gaps or transaction markers.
+    records: the group's lag in the snapshot. It counts offsets, so there may be fewer records.
     """
 
     topic: str
@@ -80,7 +76,7 @@ class WatchedTopic(Part, frozen=True, kw_only=True):
 
 
 class WatchDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/watch"):
-    """The topics that ``watch`` has seen a group consume to the end.
+    """The topics that ``watch`` saw a group consume up to the log end offsets in a snapshot.
 
     seconds: how long the group was watched. partitions, records: the sums over ``topics``. not_watched: the partitions
     without a committed offset in the snapshot.
@@ -97,7 +93,7 @@ class WatchDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/wat
     def of(group: str, goals: Goals, done: WatchProgress) -> WatchDocument:
         """Return the document for a group that has consumed up to the log end offsets in a snapshot.
 
-        goals: the range of offsets that it had to consume in each partition. done: its progress when the watch ended.
+        goals: the offsets that the group had to consume. done: the group's progress when the watch ended.
         """
         return WatchDocument(
             group=group,
@@ -121,10 +117,10 @@ class Deleted(Part, frozen=True, kw_only=True):
 
 
 class GroupDeletion(Part, frozen=True, kw_only=True):
-    """A group in the document of ``delete-group``, and its committed offsets before the deletion.
+    """A group that ``delete-group`` deletes, and its committed offsets before the deletion.
 
-    deleted: whether the group no longer exists; false in a dry run. error: why the group still exists, or why it is not
-    known whether it does; null in a dry run and for a deleted group.
+    deleted: whether the group no longer exists; false in a dry run. error: why the group still exists, or may still
+    exist; null if there is no error.
     """
 
     group: str
@@ -146,9 +142,8 @@ class DeleteGroupDocument(Document, frozen=True, kw_only=True, tag="migrate-grou
     ) -> DeleteGroupDocument:
         """Return the document for groups that were deleted or, in a dry run, would be deleted.
 
-        committed: the committed offsets of each group before the deletion. deleted: the groups that no longer exist.
-        failures: for each other group, why it still exists, or why it is not known whether it does. In a dry run
-        ``deleted`` and ``failures`` are empty.
+        committed: each group's committed offsets before the deletion. deleted: the groups that no longer exist; empty
+        in a dry run. failures: the error of each group whose deletion failed.
         """
         return DeleteGroupDocument(
             groups=tuple(
@@ -168,7 +163,7 @@ class DeleteGroupDocument(Document, frozen=True, kw_only=True, tag="migrate-grou
 
 
 class Broker(Part, frozen=True, kw_only=True):
-    """A broker of the sandbox. node_id: its ``node.id``. bootstrap_servers: its address. pid: the id of its process."""
+    """A broker of the local Kafka that ``sandbox`` runs. bootstrap_servers: its address. pid: its process id."""
 
     node_id: int
     bootstrap_servers: str
@@ -176,7 +171,7 @@ class Broker(Part, frozen=True, kw_only=True):
 
 
 class SandboxDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/sandbox"):
-    """The Kafka cluster that ``sandbox`` runs. The command prints this document as soon as the cluster answers.
+    """The local Kafka cluster that ``sandbox`` runs; printed as soon as the cluster answers.
 
     target_bootstrap_servers: the address of the second cluster with ``--mirror``; otherwise null.
     """
@@ -188,11 +183,10 @@ class SandboxDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/s
 
 
 class DemoDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/demo"):
-    """How many records were produced, processed, skipped and processed twice in each of the demo's two migrations.
+    """How many records were produced, processed, skipped and processed twice in the migrations of a demo.
 
     output: the folder with the demo's files. migrate_groups: the counts after a migration with this tool. naive: the
-    counts after a migration with Kafka's own tool, from a snapshot of applications that were still running; in the
-    story "clusters", after a start at the offsets that MirrorMaker 2 wrote; null in the story "overload".
+    counts after a migration without this tool; null if the demo has none.
     """
 
     output: Path

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class GroupRows(Part, frozen=True, kw_only=True):
     """The rows of one group in a file that a command wrote.
 
-    group: null if the rows are offsets without a group, such as ``rewind`` writes. partitions: the number of rows.
-    committed: the number of rows with an offset. topics: the names of the topics in these rows.
+    group: null if the rows have no group, as after ``rewind``. partitions: the number of rows. committed: the number of
+    rows with an offset.
     """
 
     group: str | None
@@ -31,7 +31,7 @@ class GroupRows(Part, frozen=True, kw_only=True):
 
 
 class SnapshotDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/snapshot"):
-    """The file that ``snapshot`` wrote. output: its path. groups: for each group, how many rows the file has."""
+    """The file that ``snapshot`` wrote. output: its path. groups: the number of rows and the topics of each group."""
 
     output: Path
     groups: tuple[GroupRows, ...]
@@ -45,8 +45,8 @@ class SnapshotDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/
 class FilterDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/filter"):
     """The file that ``filter`` wrote.
 
-    output: its path. kept: the number of rows in it. left_out: the number of rows that were left out. groups: for each
-    group in the file, the number of its rows, and their topics.
+    kept: the number of rows in the file. left_out: the number of rows that were left out. groups: the number of rows
+    and the topics of each group in the file.
     """
 
     output: Path
@@ -65,7 +65,7 @@ class FilterDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/fi
 class Expansion(Part, frozen=True, kw_only=True):
     """A topic pattern of a split, and the topics that it matches.
 
-    group: the target group of these topics; null: they stay with the source group.
+    group: the target group of the topics; null if the topics stay with the source group.
     """
 
     group: str | None
@@ -76,9 +76,11 @@ class Expansion(Part, frozen=True, kw_only=True):
 class SplitDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/split"):
     """The file that ``split`` wrote, and the target group of each topic of the source group.
 
-    output: the path of the file. source: the source group. targets: the topics of each target group. stay: the topics
-    that stay with the source group. patterns: the topics that each pattern matches. left_out: groups whose rows are not
-    in the file. groups: for each group in the file, the number of its rows, and their topics.
+    - targets: the topics of each target group.
+    - stay: the topics that stay with the source group.
+    - patterns: the topics that each pattern matches.
+    - left_out: the groups whose rows are not in the file.
+    - groups: the number of rows and the topics of each group in the file.
     """
 
     output: Path
@@ -95,8 +97,7 @@ class SplitDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/spl
     ) -> SplitDocument:
         """Return the document for the rows ``saved``, which are in the file ``output``.
 
-        source: the source group. coverage: the target group of each topic. left_out: groups whose rows are not in the
-        file.
+        coverage: the target group of each topic. left_out: the groups whose rows are not in the file.
         """
         return SplitDocument(
             output=output,
@@ -115,8 +116,8 @@ class SplitDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/spl
 class ExportDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/export"):
     """The file that ``export`` wrote.
 
-    output: its path. exported: the number of rows in it. left_out: the number of partitions that are not in the file,
-    because they have no committed offset.
+    exported: the number of rows in the file. left_out: the number of partitions without a committed offset, which are
+    not in the file.
     """
 
     output: Path
@@ -127,10 +128,10 @@ class ExportDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/ex
 class RewoundPartition(Part, frozen=True, kw_only=True):
     """The offset at which the replay of a partition begins.
 
-    committed_offset: the committed offset in the file, or of the group, that was passed to ``rewind``; null if there is
-    none. offset: the offset at which the replay begins; null: auto.offset.reset of the group that replays decides.
-    to_replay: the number of offsets from ``offset`` to the log end. note, detail: why ``offset`` is not simply the
-    requested one, as a word and as a text; null and "" if it is the requested one.
+    - committed_offset: the committed offset in the file or group that was passed to ``rewind``; null if there is none.
+    - offset: the offset at which the replay begins; null if auto.offset.reset of the replaying group decides.
+    - to_replay: the number of offsets from ``offset`` to the log end offset.
+    - note, detail: why ``offset`` is not the requested one, as a word and as a text; null and "" if it is.
     """
 
     topic: str
@@ -145,7 +146,7 @@ class RewoundPartition(Part, frozen=True, kw_only=True):
 
     @staticmethod
     def of(decision: RewindDecision) -> RewoundPartition:
-        """Return the JSON object of the offset at which the replay of a partition begins."""
+        """Return the JSON object for the offset at which the replay of a partition begins."""
         return RewoundPartition(
             topic=decision.row.topic,
             partition=decision.row.partition,
@@ -160,11 +161,10 @@ class RewoundPartition(Part, frozen=True, kw_only=True):
 
 
 class RewindDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/rewind"):
-    """The file that ``rewind`` wrote.
+    """The file that ``rewind`` wrote: the offsets at which a replay begins.
 
-    output: its path. time: the time to which it rewinds; null if it does not rewind by time. to_replay: the number of
-    offsets to replay in all partitions. partitions: the offset at which each partition's replay begins. left_out: other
-    partitions of the same topics, which are not replayed.
+    time: the time from which records are replayed; null if no time was requested. to_replay: the number of offsets to
+    replay. left_out: the other partitions of the replayed topics.
     """
 
     output: Path
@@ -175,9 +175,9 @@ class RewindDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/re
 
     @staticmethod
     def of(output: Path, time: str | None, found: Rewinding) -> RewindDocument:
-        """Return the document for the rewind ``found``, which was saved to ``output``.
+        """Return the document for a rewind that was saved to ``output``.
 
-        time: the time to which it rewinds; None if it does not rewind by time.
+        time: the time from which records are replayed; None if no time was requested.
         """
         return RewindDocument(
             output=output,
@@ -189,7 +189,7 @@ class RewindDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/re
 
 
 def rows_by_group(table: SnapshotTable) -> tuple[GroupRows, ...]:
-    """Return, for each group in a table, its topics, the number of its rows, and how many of them have an offset."""
+    """Return, for each group in a table, its topics, the number of its rows, and the number of rows with an offset."""
     partitions: dict[str | None, int] = defaultdict(int)
     committed: dict[str | None, int] = defaultdict(int)
     topics: dict[str | None, set[str]] = defaultdict(set)

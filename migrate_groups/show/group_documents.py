@@ -1,4 +1,4 @@
-"""The JSON documents of the commands list and describe. A value that is not known is null."""
+"""The JSON documents of the commands ``list`` and ``describe``. A value that is not known is null."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from migrate_groups.show.documents import Document, Part
 
 
 class ListedGroup(Part, frozen=True, kw_only=True):
-    """A group in the document of ``list``.
+    """A consumer group in the document of ``list``.
 
-    state, type: in Kafka's own words. members: the number of members; null if it is not known.
-    topics: the topics for which the group has a committed offset, an assignment or a subscription; with ``--topic``
-    only the matching ones. partitions: the number of partitions of these topics.
-    lag: the sum of the known lags of these partitions; null if none is known. partitions_without_lag: the number of
-    partitions whose lag is not known.
-    remarks: sentences that say what is not known, and why.
+    - state, type: as Kafka names them.
+    - members: null if not known.
+    - topics: the topics for which the group has a committed offset, an assignment or a subscription. With ``--topic``,
+      only the matching topics.
+    - partitions: the number of partitions of ``topics``.
+    - lag: the sum of the known lags of the partitions; null if no lag is known.
+    - partitions_without_lag: the number of partitions whose lag is not known.
+    - remarks: what is not known, and why.
     """
 
     group: str
@@ -32,17 +34,17 @@ class ListedGroup(Part, frozen=True, kw_only=True):
 
 
 class GroupList(Document, frozen=True, kw_only=True, tag="migrate-groups/list"):
-    """The document that the command ``list`` prints: the groups, sorted by name."""
+    """The document that ``list`` prints: the consumer groups, sorted by name."""
 
     groups: Sequence[ListedGroup]
 
 
 class DescribedMember(Part, frozen=True, kw_only=True):
-    """A member of a group in the document of ``describe``.
+    """A member of a consumer group in the document of ``describe``.
 
-    group_instance_id: null if the member is not static. assignment: the partitions that the member is assigned.
-    subscription: the topics that the member subscribes to by name; empty while a classic group rebalances.
-    subscription_regex: the regular expression that a KIP-848 member subscribes to; null if there is none.
+    - group_instance_id: null if the member is not static.
+    - subscription: the topics that the member subscribes to by name; empty while a classic group rebalances.
+    - subscription_regex: the regular expression that a KIP-848 member subscribes to; null if there is none.
     """
 
     member_id: str
@@ -55,16 +57,17 @@ class DescribedMember(Part, frozen=True, kw_only=True):
 
 
 class DescribedPartition(Part, frozen=True, kw_only=True):
-    """A partition of a group in the document of ``describe``.
+    """A partition of a consumer group in the document of ``describe``.
 
-    topic_id: null if the brokers report none.
-    committed_offset, leader_epoch, metadata: the committed offset with its leader epoch and metadata; null, null and
-    "" if no offset is committed. leader_epoch is also null if the offset was committed without one.
-    log_start_offset, log_end_offset: null if the partition has no leader or does not exist.
-    lag: log end offset minus committed offset; null if either is not known.
-    oldest_unread_at: the timestamp of the oldest unread record. time_lag_seconds: the age of this record. Both are null
-    without ``--time-lag``, if no record is unread, or if they are not known.
-    member_ids: the members that the partition is assigned to.
+    - topic_id: null if the brokers report none.
+    - committed_offset: null if there is none.
+    - leader_epoch: the leader epoch of the committed offset; null if there is none.
+    - metadata: the metadata of the committed offset; "" if there is none.
+    - log_start_offset, log_end_offset: null if the partition has no leader or does not exist.
+    - lag: the log end offset minus the committed offset; null if not known.
+    - oldest_unread_at, time_lag_seconds: the timestamp and the age of the oldest unread record. They are null without
+      ``--time-lag``, if no record is unread, or if not known.
+    - member_ids: the members that the partition is assigned to.
     """
 
     topic: str
@@ -82,13 +85,15 @@ class DescribedPartition(Part, frozen=True, kw_only=True):
 
 
 class DescribedGroup(Part, frozen=True, kw_only=True):
-    """A group in the document of ``describe``.
+    """A consumer group in the document of ``describe``.
 
-    state, type: in Kafka's own words. members: null if they are not known.
-    partitions: the partitions of each topic for which the group has a committed offset, an assignment or a
-    subscription. lag: the sum of the known lags of these partitions; null if none is known. partitions_without_lag: the
-    number of partitions whose lag is not known.
-    remarks: sentences that say what is not known, and why.
+    - state, type: as Kafka names them.
+    - members: null if not known.
+    - partitions: the partitions of the topics for which the group has a committed offset, an assignment or a
+      subscription.
+    - lag: the sum of the known lags of the partitions; null if no lag is known.
+    - partitions_without_lag: the number of partitions whose lag is not known.
+    - remarks: what is not known, and why.
     """
 
     group: str
@@ -102,7 +107,7 @@ class DescribedGroup(Part, frozen=True, kw_only=True):
 
 
 class GroupDescriptions(Document, frozen=True, kw_only=True, tag="migrate-groups/describe"):
-    """The document that the command ``describe`` prints.
+    """The document that ``describe`` prints.
 
     groups: in the order of the command line; with ``--all-groups`` sorted by name.
     """

@@ -26,7 +26,7 @@ _OF_KAFKA = {
 
 
 def listing(groups: Sequence[GroupStatus]) -> RenderableType:
-    """Return a table with one line per group, and a last line with the totals. ``-``: the number is not known."""
+    """Return a table with one line per group, then a line with the totals. Numbers that are not known are ``-``."""
     remarked = any(group.remarks for group in groups)
     columns = {"GROUP": "<", "STATE": "<", "TYPE": "<", "MEMBERS": ">", "TOPICS": ">", "LAG": ">"}
     table = Table(columns | ({"REMARKS": "<"} if remarked else {}))
@@ -39,19 +39,17 @@ def listing(groups: Sequence[GroupStatus]) -> RenderableType:
 
 
 def descriptions(groups: Sequence[GroupStatus]) -> RenderableType:
-    """Return the description of each group as text, with empty lines between them: state, partitions and members."""
+    """Return the state, the partitions and the members of each group as text."""
     if not groups:
         return Text("no groups")
     return Group(*[part for group in groups for part in (Text(), _description(group))][1:])
 
 
 def _description(group: GroupStatus) -> RenderableType:
-    """Return a group's state, then a table like that of ``kafka-consumer-groups --describe``, then the total lag.
+    """Return a group's state, a table like that of ``kafka-consumer-groups --describe``, and the total lag.
 
-    A partition has a line for each member that it is assigned to. Members without a partition are at the end.
-
-    After Kafka's columns there may be two more. LOG-START-OFFSET is added if a committed offset is below it, because
-    unread records are deleted then. TIME-LAG is added if any time lag is known.
+    A column LOG-START-OFFSET is added if a committed offset is below the log start offset. A column TIME-LAG is added
+    if a time lag is known.
     """
     members = UNKNOWN if group.members is None else len(group.members)
     plural = "" if members == 1 else "s"
@@ -134,7 +132,7 @@ def _member(member: Member) -> documents.DescribedMember:
 def _lines(group: GroupStatus) -> Iterator[tuple[Row | None, Member | None]]:
     """Yield each partition with each member that it is assigned to, then each member without a partition.
 
-    The member is None if the partition is assigned to no member. For a member without a partition, the row is None.
+    The member is None if the partition is unassigned. The row is None for a member without a partition.
     """
     members = _sorted(group.members or ())
     holders = _holders(members)
@@ -172,6 +170,7 @@ def _of_member(member: Member | None) -> tuple[Text, ...]:
 
 def _more_columns(rows: Collection[Row]) -> list[str]:
     columns = []
+    # Unread records are deleted if a committed offset is below the log start offset.
     if any(row.offset is not None and row.offset < (row.log_start_offset or 0) for row in rows):
         columns.append("LOG-START-OFFSET")
     if any(row.time_lag is not None for row in rows):

@@ -1,4 +1,4 @@
-"""Views of the history of groups, read from the log of ``__consumer_offsets``: terminal, JSON document, HTML page."""
+"""The commits and lag of groups over time, from the log of ``__consumer_offsets``: terminal, JSON and HTML views."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ _TITLES = (
 
 
 class HistoryDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/history"):
-    """The document that the command ``history`` prints.
+    """The document that ``history`` prints: the commits and the lag of consumer groups over time.
 
-    found: the number of groups in the history. first, last: its first and its last point in time. groups: the 1,000
-    groups with the most commits. timeline: at most 2,000 rows, each with the lag of a group, or of one of its topics,
-    at a point in time; rows of topics are left out before rows of whole groups, and small lags before large ones.
-    evidence: for each partition of ``__consumer_offsets``, the offsets that were read and how many records are missing.
+    - found: the number of groups.
+    - first, last: when the history begins and ends.
+    - groups: the 1,000 groups with the most commits.
+    - timeline: the lag of groups and of their topics over time, at most 2,000 rows. Rows of topics are left out first.
+    - evidence: for each partition of ``__consumer_offsets``, the offsets that were read and the number of missing
+      records.
     """
 
     found: int
@@ -44,7 +46,7 @@ class HistoryDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/h
 
 
 def document(found: History) -> HistoryDocument:
-    """Return the JSON document for the result of a history job."""
+    """Return the JSON document for the history of consumer groups that a Spark job has computed."""
     return HistoryDocument(
         found=found.found,
         first=found.first,
@@ -56,10 +58,7 @@ def document(found: History) -> HistoryDocument:
 
 
 def terminal(found: History) -> RenderableType:
-    """Return a table with one line per group, and hints on what the log of ``__consumer_offsets`` can't show.
-
-    The group with the most commits comes first. At most 50 groups are shown.
-    """
+    """Return a table of the 50 groups with the most commits, and hints on what ``__consumer_offsets`` can't show."""
     made = table("group", **{title.replace(" ", "_"): ">" for title in _TITLES})
     for each in found.groups[:_MOST_ROWS]:
         made.add_row(cell(each.group), *_figures(each))
@@ -69,10 +68,7 @@ def terminal(found: History) -> RenderableType:
 
 
 def page(found: History) -> str:
-    """Return the history as one HTML page without external parts, with a table of the groups and curves of their lag.
-
-    There is a curve for each group, then for each group and topic; at most 100 in all.
-    """
+    """Return the history as one self-contained HTML page: a table of groups, and at most 100 curves of their lag."""
     return (
         environment()
         .get_template("history.html")

@@ -1,7 +1,6 @@
-"""A plan as a GitHub comment on a pull request: a summary, then one ``<details>`` section of partitions per group.
+"""A plan of offset writes as a GitHub comment: a summary, then a ``<details>`` section of partitions per group.
 
-A plan that is too large for a comment is cut. The comment then says how much is left out, and which file has the whole
-plan.
+A plan that is too large for a comment is cut.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ _MEANING = {
 
 
 def plan(plan: Plan, plan_file: str | None = None, stop: PlannedStop | None = None) -> str:
-    """Return a plan as GitHub's Markdown, at most 64,000 bytes; a larger plan is cut.
+    """Return a plan of offset writes as GitHub Markdown of at most 64,000 bytes; a larger plan is cut.
 
-    plan_file: the name of the file that has the whole plan; None: the plan was not saved. stop: which members of the
-    source group must stop, and for how long; None: this part is left out.
+    plan_file: the file with the whole plan; None if the plan was not saved. stop: which members of the source group
+    must stop; None leaves this part out.
     """
     return comment.fitting(lambda size: _blocks(plan, plan_file, stop, size))
 

@@ -16,13 +16,15 @@ STARTED = "started"
 
 
 class GroupMove(Part, frozen=True, kw_only=True):
-    """A group that moves to another cluster, or would move in a dry run.
+    """A consumer group that ``migrate`` moves to another cluster.
 
-    verdict: ``moved``, or ``started`` if an earlier run has moved it and it has started since; in a dry run the verdict
-    of its plan; ``invalid``, ``refused``, ``incomplete``, ``no answer`` or ``failed`` after an error. exit_code: the
-    exit code of ``migrate`` for this group alone. offsets: the number of offsets that were handed over, or that a dry
-    run would write; null after an error. reason: the error; null if there is none. run_dir: the run directory of the
-    group.
+    - verdict: ``moved``, or ``started`` if an earlier run moved the group and the group has started on the target
+      since. In a dry run, the verdict of the plan. After an error: ``invalid``, ``refused``, ``incomplete``, ``no
+      answer`` or ``failed``.
+    - exit_code: the exit code of ``migrate`` for this group alone.
+    - offsets: the number of offsets that were written, or that a dry run would write; null after an error.
+    - reason: the error; null if there is none.
+    - run_dir: the directory with the group's plan and receipt.
     """
 
     group: str
@@ -34,7 +36,7 @@ class GroupMove(Part, frozen=True, kw_only=True):
 
     @staticmethod
     def failed(group: str, exit_code: int, reason: str, run_dir: Path) -> GroupMove:
-        """Return the verdict of a group whose hand-over ended with an error."""
+        """Return the outcome for a group whose move ended with an error."""
         verdict = _OF_EXIT_CODE.get(exit_code, "failed")
         return GroupMove(
             group=group, verdict=verdict, exit_code=exit_code, offsets=None, reason=reason, run_dir=run_dir
@@ -42,9 +44,9 @@ class GroupMove(Part, frozen=True, kw_only=True):
 
 
 class MovesDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/moves"):
-    """The outcome for each of the groups that ``migrate`` moves whole to another cluster, in the order of the moves.
+    """The document that ``migrate`` prints if it moves several whole groups to another cluster.
 
-    dry_run: whether it was a dry run, which writes nothing.
+    dry_run: whether nothing was written. groups: the outcome for each group.
     """
 
     dry_run: bool
@@ -52,18 +54,18 @@ class MovesDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/mov
 
     @property
     def exit_code(self) -> int:
-        """The first of 4 (incomplete), 1 (a bug), 5 (no answer), 2 (invalid), 3 (refused) that any group has, or 0."""
+        """The most serious exit code of a group: the first of 4, 1, 5, 2, 3 and 0 that any group has."""
         return min((each.exit_code for each in self.groups), key=_SERIOUS.index, default=0)
 
     def terminal(self) -> Table:
-        """Return a table with the outcome for each group: verdict, number of offsets, and the reason of an error."""
+        """Return a table with the outcome for each group: verdict, number of offsets, and error."""
         shown = table("group", "verdict", offsets=">", reason="<")
         for each in self.groups:
             shown.add_row(cell(each.group), each.verdict, number(each.offsets), cell(each.reason or ""))
         return shown
 
     def conclusion(self) -> str:
-        """Return a sentence that says how many groups have an error, and which."""
+        """Return a sentence that says how many groups failed, and which."""
         left = [f"{each.group} ({each.verdict})" for each in self.groups if each.exit_code]
         undone = "would not move" if self.dry_run else "not done"
         return f"{len(left)} of {counted(len(self.groups), 'group')} {undone}: {some(left)}"

@@ -21,11 +21,10 @@ _WIDTH, _HEIGHT = 600, 120
 
 
 class Curve(NamedTuple):
-    """The lag over time of a group, or of a group on one topic, with its drawing as SVG paths.
+    """The lag over time of a group, or of a group on one topic, as SVG paths.
 
-    moments: the lag at each moment. highest: the highest known lag; None if no lag is known. line: the path of the
-    curve. area: the path of the area below it. dots: the path of a dot for each known lag. The paths have a gap at
-    moments whose lag is not known.
+    highest: the highest known lag; None if no lag is known. line, area, dots: the curve, the area below it, and a dot
+    for each known lag. The paths have a gap where the lag is not known.
     """
 
     moments: Sequence[Moment]
@@ -38,9 +37,7 @@ class Curve(NamedTuple):
 def drawn(timeline: Sequence[Moment], most: int) -> dict[str, Any]:
     """Return the variables of the Jinja template ``curves.html``, which draws curves of lag over time.
 
-    timeline: the lag of groups and topics at each moment. most: at most this many curves are drawn; those of whole
-    groups come first. The variable ``times`` is the first and the last moment. It is None if the timeline is empty; the
-    template then draws nothing.
+    most: the highest number of curves. Curves of whole groups come before curves of single topics.
     """
     history = in_words.history(timeline)
     times = [moment.taken_at for moment in timeline]
@@ -77,10 +74,11 @@ def environment() -> Environment:
 
 
 def _share(value: float, most: float) -> str:
-    """Return the length of the bar for ``value`` in percent of the bar for ``most``, as text such as ``12.50``.
+    """Return ``value`` in percent of ``most`` as text, such as ``12.50``, for the length of a bar.
 
-    A value below 0 gives 0. A lag is below 0 if the log end offset was read before a commit at a higher offset.
+    A negative ``value`` gives ``0.00``.
     """
+    # A lag is below 0 if the log end offset was read before a commit at a higher offset.
     return f"{100 * max(value, 0) / most:.2f}" if most > 0 else "0"
 
 

@@ -1,7 +1,4 @@
-"""Sentences about a cut-over: which members must stop, for how long no group consumes, the question before the write.
-
-The terminal and Markdown views share them.
-"""
+"""Sentences about stopping members of the source group before a migration, for the terminal and Markdown views."""
 
 from __future__ import annotations
 
@@ -18,17 +15,14 @@ _MOST_NAMES = 10
 
 
 def who(stop: PlannedStop) -> list[str]:
-    """Return sentences that say which topics stay with the source group, and which of its members must stop.
-
-    Members are named by their client ids.
-    """
+    """Return sentences that say which topics stay with the source group, and which members must stop."""
     staying = ", whose members keep running" if stop.may_stay else ""
     lines = [f"stays with {stop.source.group}: {some(stop.stay)}{staying}"] if stop.stay else []
     return [*lines, _members(stop)]
 
 
 def how_long(stop: PlannedStop) -> str:
-    """Return a sentence that says for how long no group consumes the moved topics, and how long each step takes."""
+    """Return a sentence that says for how long no group consumes the moved topics, in total and step by step."""
     parts = ", ".join(f"{_span(seconds)} {step}" for step, seconds in stop.parts.items())
     total, partitions = _span(sum(stop.parts.values())), counted(stop.partitions, "partition")
     also = f"; {stop.source.group} rebalances meanwhile" if stop.must_stop and stop.may_stay else ""
@@ -39,10 +33,10 @@ def how_long(stop: PlannedStop) -> str:
 
 
 def question(stop: PlannedStop, offsets: str) -> str:
-    """Return the question that the user answers before the write, such as ``Write 12 offsets?``.
+    """Return the question that the user answers before offsets are written, such as ``Write 12 offsets?``.
 
-    If members must stop, or some seconds without a commit must pass, the question says how long the tool waits first.
-    offsets: the number of offsets as text, such as ``12 offsets``.
+    If the tool first waits for members to stop, or for a time without commits, the question says for how long. offsets:
+    their number as text, here ``12 offsets``.
     """
     if stop.must_stop:
         return f"Wait up to {_span(stop.wait)} for them, then write {offsets}?"

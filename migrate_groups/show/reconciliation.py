@@ -1,4 +1,4 @@
-"""The result of a reconciliation: the terminal view and the JSON document."""
+"""The result of ``reconcile``, which compares snapshots before and after a migration: terminal view, JSON document."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ _MOST_ROWS = 50
 
 
 class ReconciliationDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/reconciliation"):
-    """The document that the command ``reconcile`` prints.
+    """The document that ``reconcile`` prints.
 
-    problems: the number of partitions with a problem, which are those that are missing, behind, unexpected or below the
-    log start offset. clean: whether no partition has a problem. totals: the figures of all partitions. topics: the
-    number of pairs of a group and a topic. summary: the figures of the 1,000 worst pairs. worst: the 20 worst
-    partitions with a problem. hints: sentences for people. timeline: lag over time, at most 2,000 rows; empty unless
-    the snapshots of a group were taken at three or more different times. quarantined: the number of invalid rows, which
-    no other figure includes.
+    - clean: whether no partition has a problem.
+    - problems: the number of partitions with the status missing, behind, unexpected or below-log-start.
+    - totals: the figures of all partitions.
+    - topics: the number of pairs of a group and a topic.
+    - summary: the figures of the 1,000 worst pairs.
+    - worst: the 20 worst partitions with a problem.
+    - hints: sentences for people.
+    - timeline: the lag over time, at most 2,000 rows; empty without snapshots from at least three times.
+    - quarantined: the number of invalid rows in the snapshots. No other figure includes these rows.
     """
 
     clean: bool
@@ -59,8 +62,7 @@ def document(found: Reconciliation) -> ReconciliationDocument:
 def terminal(found: Reconciliation) -> RenderableType:
     """Return the result of a reconciliation: a table of topics, a table of partitions with a problem, and hints.
 
-    The first table has one line per group and topic, at most 50, then a line with the totals. The second has at most 20
-    partitions, or is left out. Both begin with the worst status, such as ``missing``.
+    The tables show at most 50 topics and 20 partitions, the worst first.
     """
     figures = dict.fromkeys(("partitions", "lag_before", "lag_after", "produced", "consumed"), ">")
     timed = in_words.is_timed(found)

@@ -25,8 +25,7 @@ _MOST_TOPICS = 20
 def decisions(decided: Sequence[RewindDecision]) -> RenderableType:
     """Return a table of the offset at which each partition's replay begins, and a line with the totals.
 
-    A partition has a note if its offset is not simply the requested one. The table has at most 50 partitions, sorted by
-    topic and number. If there are more, partitions without a note are left out first.
+    At most 50 partitions are shown. Partitions that start exactly as requested are left out first.
     """
     shown = sorted(decided, key=lambda decision: decision.note is None)[:_MOST_ROWS]
     table = new_table(
@@ -51,9 +50,9 @@ def decisions(decided: Sequence[RewindDecision]) -> RenderableType:
 
 
 def progress_rows(progress: WatchProgress) -> tuple[TopicProgress, ...]:
-    """Return the progress of each topic that a watched group reads, then the total.
+    """Return the progress of each topic that a group reads, then the total.
 
-    A single topic is returned without the total. If there are more than 20 topics, only the total is returned.
+    For a single topic, the total is left out. For more than 20 topics, only the total is returned.
     """
     if len(progress.topics) == 1:
         return progress.topics
@@ -61,10 +60,7 @@ def progress_rows(progress: WatchProgress) -> tuple[TopicProgress, ...]:
 
 
 def progress_line(topic: TopicProgress) -> str:
-    """Return the progress of a topic in one line: ``orders: 4,880 of 5,000 left, 250/s, 19 s to go``.
-
-    The rate is left out if it is not known yet.
-    """
+    """Return the progress of a topic in one line: ``orders: 4,880 of 5,000 left, 250/s, 19 s to go``."""
     if not topic.left:
         return f"{topic.topic}: {topic.records:,} done"
     pace = _pace(topic)
@@ -83,10 +79,7 @@ def bars(console: Console) -> Bars:
 
 
 def update(shown: Bars, tasks: dict[str, TaskID], progress: WatchProgress) -> None:
-    """Set the progress bar of each topic to the topic's progress.
-
-    tasks: the bar of each topic; a missing bar is added to ``shown`` and to ``tasks``.
-    """
+    """Show the progress of each topic in its bar. tasks: the bar of each topic; missing bars are added."""
     for topic in progress_rows(progress):
         if topic.topic not in tasks:
             tasks[topic.topic] = shown.add_task(topic.topic, total=topic.records, left="", pace="")

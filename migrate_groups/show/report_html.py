@@ -1,8 +1,4 @@
-"""A reconciliation as one HTML page without external parts: it has no script and loads nothing from the network.
-
-The template escapes all values (Jinja's autoescape). Its filter ``name`` also makes the control characters in a name
-visible, and cuts a name that is too long to read. The same reconciliation always gives the same bytes.
-"""
+"""The result of ``reconcile`` as one HTML page, which has no script and loads nothing from the network."""
 
 from __future__ import annotations
 
@@ -22,10 +18,10 @@ _MOST_CURVES = 24
 
 
 class _Group(NamedTuple):
-    """The lag bars of one consumer group, with one row for each topic.
+    """The topics of one consumer group, with their lag as bars.
 
-    first: the group's first row, which names the group. drawn: the rows that get bars. rest: the number of rows without
-    bars. most: the lag of the longest bar.
+    first: the group's first row. drawn: the rows with bars. rest: the number of rows without bars. most: the highest
+    lag in ``drawn``.
     """
 
     first: GroupTopic

@@ -1,4 +1,4 @@
-"""A reconciliation as a GitHub comment: the verdict and the problems, then a ``<details>`` section per group."""
+"""The result of ``reconcile`` as a GitHub comment: the problems, then a ``<details>`` section per group."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _TIMES = ("time lag before >", "time lag after >")
 
 
 def report(found: Reconciliation, summary_file: str | None = None) -> str:
-    """Return the result of a reconciliation as GitHub's Markdown, at most 64,000 bytes; a larger result is cut.
+    """Return the result of a reconciliation as GitHub Markdown of at most 64,000 bytes; a larger result is cut.
 
-    summary_file: the name of the file that has every group and topic; None if it was not written.
+    summary_file: the name of the file with every group and topic; None if it was not written.
     """
     return comment.fitting(lambda size: _blocks(found, summary_file, size))
 

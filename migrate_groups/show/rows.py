@@ -1,8 +1,4 @@
-"""Convert rows that a Spark job returned, which are named tuples, to objects of a JSON document.
-
-msgspec would write a named tuple as a JSON list. The jobs return named tuples and not msgspec's Structs, because
-Spark's executors have no msgspec.
-"""
+"""Convert rows that a Spark job returned, which are named tuples, to objects of a JSON document."""
 
 from __future__ import annotations
 
@@ -13,12 +9,13 @@ import msgspec
 
 
 def object_type(kind: Any) -> type[msgspec.Struct]:
-    """Return a class of msgspec with the name, the fields and the docstring of the named tuple class ``kind``."""
+    """Return a msgspec class with the name, the fields and the docstring of the named tuple class ``kind``."""
+    # msgspec would write a named tuple as a JSON list. Spark's executors have no msgspec, so jobs return named tuples.
     return msgspec.defstruct(
         kind.__name__, [*get_type_hints(kind).items()], namespace={"__doc__": kind.__doc__}, frozen=True
     )
 
 
 def objects(kind: type[msgspec.Struct], rows: Iterable[Any]) -> tuple[Any, ...]:
-    """Convert named tuples to objects of ``kind``: the class that `object_type` made from the named tuples' class."""
+    """Convert named tuples to objects of ``kind``, a class that `object_type` made."""
     return tuple(kind(*row) for row in rows)

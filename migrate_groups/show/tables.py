@@ -17,14 +17,10 @@ _GAP = "  "
 
 
 class Table:
-    """A table without borders, for `rich`. Each row is printed as one line, at any width of the terminal.
-
-    A terminal that is too narrow wraps the line itself. So a cell is never cut, and for instance an id can be copied
-    whole.
-    """
+    """A table without borders, for `rich`. Each row is printed as one line, and cells are never cut."""
 
     def __init__(self, columns: Mapping[str, str]) -> None:
-        """Make a table without rows. columns: the alignment of each column by its name: ``<`` left, ``>`` right."""
+        """Make a table without rows. columns: the name of each column, and its alignment: ``<`` left, ``>`` right."""
         self._sides = list(columns.values())
         self._rows: list[tuple[list[Text], str]] = []
         self.add_row(*columns, style="bold")
@@ -49,21 +45,19 @@ class Table:
 def table(*names: str, **aligned: str) -> Table:
     """Return a table without rows: first the columns ``names``, aligned left, then the columns ``aligned``.
 
-    For instance ``log_end=">"`` makes a column "log end", aligned right; ``"<"`` aligns left.
+    For instance, ``log_end=">"`` makes a column "log end", aligned right.
     """
     return Table(dict.fromkeys(names, "<") | {name.replace("_", " "): side for name, side in aligned.items()})
 
 
 def cell(text: str) -> Text:
-    """Return a table cell that shows a text, such as the name of a group, literally and on one line.
-
-    Rich would interpret a plain string as markup: it would show ``:bank:`` as an emoji, and drop ``[b]``.
-    """
+    """Return a table cell that shows a text literally, on one line."""
+    # Rich would interpret a plain string as markup: it would show ":bank:" as an emoji, and drop "[b]".
     return Text(one_line(text))
 
 
 def number(value: int | None) -> str:
-    """Return a number as text without separators, as Kafka's own tools print it; `UNKNOWN` for None."""
+    """Return a number as text without separators; ``-`` for None."""
     return UNKNOWN if value is None else str(value)
 
 

@@ -1,4 +1,4 @@
-"""Terminal views: the coverage of a split, the lag of partitions, a plan with its checks, and the result of a write."""
+"""Terminal views: the topics of a split, the lag of partitions, a plan with its checks, and the result of a write."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_ROWS = 50
 def coverage(result: Coverage) -> Table:
     """Return a table with one line per topic pattern of a split: its target group and the topics that it matches.
 
-    Topics that stay with the source group have ``(stays)`` in place of a target group.
+    Instead of a target group, ``(stays)`` means that the topics stay with the source group.
     """
     table = new_table("group", "pattern", "topics")
     for group, pattern, topics in result.expansions:
@@ -38,7 +38,7 @@ def coverage(result: Coverage) -> Table:
 def lag_by_partition(rows: Sequence[Row]) -> Table:
     """Return a table with one line per partition: committed offset, log start offset, log end offset and lag.
 
-    A value that is not known is shown as ``-``. If any row has a time lag, the table has a column for it.
+    Values that are not known are ``-``. A column for the time lag is added if any time lag is known.
     """
     timed = any(row.time_lag is not None for row in rows)
     times = {"time_lag": ">"} if timed else {}
@@ -51,10 +51,9 @@ def lag_by_partition(rows: Sequence[Row]) -> Table:
 
 
 def plan(plan: Plan, stop: PlannedStop | None = None) -> RenderableType:
-    """Return a plan as text: which members must stop, a table of its changes, and a table of its checks.
+    """Return a plan of offset writes as text: the first 50 partitions with their changes, and the checks.
 
-    The table of changes has one line per partition, for the first 50 partitions. stop: which members of the source
-    group must stop, and for how long; None: this part is left out.
+    stop: which members of the source group must stop; None leaves this part out.
     """
     notes = [] if stop is None else [*planned_stop.who(stop), planned_stop.how_long(stop)]
     origins = in_words.origins(plan)
@@ -80,10 +79,7 @@ def checks(plan: Plan) -> Table:
 
 
 def execution(execution: Execution) -> RenderableType:
-    """Return the result of a write: the number of partitions by outcome, the failed partitions, and the remarks.
-
-    At most 50 failed partitions are shown, each with its outcome and the reason.
-    """
+    """Return the result of a write: partitions by outcome, the first 50 failed partitions, and remarks."""
     counts = execution.count()
     summary = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome])
     lines: list[RenderableType] = [

@@ -1,4 +1,4 @@
-"""Short texts for the result of a reconciliation, which the terminal, Markdown and HTML views share."""
+"""Short texts for the result of ``reconcile``, which the terminal, Markdown and HTML views share."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ MEANING = {
 
 
 def number(value: int | None) -> str:
-    """Return a number as text, such as ``1,234``; ``-`` for None, which means that the value is not known."""
+    """Return a number as text, such as ``1,234``; ``-`` for None."""
     return "-" if value is None else f"{value:,}"
 
 
 def span(seconds: float | None) -> str:
-    """Return a time span as text, such as ``3 h 5 min``; ``-`` for None, which means that it is not known."""
+    """Return a time span as text, such as ``3 h 5 min``; ``-`` for None."""
     return "-" if seconds is None else span_in_words(timedelta(seconds=seconds))
 
 
 def is_timed(found: Reconciliation) -> bool:
-    """Return whether the time lag of any partition is known, before or after the hand-over."""
+    """Return whether the age of the oldest unread record is known for any partition, before or after the migration."""
     return (found.totals.time_lag_before, found.totals.time_lag_after) != (None, None)
 
 
 def tally(counts: Mapping[str, int]) -> str:
     """Return the number of partitions by status as text, the worst status first: ``2 behind, 1,200 exact``.
 
-    counts: the number of partitions for every status of `MEANING`, also if it is 0.
+    counts: must have every status of `MEANING`.
     """
     return ", ".join(f"{counts[status]:,} {status}" for status in MEANING if counts[status])
 
@@ -57,10 +57,9 @@ def conclusion(found: Reconciliation) -> str:
 
 
 def by_group(summary: Iterable[GroupTopic]) -> list[list[GroupTopic]]:
-    """Return one list of rows for each consumer group, in the order of the groups' first rows in ``summary``.
+    """Return one list of rows for each consumer group.
 
-    Each list is sorted by ``worst``, the status of the row, from ``missing`` to ``exact``. Rows of the same status are
-    sorted by the higher of their two lags (before and after the hand-over), the highest first.
+    In each list the rows with the worst status come first; of rows with the same status, those with the highest lag.
     """
     groups: dict[tuple[str | None, str | None], list[GroupTopic]] = {}
     for row in summary:
@@ -73,16 +72,16 @@ def by_group(summary: Iterable[GroupTopic]) -> list[list[GroupTopic]]:
 def where(found: Reconciliation) -> Callable[[GroupTopic | PartitionVerdict | Moment], str]:
     """Return a function that names the group of a row, such as ``billing``; ``-`` if the row has no group.
 
-    If the reconciliation has several clusters, the function adds the cluster: ``billing on CLUSTER-ID``.
+    If the rows are of several clusters, the name is ``billing on CLUSTER-ID``.
     """
     several = len({row.cluster_id for row in found.summary}) > 1
     return lambda row: f"{row.group} on {row.cluster_id}" if several else row.group or "-"
 
 
 def history(timeline: Iterable[Moment]) -> list[list[Moment]]:
-    """Return the lag over time as lists of moments: one for each whole group, then one for each group and topic.
+    """Return the lag over time as lists: one for each whole group, then one for each topic of each group.
 
-    The lists of whole groups are sorted by their highest lag, the highest first. So are those of groups and topics.
+    The lists of whole groups, and the lists of topics, are sorted by their highest lag, the highest first.
     """
     series: dict[tuple[str | None, str, str | None], list[Moment]] = {}
     for moment in timeline:
@@ -91,5 +90,5 @@ def history(timeline: Iterable[Moment]) -> list[list[Moment]]:
 
 
 def highest(moments: Iterable[Moment]) -> int | None:
-    """Return the highest known lag of these moments; None if no lag is known."""
+    """Return the highest known lag over time; None if no lag is known."""
     return max((moment.lag for moment in moments if moment.lag is not None), default=None)

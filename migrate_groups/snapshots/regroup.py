@@ -13,18 +13,15 @@ from migrate_groups.text import is_unicode, named, some
 
 
 def name_groups(snapshot: SnapshotTable, to_groups: Sequence[str], *, fan_out: bool, restore: bool) -> SnapshotTable:
-    """Return the snapshot's rows, each with the target group to which its offset is to be written.
+    """Return the snapshot's rows with the target groups to which their offsets are to be written.
 
-    to_groups: the target groups; the result has every row once for each. If a row of ``snapshot`` has no source group,
-    its group there becomes its source group. If ``to_groups`` is empty, the rows are returned unchanged. fan_out: allow
-    several target groups, each of which then processes every record. restore: with empty ``to_groups``, allow writing a
-    snapshot back to the group that it was taken from.
+    - to_groups: the target groups. Each row is repeated for each target group. A row without a source group gets its
+      previous group as the source group. If ``to_groups`` is empty, the rows are returned unchanged.
+    - fan_out: allow several target groups, each of which then processes every record.
+    - restore: allow writing a snapshot back to its own group.
 
-    Raises `UsageError` if a target group's name is empty or not UTF-8, if ``to_groups`` has several names without
-    ``fan_out``, has the group that the snapshot was taken from, or is given together with ``restore``, or if it is
-    empty and a row has no group. Raises `InvalidInput` if a partition of a group has several rows, if ``to_groups`` is
-    given and several groups have the same partition, or if ``to_groups`` is empty and a row still has the group that it
-    was taken from, without ``restore``.
+    Raises `UsageError` or `InvalidInput` if the arguments contradict each other, if a row has no target group, or if a
+    partition has several rows.
     """
     check_target_groups(to_groups, fan_out=fan_out)
     if not to_groups:

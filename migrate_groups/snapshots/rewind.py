@@ -1,9 +1,4 @@
-"""Decide the offset at which a replay begins in each partition, from the requested time or offset and the log.
-
-Nothing here reads from the cluster: the caller passes the log start and log end offsets, and the records found by time.
-The resulting rows have no group and no source group. So the group that the snapshot was taken from is neither checked
-nor written to.
-"""
+"""Decide the offset at which a replay begins in each partition, from the requested time or offset and the log."""
 
 from __future__ import annotations
 
@@ -33,19 +28,15 @@ from migrate_groups.text import counted, some
 
 
 class Note(StrEnum):
-    """Why a replay of a partition does not start exactly as requested.
-
-    If a time was requested (`ToTime`):
+    """Why the replay of a partition does not start exactly at the requested time or offset.
 
     - empty: the log has no records. The replay starts at the log end offset.
     - past end: no record is at or after the time. The replay starts at the log end offset.
-    - skipped: no record is at or after the time. The partition gets no offset.
-    - gone: the log starts after the time, because older records were deleted. The replay starts at the log start.
-
-    If an offset was requested:
-
+    - skipped: no record is at or after the time. With ``--past-end skip`` the partition then gets no offset.
+    - gone: the log starts after the time, because older records were deleted. The replay starts at the log start
+      offset.
     - clamped: the requested offset is outside the log. The replay starts at the log start or log end offset.
-    - no commit: the request refers to the committed offset, and the snapshot has none. The partition gets no offset.
+    - no commit: the request needs a committed offset, and there is none. The partition gets no offset.
     """
 
     EMPTY = "empty"
@@ -60,9 +51,8 @@ class Note(StrEnum):
 class RewindDecision:
     """The offset at which the replay of one partition begins.
 
-    row: the partition in the snapshot. bounds: its log start and log end offsets. offset: None if the partition gets
-    none, so that auto.offset.reset of the replay group decides. note: why the replay does not start exactly as
-    requested; None if it does. detail: the note as a text for the user; empty without a note.
+    bounds: the log start and log end offsets. offset: None if auto.offset.reset of the replay group decides. note,
+    detail: why the replay does not start exactly as requested, as a value and as a text; None and empty if it does.
     """
 
     row: Row
@@ -73,21 +63,18 @@ class RewindDecision:
 
     @property
     def to_replay(self) -> int:
-        """The number of offsets from the replay's start to the log end offset; 0 if the replay has no start offset.
-
-        The number of records is lower if the log has gaps or transaction markers.
-        """
+        """The number of offsets from the start of the replay to the log end offset; 0 without a start offset."""
         return 0 if self.offset is None else self.bounds.end - self.offset
 
 
 def decide(
     row: Row, bounds: LogRange, target: RewindTo, found: OffsetAndTimestamp | None = None, past_end: PastEnd = "end"
 ) -> RewindDecision:
-    """Return the offset at which the replay of a partition begins, with a note if it differs from the requested one.
+    """Return the offset at which the replay of a partition begins.
 
-    found: for a `ToTime`, the first record at or after its time; None if there is no such record. past_end: what to use
-    if there is no such record: no offset (``skip``), or the log end offset (``end``, and also ``fail``, because only
-    `decide_all` raises the error). Other targets ignore ``found`` and ``past_end``.
+    found: the first record at or after the time of a `ToTime`; None if there is none. past_end: the result if a
+    partition has records, but none at or after the time: the log end offset (``end``), or no offset (``skip``).
+    ``fail`` gives the same as ``end``, because `decide_all` raises the error.
     """
     match target:
         case ToTime(moment=moment):
@@ -112,9 +99,9 @@ def decide(
 def rewound(decision: RewindDecision, target: RewindTo) -> Row:
     """Return the snapshot row with the decided offset, without a group and without a source group.
 
-    Leader epoch and metadata belong to the committed offset. They are kept only if the target is `ToCurrent` and the
-    offset is the committed one.
+    Leader epoch and metadata are kept only if ``target`` is `ToCurrent` and the decided offset is the committed offset.
     """
+    # Without a group, so that the group that the snapshot was taken from is neither checked nor written to.
     stays = isinstance(target, ToCurrent) and decision.offset == decision.row.offset
     return structs.replace(
         decision.row,
@@ -139,15 +126,14 @@ def decide_all(
     past_end: PastEnd = "end",
     strict: bool = False,
 ) -> list[RewindDecision]:
-    """Return, for the partition of every row, the offset at which its replay begins.
+    """Return the offset at which the replay begins, for the partition of each row.
 
-    bounds: the log start and log end offset of each partition. found: for a `ToTime`, each partition's first record at
-    or after its time; None or no entry if there is no such record. past_end: what to return in that case: the log end
-    offset (``end``) or no offset (``skip``).
+    found: for a `ToTime`, each partition's first record at or after the time; None if there is none. past_end: the
+    result if a partition has records, but none at or after the time: the log end offset (``end``), no offset
+    (``skip``), or the error `Refused` (``fail``).
 
-    Raises `Refused` if ``past_end`` is ``fail`` and a partition has records, but no record at or after the time. With
-    ``strict``, raises `Refused` if a requested offset is outside the log, if the log starts after the time, or if the
-    target refers to the committed offset and a partition has none.
+    With ``strict``, raises `Refused` if a requested offset is outside the log, if the log starts after the requested
+    time, or if a needed committed offset is missing.
     """
     decisions = [
         decide(row, bounds[row.topic_partition], target, found.get(row.topic_partition), past_end) for row in rows
@@ -168,6 +154,7 @@ def _at_time(
         return RewindDecision(row=row, bounds=bounds, offset=bounds.end, note=Note.EMPTY, detail=detail)
     if found is None:
         detail = "no record at or after the time"
+        # For "fail" the error is raised by `decide_all`.
         if past_end == "skip":
             return RewindDecision(row=row, bounds=bounds, offset=None, note=Note.SKIPPED, detail=detail)
         return RewindDecision(row=row, bounds=bounds, offset=bounds.end, note=Note.PAST_END, detail=detail)

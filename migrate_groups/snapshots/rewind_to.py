@@ -1,4 +1,4 @@
-"""The targets of a rewind: which offset the user wants in each partition."""
+"""The targets of a rewind: where the replay of each partition starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PastEnd = Literal["end", "skip", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class ToTime:
-    """Rewind to the first record whose timestamp is at or after ``moment``, in milliseconds since 1970.
+    """Start at the first record with a timestamp at or after ``moment`` (milliseconds since 1970).
 
     Raises `UsageError` if ``moment`` is not a whole number.
     """
@@ -27,7 +27,7 @@ class ToTime:
 
 @dataclass(frozen=True, slots=True)
 class ToEarliest:
-    """Rewind to the log start offset, which is the offset of the first record that is still in the log."""
+    """Start at the log start offset, so that all records still in the log are replayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class ShiftBy:
 
 @dataclass(frozen=True, slots=True)
 class ToOffset:
-    """Start at ``offset`` in every partition. Raises `UsageError` if ``offset`` is not a whole number, 0 or more."""
+    """Start at ``offset`` in every partition. Raises `UsageError` if ``offset`` is negative or not a whole number."""
 
     offset: int
 

@@ -23,12 +23,10 @@ _WITH_PARTITIONS = re.compile(r"([a-zA-Z0-9._-]+):([0-9]+(?:,[0-9]+)*)")  # as -
 
 @dataclass(frozen=True, slots=True)
 class TopicPattern:
-    """A pattern for whole topic names: a glob (``payments.*``, or a plain name) or a regular expression.
+    """A case-sensitive pattern for whole topic names: a name, a glob (``payments.*``) or an RE2 regular expression.
 
-    Patterns are case-sensitive, like Kafka's names. Regular expressions are RE2's, which match in time linear to the
-    length of a name, so that no pattern from a pull request can hang a CI job. Raises `InvalidInput` for an empty
-    pattern, a text that is not UTF-8, a topic with partitions (``orders:0``), or a regular expression that RE2 does not
-    accept.
+    Raises `InvalidInput` for a pattern that is empty or not UTF-8, that names a partition (``orders:0``), or that RE2
+    does not accept.
     """
 
     pattern: str
@@ -52,7 +50,7 @@ class TopicPattern:
 
     @property
     def name(self) -> str | None:
-        """The pattern if it is a plain topic name; None if it may match several topics."""
+        """The pattern if it is a plain topic name; None for a glob or a regular expression."""
         return self.pattern if not self.is_regex and _NAME.fullmatch(self.pattern) else None
 
     def matching(self, topics: Collection[str]) -> list[str]:
@@ -65,10 +63,9 @@ class TopicPattern:
         return sorted(topic for topic in topics if matches(topic))
 
     def would_match_as_regex(self, topics: Collection[str]) -> bool:
-        """Return whether a glob with special characters would match one of the topics if it were a regular expression.
+        """Return whether a glob would match one of the topics if it were a regular expression.
 
-        If so, the user may have written a regular expression where a glob is expected. False for a regular expression
-        and for a plain name.
+        False for a plain name and for a regular expression.
         """
         if self.is_regex or self.name is not None:
             return False
@@ -81,6 +78,7 @@ class TopicPattern:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        # RE2 matches in linear time, so that no pattern from a pull request can hang a CI job.
         names = pa.array(topics, pa.string())
         try:
             pc.match_substring_regex(names, self.pattern)  # without the added parentheses, so that "a)|(b" is refused
@@ -96,10 +94,9 @@ class TopicPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The rows of a snapshot to keep: those with one of these topics, groups and partitions.
+    """The rows of a snapshot to keep, by topic, group and partition. An empty field restricts nothing.
 
-    An empty field restricts nothing. excluded_topics: rows of these topics are not kept. partitions: ranges of
-    partition numbers. `select` raises an error if a group, a topic pattern or a range matches no row.
+    excluded_topics: topics whose rows are not kept. partitions: ranges of partition numbers.
     """
 
     topics: tuple[TopicPattern, ...] = ()
@@ -111,8 +108,7 @@ class Selection:
 def select(snapshot: SnapshotTable, selection: Selection) -> SnapshotTable:
     """Return the rows of a snapshot that the selection keeps.
 
-    Raises `InvalidInput` naming each group, topic pattern or range of partitions without a match, or if no row is left.
-    A range must match a partition of the selected groups and topics.
+    Raises `InvalidInput` if a group, topic pattern or range of partitions matches nothing, or if no row is left.
     """
     missing = sorted(set(selection.groups) - {group for group in snapshot.groups() if group is not None})
     if missing:
@@ -138,8 +134,7 @@ def matching_topics(
 ) -> set[str]:
     """Return the topics that match a pattern in ``patterns`` and no pattern in ``excluded``.
 
-    If ``patterns`` is empty, all topics match. Raises `InvalidInput` if a pattern in ``patterns`` or ``excluded``
-    matches no topic. The message names each such pattern.
+    If ``patterns`` is empty, all topics match. Raises `InvalidInput` if a pattern matches no topic.
     """
     present = {*topics}
     matches = {pattern: pattern.matching(present) for pattern in [*patterns, *excluded]}
@@ -152,13 +147,13 @@ def matching_topics(
 
 
 def advice_for(useless: Iterable[TopicPattern], topics: Collection[str]) -> str:
-    """Return advice for an error message about patterns that match no topic: what the user may have meant.
+    """Return what the user may have meant with topic patterns, as text; empty if there is no advice.
 
-    useless: these patterns. topics: the topics that exist. The text is empty if there is no advice.
+    useless: patterns that match no topic. topics: the topics that exist.
     """
     useless = [*useless]
     regexes = [pattern.pattern for pattern in useless if pattern.would_match_as_regex(topics)]
-    if regexes:
+    if regexes:  # the user may have written a regular expression where a glob is expected
         return f"{some(regexes)} would match as a regular expression: write a glob, or a topics_regex of a split spec"
     return did_you_mean([pattern.pattern for pattern in useless], topics)
 
@@ -173,7 +168,7 @@ def _matching_partitions(present: set[int], spans: Iterable[range]) -> set[int]:
 
 
 def _in_words(span: range) -> str:
-    """Return a range as ``parse_partitions`` takes it, such as ``7`` or ``3-5``; an empty range as Python shows it."""
+    """Return a range of partition numbers as text, such as ``7`` or ``3-5``."""
     if not span:
         return str(span)
     return str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}"

@@ -1,7 +1,7 @@
 """The snapshot: a table of groups' committed offsets at one moment, with log start and log end offsets.
 
-It has one row for every partition of every topic for which a group has a committed offset, an assignment or a
-subscription. It is a pyarrow table, because a snapshot may have a million rows.
+It has a row for every partition of every topic for which a group has a committed offset, an assignment or a
+subscription.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ _ORDER = [("group", "ascending"), ("topic", "ascending"), ("partition", "ascendi
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SnapshotTable:
-    """A table with the columns of `SCHEMA`, sorted by group, topic, partition and ``taken_at``.
+    """A snapshot of committed offsets as a table, sorted by group, topic, partition and ``taken_at``.
 
-    It also has the column ``oldest_unconsumed_at`` if time lags were requested. The table may contain several snapshots
-    that were taken at different times; it is then called a history.
+    The table has the columns of `SCHEMA`, and ``oldest_unconsumed_at`` if time lags were requested. With snapshots from
+    several times, the table is called a history.
     """
 
-    table: pa.Table
+    table: pa.Table  # not a list of rows, because a snapshot may have a million rows
 
     @staticmethod
     def of(table: pa.Table) -> SnapshotTable:
-        """Return the snapshot in a table that has the columns of `SCHEMA`, with its rows sorted.
+        """Return a table that has the columns of `SCHEMA` as a snapshot, with its rows sorted.
 
-        Raises `InvalidInput` if two rows have the same cluster, ``taken_at``, group, source group, topic and partition.
+        Raises `InvalidInput` for duplicate rows (with the same cluster, time, groups and partition).
         """
         asked = OLDEST_UNCONSUMED.name in table.column_names
         fields = SCHEMA.append(OLDEST_UNCONSUMED) if asked else SCHEMA
@@ -71,8 +71,7 @@ class SnapshotTable:
     def of_rows(rows: Iterable[Row]) -> SnapshotTable:
         """Return a snapshot of these rows, sorted.
 
-        It has the column ``oldest_unconsumed_at`` if any row has a value for it. Raises `InvalidInput` if two rows have
-        the same cluster, ``taken_at``, group, source group, topic and partition.
+        Raises `InvalidInput` for duplicate rows (with the same cluster, time, groups and partition).
         """
         columns = list(zip(*map(astuple, rows), strict=True)) or [()] * len(Row.__struct_fields__)
         fields = SCHEMA.append(OLDEST_UNCONSUMED) if any(columns[-1]) else SCHEMA
@@ -110,7 +109,7 @@ class SnapshotTable:
     def keep(self, wanted: Mapping[str, Iterable[Any]]) -> SnapshotTable:
         """Return the rows that have a wanted value in every column of ``wanted``.
 
-        wanted: by column name, the values of the rows to keep.
+        wanted: column name -> the values to keep, such as ``{"topic": ["orders"]}``.
         """
         table = self.table
         for column, values in wanted.items():
@@ -120,8 +119,8 @@ class SnapshotTable:
     def replace(self, **columns: pa.Array | pa.Scalar) -> SnapshotTable:
         """Return the snapshot with these columns replaced, and its rows sorted again.
 
-        columns: an array with a value for each row, or one value for all rows. Raises `InvalidInput` if two rows then
-        have the same cluster, ``taken_at``, group, source group, topic and partition.
+        columns: an array with a value for each row, or one value for all rows. Raises `InvalidInput` for duplicate rows
+        (with the same cluster, time, groups and partition).
         """
         table = self.table
         for name, values in columns.items():
@@ -131,10 +130,10 @@ class SnapshotTable:
         return SnapshotTable.of(table)
 
     def given_to(self, group: str, source_group: str | None) -> SnapshotTable:
-        """Return the snapshot with ``group`` and ``source_group`` set in all rows. source_group: None if there is none.
+        """Return the snapshot with ``group`` and ``source_group`` set in all rows.
 
-        The caller must make sure that all rows are of one group and of one snapshot, because they are neither sorted
-        nor checked for duplicates again.
+        The rows must be of one group, with one row for each partition, because they are not sorted or checked for
+        duplicates again.
         """
         table = self.table
         for name, value in (("group", group), ("source_group", source_group)):
@@ -145,17 +144,12 @@ class SnapshotTable:
     def with_oldest_unconsumed(self, moments: Iterable[datetime | None]) -> SnapshotTable:
         """Return the snapshot with the column ``oldest_unconsumed_at`` added.
 
-        moments: for each row in order, the timestamp of the partition's oldest unread record; None: no record is
-        unread, or the timestamp is not known.
+        moments: for each row, the timestamp of the oldest unread record; None if no record is unread, or if not known.
         """
         return SnapshotTable(self.table.append_column(OLDEST_UNCONSUMED, pa.array(moments, OLDEST_UNCONSUMED.type)))
 
     def at_one_moment(self) -> SnapshotTable:
-        """Return the snapshot unchanged, after a check that it has each partition of a group only once.
-
-        Raises `InvalidInput` if a partition of a group has several rows. The table is then a history, with snapshots
-        from several times, and can't be written to a group.
-        """
+        """Return the snapshot unchanged, or raise `InvalidInput` if a partition of a group has several rows."""
         self._refuse_duplicates(
             ["group", "topic", "partition"],
             "rows of several moments for {}: keep the rows of one snapshot (one taken_at)",
@@ -163,9 +157,9 @@ class SnapshotTable:
         return self
 
     def with_each_partition_once(self) -> SnapshotTable:
-        """Return the snapshot unchanged, after a check that it has each partition only once, in whatever group.
+        """Return the snapshot unchanged, or raise `InvalidInput` if a partition has several rows.
 
-        Raises `InvalidInput` if a partition has several rows, of several groups or times.
+        Rows of different groups count, too.
         """
         self.at_one_moment()
         partitions = self.table.group_by(["topic", "partition"], use_threads=False).aggregate([])
@@ -181,6 +175,7 @@ class SnapshotTable:
         return values
 
     def _refuse_duplicates(self, keys: list[str], complaint: str) -> None:
+        # The rows are sorted, so that rows with equal keys are neighbours.
         if not self._has_equal_neighbours([name for name, _ in _ORDER if name in keys]):
             return
         counted = self.table.group_by(keys, use_threads=False).aggregate([([], "count_all")])
@@ -196,10 +191,7 @@ class SnapshotTable:
         raise InvalidInput(complaint.format(some(names)))
 
     def _has_equal_neighbours(self, names: list[str]) -> bool:
-        """Return whether any two adjacent rows are equal in these columns.
-
-        If the rows are sorted by these columns and the result is False, no two rows are equal in them.
-        """
+        """Return whether any two adjacent rows are equal in these columns."""
         agree = pa.scalar(len(self) > 1)
         for name in names:
             column = self.table[name].combine_chunks()
@@ -210,46 +202,42 @@ class SnapshotTable:
 
 
 def _array(column: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Return values as an Arrow array of the type ``kind``.
-
-    If all values are the same, which is usual, only one is converted, because that is faster.
-    """
+    """Return values as an Arrow array of the type ``kind``."""
+    # Usually all values are the same. Then only one is converted, because that is faster.
     if column and column.count(column[0]) == len(column):
         return pa.repeat(pa.scalar(column[0], kind), len(column))
     return pa.array(column, kind)
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Return the values of a column as Python objects; None for null.
-
-    Equal texts and equal timestamps become one object, because that is faster.
-    """
+    """Return the values of a column as Python objects; None for null."""
     if not (pa.types.is_string(column.type) or pa.types.is_timestamp(column.type)):
         values: list[Any] = column.to_pylist()
         return values
+    # Equal texts and equal timestamps become one object, because that is faster.
     encoded = column.combine_chunks().dictionary_encode()
     different = [*encoded.dictionary.to_pylist(), None]
     return [different[index] for index in encoded.indices.fill_null(len(different) - 1).to_pylist()]
 
 
 def concatenate_by_group(snapshots: Sequence[SnapshotTable]) -> SnapshotTable:
-    """Return all rows of these snapshots as one snapshot. Each of them must have the rows of one group only.
+    """Return all rows of these snapshots as one snapshot, sorted.
 
-    If all groups differ, the snapshots are put in order, which is faster than sorting all rows. If two snapshots have
-    the same group, all rows are sorted, and `InvalidInput` is raised if two of these rows have the same cluster,
-    ``taken_at``, group, source group, topic and partition.
+    Each of ``snapshots`` must have rows of one group only. Raises `InvalidInput` if snapshots of the same group have
+    duplicate rows (with the same cluster, time, groups and partition).
     """
     tables = {snapshot.groups()[0]: snapshot.table for snapshot in snapshots if len(snapshot)}
     if len(tables) < sum(len(snapshot) > 0 for snapshot in snapshots):
         return concatenate(snapshots)
+    # Snapshots of different groups are put in order, which is faster than sorting all rows.
     ordered = [tables[group] for group in sorted(tables, key=lambda group: (group is None, group or ""))]
     return SnapshotTable(pa.concat_tables(ordered)) if ordered else SnapshotTable.of_rows([])
 
 
 def concatenate(snapshots: Iterable[SnapshotTable]) -> SnapshotTable:
-    """Return all rows of these snapshots as one snapshot, or as a history if they were taken at several times.
+    """Return all rows of these snapshots as one snapshot, sorted.
 
-    Raises `InvalidInput` if two rows have the same cluster, ``taken_at``, group, source group, topic and partition.
+    Raises `InvalidInput` for duplicate rows (with the same cluster, time, groups and partition).
     """
     tables = [snapshot.table for snapshot in snapshots]
     return (

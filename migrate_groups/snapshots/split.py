@@ -1,4 +1,4 @@
-"""The split: which topic goes to which target group, and the check that every topic goes to a group or stays."""
+"""The split of a consumer group: which topics go to which target group, and which stay with the source group."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ class SplitTarget:
 class SplitSpec:
     """The content of a split file: the source group, and which target group takes over which of its topics.
 
-    stay: patterns of the topics that are left with the source group on purpose. fan_out: allow a topic to go to several
-    target groups, each of which then processes every record once. Raises `InvalidInput` if a group's name is empty or
-    not UTF-8, if two target groups have the same name, if there is no target group, or if a target
-    group has no topics.
+    stay: patterns of topics that stay with the source group. fan_out: allow a topic to go to several target groups,
+    each of which then processes every record.
+
+    Raises `InvalidInput` if there is no target group, if a target group has no topics or occurs twice, or if the name
+    of a group is empty or not UTF-8.
     """
 
     source: str
@@ -58,7 +59,7 @@ class SplitSpec:
             raise InvalidInput(f"{named('target group', empty)} without topics: add topics, or remove the group")
 
     def check_other_groups(self) -> None:
-        """Raise `InvalidInput` if a target group is the source group. Call this only if both are on one cluster."""
+        """Raise `InvalidInput` if a target group is the source group. Use this only for a split within one cluster."""
         if self.source in {target.group for target in self.targets}:
             raise InvalidInput(
                 f"target group {self.source!r} is the source group: name the topics that stay with it in --stay, or in "
@@ -66,12 +67,12 @@ class SplitSpec:
             )
 
     def renamed(self, names: Mapping[str, str]) -> SplitSpec:
-        """Return the split with other group names, for a rehearsal.
+        """Return the split with other group names.
 
-        If a target group on another cluster has the name of the source group, only the target group is renamed.
+        names: old name -> new name; other groups keep their names. If the source group has the same name as a target
+        group (on another cluster), only the target group is renamed.
 
-        names: new names by old name; other groups keep their names. Raises `InvalidInput` if an old name is not a group
-        of the split, or if a new name is empty, not UTF-8 or used twice.
+        Raises `InvalidInput` if an old name is not in the split, or if a new name is empty, not UTF-8 or used twice.
         """
         unknown = sorted(set(names) - {self.source, *(target.group for target in self.targets)})
         if unknown:
@@ -86,10 +87,10 @@ class SplitSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """The topics of a source group that go to each target group, and those that stay.
+    """The topics of a source group that go to each target group, and the topics that stay.
 
-    targets: topics by target group. stay: topics left with the source group. expansions: for each pattern of the split,
-    its target group (None for a pattern of topics that stay), the pattern, and the topics that it matched.
+    targets: topics by target group. expansions: for each pattern of the split, its target group (None: its topics
+    stay), the pattern, and the matching topics.
     """
 
     targets: Mapping[str, tuple[str, ...]]
@@ -98,11 +99,11 @@ class Coverage:
 
 
 def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
-    """Return which target group each topic goes to, or that it stays.
+    """Return which topics go to which target group, and which topics stay.
 
-    topics: the topics of the source group. Raises `InvalidInput` if a topic neither goes to a target group nor stays,
-    if it does both, if it goes to several target groups without ``fan_out``, or if a pattern matches no topic. The
-    message names these topics or patterns. Raises `Refused` if the source group has no topic.
+    topics: the topics of the source group. Raises `InvalidInput` if a pattern matches no topic, if no pattern matches
+    one of the topics, if a topic both goes and stays, or if a topic goes to several groups without ``fan_out``. Raises
+    `Refused` if there are no topics.
     """
     present = {*topics}
     if not present:
@@ -157,15 +158,13 @@ def _taken_by(topic: str, groups: Iterable[str | None]) -> str:
 
 
 def split(snapshot: SnapshotTable, spec: SplitSpec) -> tuple[SnapshotTable, Coverage]:
-    """Return the source group's rows under their target groups, and which target group each topic goes to.
+    """Return the source group's rows with their target groups, and which topics go to which target group.
 
-    In each row, ``group`` becomes the target group and ``source_group`` the source group. Rows of topics that stay, and
-    rows of other groups, are left out. If no row has a group yet (after a rewind), all rows are split, and get no
-    source group.
+    Rows of other groups, and of topics that stay with the source group, are left out. If no row has a group, all rows
+    are split.
 
-    Raises `InvalidInput` if only some rows have a group, if the source group is not in the snapshot or is a target
-    group, if its rows have been split before, or if a partition has several rows. Also raises it if a topic neither
-    goes to a target group nor stays, if several groups take it without ``fan_out``, or if a pattern matches no topic.
+    Raises `InvalidInput` if the snapshot lacks the source group or was split before, if a partition has several rows,
+    if the patterns in ``spec`` do not fit the topics, or if a target group is the source group.
     """
     spec.check_other_groups()
     has_no_groups = snapshot.groups() == [None]

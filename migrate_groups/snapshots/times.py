@@ -1,7 +1,7 @@
-"""Parse and format times and durations. A moment is a number of milliseconds since 1970, like a record's timestamp.
+"""Parse and format times and durations.
 
-Times are RFC 3339. A local time needs a time zone. A duration is a text such as ``1h30m``, or ISO 8601 without years
-and months, because these have no fixed length.
+A time is RFC 3339, or milliseconds since 1970, like a record's timestamp. A duration is a text such as ``1h30m``, or
+ISO 8601 without years and months.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ _MOMENTS = "2026-11-09T21:24:55Z, 2026-11-09T21:24:55.250+11:00, or milliseconds
 def parse_duration(text: str, name: str) -> float:
     """Return the seconds of a duration such as ``10s``, ``500ms`` or ``1m30s``. name: the option, for the error.
 
-    Raises `UsageError` if the text is not a duration, or is longer than 24 days (`LONGEST`). A number without a unit is
-    not a duration here; Kafka's own tools take it as milliseconds.
+    Raises `UsageError` if the text is not a duration with units, or is longer than 24 days.
     """
     seconds = _seconds(text, name)
     if seconds > LONGEST:
@@ -43,6 +42,7 @@ def parse_duration(text: str, name: str) -> float:
 
 
 def _seconds(text: str, name: str) -> float:
+    # A number without a unit is refused; Kafka's own tools take it as milliseconds.
     parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|w)", text)
     if not parts or "".join(map("".join, parts)) != text:
         raise UsageError(
@@ -54,9 +54,7 @@ def _seconds(text: str, name: str) -> float:
 def parse_span(text: str, name: str) -> timedelta:
     """Return the time span of a text such as ``90m``, ``1h30m``, or ISO 8601's ``PT1H30M`` and ``P1D``.
 
-    name: the option, for the error. Raises `UsageError` if the text is not a time span, or if the span is not positive.
-    Kafka's own tool takes a negative span for a time in the future, and goes to the log end
-    (docs/kafka-behaviour.md#kafkas-own-tool).
+    name: the option, for the error. Raises `UsageError` if the text is not a positive time span.
     """
     length = text.removeprefix("-")
     iso = _ISO_8601.fullmatch(length)
@@ -70,6 +68,8 @@ def parse_span(text: str, name: str) -> timedelta:
         raise UsageError(f"{name} is {text!r}; expected {expected}") from error
     except OverflowError as error:
         raise UsageError(f"{name} is {text!r}, which is too long; expected a shorter time span") from error
+    # Kafka's own tool takes a negative span for a time in the future, and goes to the log end
+    # (docs/kafka-behaviour.md#kafkas-own-tool).
     if length != text or not span:
         raise UsageError(f"{name} is {text!r}; expected a positive time span, which goes back from now")
     return span
@@ -87,12 +87,12 @@ def parse_zone(name: str) -> zoneinfo.ZoneInfo:
 
 
 def parse_moment(text: str, zone: tzinfo | None, now: datetime, name: str) -> int:
-    """Return a time in milliseconds since 1970, given as RFC 3339 or as a number of milliseconds since 1970.
+    """Return a time, given as RFC 3339 or as milliseconds since 1970, in milliseconds since 1970.
 
-    zone: the time zone of a time without a UTC offset; None: such a time is an error. name: the option, for the error.
-    A fraction of a millisecond is rounded up, so that no record before the given time is replayed.
+    zone: the time zone of a time without a UTC offset; None makes such a time an error. name: the option, for the
+    error. A fraction of a millisecond is rounded up.
 
-    Raises `UsageError` if the text is not a time, if the time is after ``now`` or before 1970, if the number looks like
+    Raises `UsageError` if the text is not a time, if the time is after ``now`` or before 1970, if a number looks like
     seconds, or if a clock change repeats or skips the local time.
     """
     said = f"{name} is {text!r}"
@@ -102,7 +102,7 @@ def parse_moment(text: str, zone: tzinfo | None, now: datetime, name: str) -> in
 
 
 def checked_moment(moment: int, now: datetime, said: str) -> int:
-    """Return a time in milliseconds since 1970 unchanged.
+    """Return a time in milliseconds since 1970 unchanged, after a check.
 
     said: the beginning of the error message, such as ``--to-datetime is '5'``. Raises `UsageError` if the number looks
     like seconds, or if the time is after ``now`` or before 1970.
@@ -131,12 +131,11 @@ def moment_of(milliseconds: int) -> datetime:
 
 
 def rfc_3339(milliseconds: int, zone: tzinfo = UTC) -> str:
-    """Return milliseconds since 1970 as an RFC 3339 text in a time zone; a whole second has no fraction.
+    """Return milliseconds since 1970 as an RFC 3339 text in a time zone.
 
-    A time after the year 9999 is shown as the last millisecond of that year, because some producers write microseconds
-    into timestamps.
+    A time after the year 9999 becomes the end of that year.
     """
-    moment = moment_of(milliseconds)
+    moment = moment_of(milliseconds)  # some producers write microseconds, which are years after 9999
     if moment.year < 9999:
         moment = moment.astimezone(zone)
     text = moment.isoformat(timespec="milliseconds" if moment.microsecond else "seconds")
@@ -164,6 +163,7 @@ def _parse_rfc_3339(text: str, zone: tzinfo | None, name: str) -> int:
         whole = milliseconds_of(there)
     except (ValueError, OverflowError) as error:
         raise UsageError(f"{name} is {text!r}: {error}; expected a time such as {_MOMENTS}") from error
+    # A fraction of a millisecond is rounded up, so that no record before the given time is replayed.
     nanoseconds = int((fraction or "").ljust(9, "0"))
     return whole - -nanoseconds // 1_000_000
 
@@ -184,7 +184,7 @@ def _since_1970(moment: int, said: str) -> int:
 def _in_zone(local: datetime, zone: tzinfo | None, name: str) -> datetime:
     """Return a local time with its time zone. name: the option, for the error.
 
-    Raises `UsageError` if ``zone`` is None, or if a clock change in the zone repeats or skips the time.
+    Raises `UsageError` if ``zone`` is None, or if a clock change repeats or skips the time.
     """
     text = local.isoformat()
     if zone is None:

@@ -1,1 +1,1 @@
-"""The Spark jobs of the commands reconcile, audit, history and advise, and the functions of which they are made."""
+"""The Spark jobs behind the commands reconcile, audit, history and advise."""

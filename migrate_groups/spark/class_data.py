@@ -1,4 +1,4 @@
-"""A class-data archive (JEP 350) of Spark's classes, which about halves the time that a small job takes."""
+"""Make Spark start faster with an archive of its Java classes (class-data sharing, JEP 350)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _PATIENCE_S = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassData:
-    """The paths of a class-data archive for one version of Java and one of PySpark. The files need not exist yet.
+    """The paths of an archive of Spark's Java classes, which makes Spark start faster. The files need not exist yet.
 
-    archive: the complete archive. partial: the file to which the JVM of this process writes the archive. It is renamed
-    to ``archive`` when it is complete.
+    archive: the complete archive. partial: the unfinished archive, which this process's JVM writes at its exit.
     """
 
     archive: Path
@@ -26,9 +25,9 @@ class ClassData:
 
     @property
     def options(self) -> str:
-        """The JVM options to load classes from the class-data archive or, if there is none, to write it at the exit.
+        """The JVM options to load Spark's classes from the archive. If there is no archive: the options to write it.
 
-        Empty if an earlier process failed to write the archive.
+        The text is empty if an earlier attempt to write or to load the archive failed.
         """
         if not self.archive.exists():
             return f'"-XX:ArchiveClassesAtExit={self.partial}"'
@@ -37,15 +36,15 @@ class ClassData:
         return f'"-XX:SharedArchiveFile={self.archive}" {check}' if self.archive.stat().st_size else ""
 
     def keep(self, jvm: subprocess.Popen[bytes]) -> None:
-        """If there is no class-data archive yet, make this process wait at its exit until its JVM has written it.
+        """Make this process wait at its exit until the JVM has written the archive of Spark's classes.
 
-        The wait takes about 10 s, once. Errors are ignored, because the archive only makes Spark start sooner.
+        The wait takes about 10 s. If the archive exists already, there is no wait. Errors are ignored.
         """
         if not self.archive.exists():
             atexit.register(self._keep, jvm)
 
     def give_up(self) -> None:
-        """Replace the JVM's class-data archive by an empty file, so that no later process uses or writes an archive."""
+        """Replace the archive of Spark's classes by an empty file, so that later processes start without an archive."""
         with suppress(OSError):
             self.archive.unlink(missing_ok=True)
             self.archive.touch()
@@ -53,6 +52,7 @@ class ClassData:
     def _keep(self, jvm: subprocess.Popen[bytes]) -> None:
         if jvm.poll() is not None:  # The JVM has ended early, so that its archive may be incomplete.
             return
+        # Errors are ignored, because the archive only makes Spark start sooner.
         with suppress(OSError, subprocess.TimeoutExpired, KeyboardInterrupt):
             if jvm.stdin:
                 jvm.stdin.close()  # so that the JVM exits
@@ -67,10 +67,9 @@ class ClassData:
 
 
 def class_data(folder: Path, *, java: Path, spark: Path) -> ClassData | None:
-    """Return the archive of Spark's classes for this Java and this PySpark; None if ``folder`` can't be made.
+    """Return the paths of an archive of Spark's Java classes in ``folder``; None if ``folder`` can't be created.
 
-    The name of the archive is a hash of both paths and of their modification times. A JVM ignores an archive that does
-    not fit it.
+    java: the path of the Java program. spark: the folder of Spark's jars. If one of them changes, the paths change.
     """
     parts = [f"{path.resolve()} {path.stat().st_mtime_ns}" for path in (java, spark)]
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
@@ -78,6 +77,7 @@ def class_data(folder: Path, *, java: Path, spark: Path) -> ClassData | None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
         return None
+    # A JVM ignores an archive that does not fit it.
     archive = folder.absolute() / f"classes-{key}.jsa"
     # Not the process id, because processes of several containers may share the folder.
     return ClassData(archive=archive, partial=archive.with_suffix(f".partial-{uuid.uuid4()}"))

@@ -1,9 +1,4 @@
-"""Turn a failure of Spark into a one-line error. If an input caused it, `InvalidInput` names the file and the line.
-
-A job checks its rows with Spark's ``raise_error``. The message is a sentence, or a JSON object (`PROBLEM_FIELDS`) if a
-cell of an input file is wrong. Spark knows the file but not the line, so `first_lines` looks for the cell in the file,
-if the file is on this machine.
-"""
+"""Turn a failure of Spark into a one-line error. If a cell is invalid, the error names the file and the line."""
 
 from __future__ import annotations
 
@@ -34,17 +29,13 @@ _ENDED = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 
 @contextmanager
 def readable_failures(path: str | None = None) -> Iterator[None]:
-    """Turn a failure of Spark in the block into an error of this package, in one line.
+    """In a ``with`` block, turn a failure of Spark into an error of this package with a message of one line.
 
-    Other exceptions are not changed. After an interrupt (Ctrl-C) PySpark calls its JVM once more. If this call fails,
-    `KeyboardInterrupt` is raised in place of its error.
-
-    path: the path that the block reads or writes. The error names it if the failure names no other cause and Spark's
-    Java process is still running.
+    path: the path that the block reads or writes, for the message.
 
     Raises:
         InvalidInput: an input file, the path or a full disk caused the failure.
-        KeyboardInterrupt: the failure followed an interrupt.
+        KeyboardInterrupt: the failure followed an interrupt (Ctrl-C).
         MigrateGroupsError: any other failure of Spark.
     """
     try:
@@ -52,6 +43,7 @@ def readable_failures(path: str | None = None) -> Iterator[None]:
     except Exception as error:
         if not is_of_spark(error):
             raise
+        # After an interrupt PySpark calls its JVM once more, and this call may fail.
         if _was_interrupted(error):
             raise KeyboardInterrupt from None
         raise _readable(error, path) from error
@@ -66,7 +58,7 @@ def _was_interrupted(error: BaseException) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """Return the last cause that a Spark error names or, if it names none, the first line of its message."""
+    """Return the cause of a Spark error as one line, for messages."""
     if type(error).__name__ in _ENDED:
         return "Spark's Java process has ended: it was killed, or ran out of memory; free some memory and try again"
     causes = _CAUSE.findall(str(error))
@@ -92,13 +84,13 @@ def _readable(error: Exception, path: str | None) -> MigrateGroupsError:
 
 
 def local_file(uri: str) -> Path | None:
-    """Return the path of a ``file:`` URI as Spark writes it; None for any other file system."""
+    """Return the local path of a ``file:`` URI; None for any other URI."""
     parts = urlsplit(uri)
     return Path(unquote(parts.path)) if parts.scheme == "file" else None
 
 
 def shown(uri: str) -> str:
-    """Return the URI of a file for messages: a ``file:`` URI as a path, any other URI unchanged."""
+    """Return a file's URI as messages show it: a ``file:`` URI as a path, any other URI unchanged."""
     return str(local_file(uri) or uri)
 
 
@@ -108,10 +100,10 @@ column is None, the row has the wrong number of cells, and the value is the text
 
 
 def first_lines(path: Path | None, cells: Collection[Cell]) -> dict[Cell, int]:
-    """Return, for each cell (column, value), the number of the line of a CSV file on which its first row begins.
+    """Return, for each wrong cell of a CSV file, the line number of the first row with this cell.
 
-    A cell (None, text) stands for a whole row that has too few or too many cells, and that begins with this text. A
-    cell that is not found has no entry. The result is empty unless the file is a ``.csv`` on this machine.
+    A cell is a pair (column, value), or (None, beginning of the row) for a row with the wrong number of cells. Cells
+    that are not found are left out.
     """
     found: dict[Cell, int] = {}
     if path is None or path.suffix != ".csv" or not path.is_file():
@@ -165,6 +157,7 @@ def _own_message(message: str) -> str:
         return message
     problem = json.loads(message)
     file, column, value = problem["file"], problem.get("column"), problem.get("value")
+    # Spark knows the file but not the line.
     line = first_lines(local_file(file), [(column, value)]).get((column, value))
     place = shown(file) + (f", line {line}" if line else "")
     if column is None:

@@ -1,4 +1,4 @@
-"""List the files that Spark reads for a path; raise an error for a snapshot file that Spark would skip silently."""
+"""List the files that Spark reads for a path, and refuse snapshot files that Spark would skip silently."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ _CHOICE = re.compile(r"\{([^{}]*)\}")
 def files_of(spark: SparkSession, path: str, location: str) -> list[str]:
     """Return the URIs of the files that Spark reads for a path.
 
-    path: as the user gave it, for errors. location: the same path for Spark's readers: absolute and with its glob
-    characters escaped if it exists on this machine (`snapshots.spark_path`).
+    location: the path in the form for Spark (`snapshots.spark_path`).
 
-    Raises `InvalidInput` if there is no file, if a file has 0 bytes, or if Spark skips a .csv or .parquet file, because
-    its name or the name of a folder begins with ``_`` or ``.``. Skipped files are found on this machine only, because
-    in other file systems only Spark lists files.
+    Raises `InvalidInput` if there is no file, a file is empty, or Spark would skip a local .csv or .parquet file
+    because a name begins with ``_`` or ``.``.
     """
     with readable_failures(path):
         files = spark.read.text(location, recursiveFileLookup=True).inputFiles()
         read = {_one_name(file) for file in map(local_file, files) if file}
+        # Skipped files are found on this machine only, because in other file systems only Spark lists files.
         left_out = [str(file) for file in _there(path) if file.suffix in KINDS and _one_name(file) not in read]
         empty = [file for file in read if Path(file).stat().st_size == 0] if read else _empty(spark, location)
     it = "it" if len(left_out or empty) == 1 else "them"
@@ -66,7 +65,7 @@ def _there(path: str) -> Iterator[Path]:
 
 
 def _choices(path: str) -> Iterator[str]:
-    """Yield the paths that a path with alternatives such as ``{a,b}`` stands for."""
+    """Yield one path for each alternative in a path such as ``folder/{a,b}.csv``."""
     if found := _CHOICE.search(path):
         for choice in found[1].split(","):
             yield from _choices(path[: found.start()] + choice + path[found.end() :])
@@ -80,6 +79,6 @@ def _matches(path: str) -> Iterator[Path]:
 
 
 def _empty(spark: SparkSession, location: str) -> list[str]:
-    """Return a list with the URI of one file of 0 bytes in a location on another machine; empty: there is none."""
+    """Return a list with the URI of one file of 0 bytes below a remote path, or an empty list if no file is empty."""
     found = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(location).where("length = 0")
     return [shown(row["path"]) for row in found.select("path").limit(1).collect()]

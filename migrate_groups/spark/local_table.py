@@ -10,12 +10,10 @@ from pyspark.sql.types import ArrayType, DataType, StructType
 
 
 def local_table(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: StructType) -> DataFrame:
-    """Return a DataFrame of these rows.
-
-    They are sent to Spark as Arrow, because Spark would read tuples with a Python worker, which takes a second to
-    start. Without pyarrow, which a driver on a cluster may lack, they are sent as tuples.
-    """
+    """Return a DataFrame with these rows."""
     given = [*rows]
+    # Arrow, because Spark would read tuples with a Python worker, which takes a second to start. A driver on a cluster
+    # may lack pyarrow.
     try:
         import pyarrow as pa
     except ImportError:
@@ -27,7 +25,8 @@ def local_table(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: Stru
 
 
 def _arrow(kind: DataType) -> Any:
-    """Return the type in Arrow. PySpark's own function for this takes other arguments in each version."""
+    """Return the Arrow type of a Spark type."""
+    # PySpark's own function for this takes other arguments in each version.
     import pyarrow as pa
 
     if isinstance(kind, ArrayType):

@@ -1,4 +1,4 @@
-"""Spark sessions: a quiet one on this machine, or the one that spark-submit has started."""
+"""Start Spark on this machine, or get the session of spark-submit or Spark Connect."""
 
 from __future__ import annotations
 
@@ -55,20 +55,17 @@ _NEEDS_JAVA = (
 def local_session(
     *, small: bool = False, settings: dict[str, str] | None = None, archives: Path | None = None
 ) -> SparkSession:
-    """Return a session on all cores of this machine. It listens on loopback only and leaves no files behind.
+    """Start Spark on all cores of this machine, and return a session. Spark listens on loopback only.
 
-    The JVM's output goes to a temporary file without a name, so that a terminal shows only the output of this package.
-    If this process already has an active session, that session is returned; the SQL settings on which results depend
-    (ANSI mode, UTC) are set in it.
+    If this process has an active session already, that session is set to ANSI mode and UTC, and returned.
 
     Args:
-        small: whether the session is for a job of few rows (`SMALL`), which then takes half the time.
+        small: whether the job has few rows (under 500,000). Such a job then takes half the time.
         settings: further Spark settings, which override those of this package.
-        archives: a folder for an archive of Spark's classes (`class_data`). The first process that uses the folder
-            takes some 10 s longer to exit. Later processes start in half the time.
+        archives: a folder for a cache of Spark's classes. Later processes then start in half the time.
 
     Raises:
-        MissingDependency: PySpark or Java 17 is missing, or Spark can't start with the environment's settings.
+        MissingDependency: PySpark or Java 17 is missing, or Spark can't start.
     """
     try:
         from pyspark import SparkConf, SparkContext
@@ -90,7 +87,7 @@ def local_session(
 
 
 def active_session() -> SparkSession | None:
-    """Return the active session of this process; None if it runs no Spark."""
+    """Return this process's active Spark session; None if there is none."""
     if "pyspark.sql" not in sys.modules:  # importing it takes most of a second
         return None
     from pyspark.sql import SparkSession
@@ -100,9 +97,9 @@ def active_session() -> SparkSession | None:
 
 @contextmanager
 def beside(active: SparkSession) -> Iterator[SparkSession]:
-    """Yield a new session in the Spark application of ``active``, with this package's SQL settings (ANSI mode, UTC).
+    """Yield a new session, in ANSI mode and UTC, in the Spark application of ``active``.
 
-    ``active`` keeps its settings and views. After the block it is the active session again.
+    ``active`` keeps its settings and views. After the block ``active`` is the active session again.
     """
     session = active.newSession()
     for key, value in _JOB_SETTINGS.items():
@@ -114,9 +111,7 @@ def beside(active: SparkSession) -> Iterator[SparkSession]:
 
 
 def submitted_session() -> SparkSession:
-    """Return the session that spark-submit or Spark Connect provides, on whatever cluster.
-
-    The session gets the SQL settings on which results depend (ANSI mode, UTC).
+    """Return the session that spark-submit or Spark Connect provides, in ANSI mode and UTC.
 
     Raises:
         MissingDependency: PySpark is missing.
@@ -155,7 +150,7 @@ def _local_settings() -> dict[str, str]:
 
 
 def end_jvm() -> None:
-    """End the JVM of this process, even if it runs a Spark job."""
+    """Stop the JVM that this process started for Spark, even if a Spark job is running."""
     from pyspark import SparkContext
 
     jvm = getattr(SparkContext._gateway, "proc", None)
@@ -206,7 +201,7 @@ def _start_jvm(settings: dict[str, str], options: str, classes: ClassData | None
 
 
 class _LookedUp:
-    """A Java class of which each method is looked up once."""
+    """A Java class as PySpark offers it, with a cache of its methods."""
 
     def __init__(self, of: Any) -> None:
         self._of = of
@@ -218,10 +213,8 @@ class _LookedUp:
 
 
 def _look_up_once(jvm: Any) -> None:
-    """Make PySpark look up only once each Java method that makes a column.
-
-    Otherwise PySpark would look up the class and the method for each column, which is a third of all its calls to Java.
-    """
+    """Make PySpark cache the Java functions that make columns. This saves a third of its calls to Java."""
+    # Otherwise PySpark would look up the class and the method for each column.
     functions = _LookedUp(jvm.functions)
     for name in ("functions", "org.apache.spark.sql.functions"):  # PySpark uses both names
         setattr(jvm, name, functions)
@@ -233,6 +226,7 @@ def _launch(settings: dict[str, str], options: str) -> Any:
     from pyspark.java_gateway import launch_gateway
 
     conf = SparkConf(loadDefaults=False).setAll([*settings.items(), ("spark.driver.extraJavaOptions", options)])
+    # The JVM prints to a file, so that a terminal shows only the output of this package.
     with tempfile.TemporaryFile() as log:
         try:
             return launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]

@@ -1,9 +1,7 @@
-"""The Spark types of the tables that the jobs read and write. Most are made from `schema`.
+"""The column types of the tables that the Spark jobs read and write.
 
-The jobs read `SNAPSHOT`, `MAPPING`, `TOPIC_MAPPING`, `PLANNED` and `RAW`, the copied log of the offsets topic. They
-write `PARTITION_VERDICT`, `GROUP_TOPIC_SUMMARY` and `LAG_TIMELINE`. If a snapshot has the column `OLDEST_UNCONSUMED`,
-the table partition_verdict has the columns `TIME_LAGS` too, after lag_after, and the table group_topic_summary has them
-at the end.
+If a snapshot has the column `OLDEST_UNCONSUMED`, the tables partition_verdict and group_topic_summary also have the
+columns `TIME_LAGS`.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def advise(
 
 
 def _write_spec(connection: Connection, group: str, output: Path, output_format: str) -> None:
-    """Write a split spec that gives each application of a group a new group. output: a file, or ``-`` for stdout."""
+    """Write a split spec with a new group for each application of ``group``. output: a file, or ``-`` for stdout."""
     check_stdout_is_free(output, output_format)
     from migrate_groups.files.safe_write import check_writable, write_whole
 

@@ -79,8 +79,9 @@ def apply(
     FILE may be a plan that a dry run saved. Then exactly this plan is written, or nothing if the groups have moved
     since. With --group in place of FILE, a stopped group hands over all its committed offsets to --to-group.
 
-    The old group must have stopped when the snapshot is taken, and stay stopped. To copy a group that goes on, write
-    the file with rewind --group OLD --to-current: its rows name no old group, so none is checked.
+    The old group must have stopped when the snapshot is taken, and stay stopped. To copy a group that keeps
+    running, write the file with rewind --group OLD --to-current: it names no old group, so no old group has to
+    stop.
 
     Example: migrate-groups apply split.csv --dry-run --bootstrap-server localhost:9092
 
@@ -143,9 +144,9 @@ def _after_dry_run(plan: Plan, plan_out: Path | None, file: Path | None) -> str:
 
 
 def _say_what_is_next(execution: Execution, file: Path | None, receipt: Path) -> None:
-    """Print the command to run next, and the one that undoes the write.
+    """Print the next command, and the command that undoes the write.
 
-    file: the snapshot that ``reconcile`` can compare with the new groups; None if there is none.
+    file: the snapshot that ``reconcile`` can compare with the new groups; None: there is no such snapshot.
     """
     groups = sorted({entry.change.group for entry in execution.entries})
     if not any(entry.change.source_group for entry in execution.entries):
@@ -165,10 +166,10 @@ def _say_what_is_next(execution: Execution, file: Path | None, receipt: Path) ->
 
 
 class _Source(NamedTuple):
-    """The source of the offsets that `apply` writes: a file or a group.
+    """The source of the offsets that ``apply`` writes: a file or a group.
 
-    read: returns the offsets and the options of the write. receipt: the default path of the receipt; None if FILE is
-    stdin or a pipe of the shell. again: what the user must run to resume an unfinished write, for messages.
+    read: returns the offsets and the write options. receipt: the default path of the receipt, which records the write;
+    None if FILE is stdin or a pipe. again: what the user must run to resume an unfinished write.
     """
 
     read: Callable[[GroupReader, Clock], ApplyRequest]
@@ -179,10 +180,10 @@ class _Source(NamedTuple):
 def _source(
     file: Path | None, group: list[str] | None, to_group: list[str], given: Mapping[str, Any], *, fan_out: bool
 ) -> _Source:
-    """Return the source of the offsets to write: FILE or ``--group``. Raises `UsageError` unless exactly one is given.
+    """Return the source of the offsets to write: FILE or ``--group``.
 
-    to_group: every row is written to each of these groups; if empty, each row's ``group`` is its target group. given:
-    the write options that were passed on the command line, by name. fan_out: allow several target groups.
+    to_group: the target groups; if empty, each row's ``group`` is its target group. given: the write options on the
+    command line, by name. Raises `UsageError` if FILE and ``--group`` are both given or both missing.
     """
     if group:
         source = options.one_group(group)

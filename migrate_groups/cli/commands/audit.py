@@ -88,7 +88,7 @@ def audit(
 
 @contextmanager
 def _folder(log: Path | None) -> Iterator[Path]:
-    """Yield the folder for the copied log: ``log`` or, if it is None, a temporary folder."""
+    """Yield the folder for the copied log: ``log``, or a temporary folder if ``log`` is None."""
     if log is not None:
         yield log
         return
@@ -97,9 +97,9 @@ def _folder(log: Path | None) -> Iterator[Path]:
 
 
 def _prove(execution: Execution, sides: list[LogSide], landed: list[Landing]) -> Audit:
-    """Judge with Spark, by partition, what the source and the target groups have committed since the hand-over.
+    """Return the verdicts of ``audit`` on the commits of source and target groups since the hand-over. Uses Spark.
 
-    sides: the groups on each cluster. landed: in the same order, the copied logs of ``__consumer_offsets``.
+    sides, landed: for each cluster, the groups to judge, and the copied log of ``__consumer_offsets``.
     """
     with spark_here(sum(each.offsets for each in landed)) as spark:
         from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
@@ -113,18 +113,18 @@ def _prove(execution: Execution, sides: list[LogSide], landed: list[Landing]) ->
 
 
 def _handed_over(execution: Execution) -> list[tuple[object, ...]]:
-    """Return one row for each partition of the hand-over, for the Spark job that judges it.
+    """Return one row for each partition of the hand-over, as input for the Spark job of ``audit``.
 
-    A row has the columns of `spark.offsets_topic.audit.HANDED_OVER`:
+    A row has these columns:
 
     - source group, and the topic's name on the source group's cluster
     - target group, topic and partition number
-    - the source group's committed offset at the hand-over or, if it had none, the offset that the target group gets
-    - the target group's committed offset before the write, and after it
-    - all offsets that the runs of this migration wrote or may have written
+    - the source group's committed offset at the hand-over; if it had none, the offset that the target group gets
+    - the target group's committed offset before the write, and after the write
+    - all offsets that the runs of this migration wrote, or may have written, for this partition
     - the topic's id
 
-    None in place of an offset means: no committed offset.
+    An offset of None means: no committed offset.
     """
     topic_ids = {topic: each.replace("-", "").upper() for topic, each in execution.topic_ids.items()}
     sources = execution.sources()

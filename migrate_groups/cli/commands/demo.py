@@ -1,4 +1,4 @@
-"""The command that plays a migration on a Kafka of this machine: demo."""
+"""The command that shows a migration on a local Kafka: demo."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STDERR = 2
 
 
 class Tale(StrEnum):
-    """The stories of the demo."""
+    """The demonstrations among which ``--story`` chooses."""
 
     MIGRATION = "migration"
     OVERLOAD = "overload"
@@ -44,9 +44,9 @@ def demo(
         Tale,
         typer.Option(
             "--story",
-            help="migration: a group is split, step by step. overload: an application that restarts shares a group, "
-            "with the advice, the split, and the seconds before and after. clusters: an application moves to another "
-            "cluster, to which MirrorMaker 2 copies its topics.",
+            help="migration: a group is split, step by step. overload: one application restarts, and the others in "
+            "its group wait; advise proposes a split, and the seconds before and after it are measured. clusters: an "
+            "application moves to another cluster, to which MirrorMaker 2 copies its topics.",
         ),
     ] = Tale.MIGRATION,
     keep: Annotated[bool, typer.Option("--keep", help="Leave Kafka running until Ctrl-C.")] = False,
@@ -92,11 +92,10 @@ def demo(
 def _scene(
     story: Tale, jars: KafkaJars, mirror_jars: KafkaJars | None, java: Java, folder: Path, telling: Telling
 ) -> Iterator[Scene]:
-    """Start the brokers for a demonstration, and yield the object that plays it.
+    """Start the brokers for a demonstration, and yield the object that runs it.
 
-    story: the kind of the demonstration. mirror_jars: MirrorMaker 2, for the move to another cluster
-    (`Tale.CLUSTERS`); otherwise None. folder: gets the files of the demonstration. telling: the functions that print
-    its progress.
+    mirror_jars: MirrorMaker 2; None if the demonstration has one cluster. folder: gets the files of the demonstration.
+    telling: the functions that print its progress.
     """
     from migrate_groups.sandbox.broker import start_sandbox
 
@@ -119,7 +118,7 @@ def _scene(
 
 
 def _empty_folder(folder: Path) -> None:
-    """Make an empty folder. The folder of an earlier demo is replaced.
+    """Make an empty folder. A folder that an earlier demo made is replaced.
 
     Raises `UsageError` if any other folder has this name, or if the folder can't be made.
     """

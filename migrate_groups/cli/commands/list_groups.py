@@ -19,9 +19,9 @@ def list_groups(
         typer.Option(
             "--topic",
             metavar="TOPIC",
-            help="Only groups that read this topic, or may: they have a committed offset, an assignment or a "
-            "subscription for it, or that is not known. TOPICS and LAG count this topic alone. A topic, or a quoted "
-            "glob such as 'payments.*'; may be repeated.",
+            help="Only groups with a committed offset, an assignment or a subscription for this topic, and groups of "
+            "which this is not known. TOPICS and LAG count this topic alone. A topic, or a quoted glob such as "
+            "'payments.*'; may be repeated.",
         ),
     ] = None,
     state: Annotated[

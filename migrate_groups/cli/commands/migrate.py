@@ -102,8 +102,8 @@ def migrate(
     """Hand a group's topics over to new groups: the whole cut-over in one command.
 
     It shows the plan and asks. Then it waits until the consumers have stopped, reads the committed offsets, checks
-    them, writes them to the new groups, and reads them back with both clients. Then it watches the old group. Write
-    options given here replace those of the spec.
+    them, writes them to the new groups, and reads them back. Then it watches the old group. Write options given here
+    replace those of the spec.
 
     \b
     SPEC, for example:

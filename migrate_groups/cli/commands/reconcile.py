@@ -96,7 +96,7 @@ def reconcile(
 
 
 def _can_be_audited(run_dir: Path) -> bool:
-    """Return whether the run has kept the log end offsets of ``__consumer_offsets`` that `audit` needs."""
+    """Return whether ``run_dir`` has the log end offsets of ``__consumer_offsets`` that ``audit`` needs."""
     from migrate_groups.files.runs import fence_parquet
     from migrate_groups.files.runs.run_dir import RunDir
 

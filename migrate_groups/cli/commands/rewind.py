@@ -175,10 +175,9 @@ def _check_time_options(target: RewindTo, *, timezone: str | None, past_end: str
 
 
 def _check_source(file: Path | None, group: str | None, selection: Selection, target: RewindTo) -> None:
-    """Raise `UsageError` if both FILE and ``--group`` are given, or none of FILE, ``--group`` and ``--topic``.
+    """Raise `UsageError` if FILE, ``--group`` and ``--topic`` don't say clearly which partitions to rewind.
 
-    Also if a group's name is not allowed, or if ``--shift-by`` or ``--to-current``, which need committed offsets, are
-    given, and neither FILE nor ``--group`` is.
+    ``--shift-by`` and ``--to-current`` need FILE or ``--group``, because they begin with committed offsets.
     """
     if file is not None and group is not None:
         raise UsageError("FILE and --group both say which partitions; give one of them")
@@ -217,10 +216,7 @@ def _rows(
 
 
 def _echo(target: RewindTo, zone: tzinfo | None) -> None:
-    """Print the time of a `ToTime` on stderr, in UTC and, unless ``zone`` is None, in this time zone.
-
-    Print nothing for any other target.
-    """
+    """Print the time of a `ToTime` on stderr, in UTC and in the time zone ``zone``. Print nothing for other targets."""
     if isinstance(target, ToTime):
         there = f" = {rfc_3339(target.moment, zone)} ({zone})" if zone else ""
         talk(f"from {rfc_3339(target.moment)}{there}")

@@ -1,4 +1,4 @@
-"""The command that runs a Kafka on this machine, or two and a mirror between them: sandbox."""
+"""The command that runs a local Kafka cluster, or two clusters and a mirror between them: sandbox."""
 
 from __future__ import annotations
 
@@ -74,11 +74,8 @@ def sandbox(
 
 
 def _run(document: SandboxDocument, output_format: str, wait: Callable[[], None]) -> None:
-    """Print the addresses, and wait for Ctrl-C.
-
-    Ctrl-C is no failure, because it is the way to stop the sandbox.
-    """
-    with suppress(KeyboardInterrupt):
+    """Print the addresses of the brokers, and wait for Ctrl-C."""
+    with suppress(KeyboardInterrupt):  # no failure, because it is the way to stop the sandbox
         if output_format == "json":
             print_document(document)
         else:

@@ -88,9 +88,9 @@ def split(
 
 
 def _as_flags(reviewed: WriteOptions) -> str:
-    """Return a text that says which options of `apply` have the same effect as the write options of a split spec.
+    """Return a text for the user: which options to pass to ``apply`` so that it uses these write options.
 
-    Options with their default values are left out. The text is empty if all options have their default values.
+    Options with their default values are left out.
     """
     default = asdict(type(reviewed)())
     changed = {name: value for name, value in asdict(reviewed).items() if value != default[name]}
@@ -109,11 +109,10 @@ def _as_flags(reviewed: WriteOptions) -> str:
 def _spec(
     path: Path | None, to: list[str] | None, stay: list[str] | None, groups: list[str | None]
 ) -> tuple[SplitSpec, WriteOptions]:
-    """Return the split from ``--spec`` or ``--to``, and the write options of the spec; with ``--to`` the defaults.
+    """Return the split and the write options, from the file of ``--spec`` or from ``--to`` and ``--stay``.
 
-    path: the file of ``--spec``. groups: the groups in the snapshot to split; it contains None if rows have no group.
-    Raises `UsageError` if both or neither of ``--spec`` and ``--to`` are given, if ``--stay`` is given with ``--spec``,
-    if ``--to`` can't be parsed, or if ``--to`` is given and the snapshot has several groups.
+    groups: the groups in the snapshot; None stands for rows without a group. Raises `UsageError` if options are
+    missing, contradict each other or can't be parsed, or if ``--to`` is given for several groups.
     """
     from migrate_groups.planning.options import WriteOptions
     from migrate_groups.snapshots.split import SplitSpec, SplitTarget

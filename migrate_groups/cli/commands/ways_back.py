@@ -147,10 +147,10 @@ def delete_offsets(
     """Delete the offsets of the topics that moved from the old group, or of any topics from a group.
 
     Do this a day after a hand-over, so that the old group shows no lag for topics that it no longer consumes. It is
-    refused if a new group has a lower committed offset than was handed over. It warns about a new group that was never
-    seen to run, because its offsets are those that this tool wrote. With RECEIPT, --settle and --guard are those of the
-    hand-over, and only hand-back can undo it. If the new groups are on another cluster, pass that one with
-    --to-bootstrap-server or --to-command-config; it is only read, and there is no hand-back.
+    refused if a new group has a lower committed offset than was handed over. It warns if a new group has no members and
+    still has exactly the offsets that were handed over. With RECEIPT, the times of --settle and --guard are those of
+    the hand-over, and only hand-back can undo the deletion. If the new groups are on another cluster, pass that cluster
+    with --to-bootstrap-server or --to-command-config; it is only read, and there is no hand-back.
 
     With --group and --topic there need not be a hand-over. No member of the group may be assigned or subscribed to the
     topics. Rollback of the new receipt restores the offsets, if the group has no members and has not committed again.
@@ -188,7 +188,7 @@ def delete_offsets(
 
 
 def _delete_groups(groups: Collection[str]) -> str:
-    """Return the command that deletes the groups, and its condition: they may have offsets of other topics."""
+    """Return advice for the user: the command that deletes these groups, to run only if nothing else uses them."""
     return (
         f"migrate-groups {shell_command('delete-group', sorted(groups))}, if nothing else uses "
         f"{'it' if len(groups) == 1 else 'them'}"
@@ -198,8 +198,7 @@ def _delete_groups(groups: Collection[str]) -> str:
 def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, person: Person, *, dry_run: bool) -> None:
     """Show what ``delete-offsets --group`` would delete, and delete it unless this is a dry run.
 
-    path: the file for the receipt. If an earlier run has deleted the offsets, nothing is deleted and only the receipt
-    is shown. Raises `Refused` if a check refuses the deletion.
+    path: the file for the receipt, which records the deletion. Raises `Refused` if a check refuses the deletion.
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.migration.delete_offsets import delete_offsets as delete
@@ -240,10 +239,9 @@ def _go(
 ) -> Receipt | None:
     """Show the plan of a rollback, hand-back or delete-offsets, and write it unless this is a dry run.
 
-    receipt: the path of the receipt, or of its run directory. wait: for hand-back, seconds within which the new groups
-    and the old group must stop. target: for delete-offsets, the new groups' cluster, if they are on another cluster
-    than the old group. Returns the receipt, which then includes this write; None for a dry run, or if an earlier run
-    has written everything.
+    receipt: the file that records the hand-over, or the run directory of ``migrate``. wait: seconds that a hand-back
+    waits for the groups to stop. target: for delete-offsets, the cluster of the new groups. Returns the receipt; None:
+    nothing was written.
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in

@@ -1,1 +1,1 @@
-"""The files of a run: plan, receipt, a copy of the log of ``__consumer_offsets``, and its log end offsets (fence)."""
+"""The files of one migration, such as the plan, the receipt, and a copy of ``__consumer_offsets``."""

@@ -21,8 +21,7 @@ Int64 = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 class CommittedJson(Strict, frozen=True):
     """A committed offset with its leader epoch and metadata.
 
-    If a group has no committed offset, the file has null in place of this object. leader_epoch: null if the offset was
-    committed without a leader epoch.
+    leader_epoch: null if the offset was committed without a leader epoch.
     """
 
     offset: Int64
@@ -33,9 +32,9 @@ class CommittedJson(Strict, frozen=True):
 class ChangeJson(Strict, frozen=True):
     """The change of a group's committed offset for one partition, from ``before`` to ``after``.
 
-    before, after: null means that the group has no committed offset. action: what the change does. It is written for
-    people who read the file, and ignored when the file is loaded. source_group: the group that hands over the offset;
-    null if no group does. source_committed: the source group's committed offset when it was read; null if it had none.
+    before, after: null if the group has no committed offset. action: what the change does; ignored when the file is
+    loaded. source_group: the group that hands over the offset; null if no group does. source_committed: the source
+    group's committed offset when it was read; null if it had none.
     """
 
     action: Action
@@ -53,11 +52,8 @@ _Cells: TypeAlias = tuple[Action, str | None, str, str, int, _Committed, _Commit
 
 
 def cells(change: Change) -> _Cells:
-    """Return a change as the field values of a `ChangeJson`, in the order of its fields.
-
-    Committed offsets are not converted, because msgspec encodes a `CommittedOffset` with the same fields as
-    `CommittedJson`.
-    """
+    """Return the change of a committed offset as the values of a `ChangeJson`, in the order of its fields."""
+    # Committed offsets are not converted: msgspec encodes a `CommittedOffset` with the fields of `CommittedJson`.
     return (  # type: ignore[return-value]
         change.action,
         change.source_group,
@@ -71,7 +67,7 @@ def cells(change: Change) -> _Cells:
 
 
 def value(found: ChangeJson) -> Change:
-    """Return the change in a `ChangeJson`."""
+    """Return the change of a committed offset that a `ChangeJson` describes."""
     return Change(
         source_group=found.source_group,
         group=found.group,
@@ -84,7 +80,7 @@ def value(found: ChangeJson) -> Change:
 
 
 def committed(found: CommittedJson | None) -> CommittedOffset | None:
-    """Return the committed offset in a `CommittedJson`. None, which is null in JSON, means no committed offset."""
+    """Return the committed offset in a `CommittedJson`. None, null in JSON, means no committed offset."""
     if found is None:
         return None
     return CommittedOffset(offset=found.offset, leader_epoch=found.leader_epoch, metadata=found.metadata)

@@ -1,4 +1,4 @@
-"""Find the snapshots that `reconcile` compares: files named on the command line, or the files of a run directory."""
+"""Find the snapshots that the command ``reconcile`` compares: named files, or the files of a run directory."""
 
 from __future__ import annotations
 
@@ -23,15 +23,11 @@ _ROW_BYTES = {".parquet": 10, ".csv": 50}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The paths of the snapshots that `reconcile` compares.
+    """The snapshots of committed offsets that the command ``reconcile`` compares.
 
-    before: files, folders or globs with the committed offsets from before the migration. For a run directory, it is the
-    snapshot that has the source group's offsets under the names of the target groups.
-
-    after: files, folders or globs with the committed offsets of the target groups from after the migration.
-
-    planned: the partitions for which the source group had no committed offset and the plan set one. Each tuple has
-    cluster id, target group, topic, partition number and offset. It is empty without a run directory.
+    before, after: files, folders or globs with the committed offsets from before and after the migration. planned: a
+    tuple (cluster id, target group, topic, partition number, offset) for each partition for which the plan has an
+    offset although the source group had none.
     """
 
     before: Sequence[str]
@@ -40,10 +36,7 @@ class Compared:
 
     @property
     def rows(self) -> float:
-        """An estimate of the number of rows in all files, usually too high; infinite for a folder, glob or remote file.
-
-        If the estimate is low, the caller starts Spark with settings for a small job.
-        """
+        """A high estimate of the number of rows in all files; infinite for a folder, a glob or a remote file."""
         paths = [Path(path) for path in (*self.before, *self.after)]
         if not all(is_file(path) and path.suffix in _ROW_BYTES for path in paths):
             return math.inf
@@ -51,17 +44,14 @@ class Compared:
 
 
 def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> Compared:
-    """Return the paths of the snapshots to compare.
+    """Return the snapshots that the command ``reconcile`` compares.
 
-    before: paths of snapshots, or one run directory, which has the snapshots. after: paths of snapshots; with a run
-    directory, they replace its snapshot of the target groups, and may be left out. has_spec: whether the caller has a
-    split spec, which can't be combined with a run directory.
+    before: snapshots, or one run directory. after: snapshots; may be empty with a run directory. has_spec: whether the
+    user passed ``--spec``, which can't be combined with a run directory.
 
-    Raises `UsageError` if ``before`` is missing; if ``after`` is missing without a run directory; or if a run directory
-    is combined with a second path in ``before`` or with a spec. Raises `InvalidInput` if a file does not exist or is
-    not a snapshot, if the run directory is damaged, or if neither it nor ``after`` has a snapshot of the target groups.
-    Raises `Undetermined` if the run directory's receipt has an unfinished write; `Refused` if its run handed nothing
-    over, or if a partition was rolled back or handed back.
+    Raises `UsageError` if the arguments can't be combined; `InvalidInput` if a file is missing or invalid;
+    `Undetermined` if a write of the run has not finished; `Refused` if the run handed over no offset, or an offset was
+    rolled back or handed back to the source group.
     """
     run = RunDir(Path(before[0])) if before else None
     if run is not None and (run.receipt.exists() or run.baseline.exists()):
@@ -84,8 +74,9 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
 def _check_files(paths: Iterable[str]) -> None:
     """Raise `InvalidInput` if a path does not exist, or is a file of another kind than a snapshot.
 
-    Spark would find this out only after seconds. Globs and remote files are not checked.
+    Globs and remote files are not checked.
     """
+    # Spark would find this out only after seconds.
     for text in paths:
         if ":/" in text or {*text} & {*"*?[{"}:
             continue

@@ -1,8 +1,6 @@
-"""Raw records of ``__consumer_offsets``, copied to Parquet files in a folder for `audit` and `history`.
+"""Raw records of ``__consumer_offsets``, copied to Parquet files in a folder for later analysis.
 
-Each copy adds files. The metadata of a file contains, for each partition, the offsets from which and up to which the
-log has been copied so far. These offsets are in the same file as the records, so that both are always written together.
-If a copy is interrupted, the next copy continues after the last file.
+Each copy adds files. The next copy continues after the last file, also if a copy was interrupted.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ _METADATA = b"migrate-groups"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedLog:
-    """The part of one cluster's ``__consumer_offsets`` that has been copied to the files in a folder.
+    """The records of one cluster's ``__consumer_offsets`` that have been copied to files in a folder.
 
     starts: by partition number, the first offset to copy. ends: by partition number, the first offset that is not
     copied yet. files: the number of files in the folder.
@@ -52,12 +50,11 @@ class CopiedLog:
 
     @staticmethod
     def load_with_starts(folder: Path, cluster_id: str, starts: Mapping[int, int]) -> CopiedLog:
-        """Return the copied log in a folder, with partitions added that are still to be copied.
+        """Return the copy of ``__consumer_offsets`` in a folder, with the partitions of ``starts`` added.
 
-        starts: by partition number, the first offset to copy. The folder is made if it does not exist.
-
-        Raises `InvalidInput` if a partition has been copied from another start offset or from another cluster. Also
-        raises it if a Parquet file in the folder is not part of a copied log, or if the folder can't be used.
+        starts: by partition number, the first offset to copy. A missing folder is made. Raises `InvalidInput` if the
+        folder can't be used, has a copy from another cluster or from another start offset, or has a Parquet file of
+        something else.
         """
         found = CopiedLog.load(folder, cluster_id)
         for number, start in starts.items():
@@ -67,11 +64,10 @@ class CopiedLog:
 
     @staticmethod
     def load(folder: Path, cluster_id: str) -> CopiedLog:
-        """Return the part of a cluster's ``__consumer_offsets`` that has been copied to the files in a folder.
+        """Return the copy of a cluster's ``__consumer_offsets`` in a folder.
 
-        A folder that does not exist is made, and has no files. Raises `InvalidInput` if a Parquet file in the folder
-        can't be read or is not part of a copied log, if it was copied from another cluster, or if the folder can't be
-        used.
+        A missing folder is made. Raises `InvalidInput` if the folder can't be used, has a copy from another cluster, or
+        has a Parquet file that is damaged or of something else.
         """
         try:
             folder.mkdir(exist_ok=True)
@@ -87,21 +83,20 @@ class CopiedLog:
         return replace(found, files=int(files[-1].stem) + 1)
 
     def with_partitions(self, starts: Mapping[int, int]) -> CopiedLog:
-        """Return the log with more partitions of ``__consumer_offsets`` that are still to be copied.
+        """Return this copy of ``__consumer_offsets`` with the partitions of ``starts`` added, still without records.
 
-        starts: by partition number, the first offset to copy. A partition that the log has already is not changed.
+        starts: by partition number, the first offset to copy; ignored for partitions that the copy already has.
         """
         return replace(self, starts={**starts, **self.starts}, ends={**starts, **self.ends})
 
     def with_records(self, rows: Iterable[tuple[object, ...]], ends: Mapping[int, int]) -> CopiedLog:
-        """Write records to one more file, and return the log with that file.
+        """Write records to one more file, and return the copied log with that file.
 
-        rows: the records, as tuples with the columns of `SCHEMA`. ends: by partition number, the first offset that is
-        not copied yet once the file is written.
-
-        Raises `InvalidInput` if the file can't be written.
+        rows: the records, as tuples with the columns of `SCHEMA`. ends: by partition number, the offset at which the
+        next copy continues. Raises `InvalidInput` if the file can't be written.
         """
         grown = replace(self, ends={**self.ends, **ends}, files=self.files + 1)
+        # In the same file as the records, so that both are always written together.
         state = {
             "cluster_id": self.cluster_id,
             "starts": {str(number): start for number, start in self.starts.items()},

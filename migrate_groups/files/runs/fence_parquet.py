@@ -1,8 +1,6 @@
-"""Load and save ``fence.parquet``, the offsets from which `audit` reads ``__consumer_offsets``.
+"""Load and save ``fence.parquet``: log end offsets of ``__consumer_offsets``, read after the source group stopped.
 
-A fence is the log end offset of each partition of ``__consumer_offsets``. A run of `migrate` reads the fence of each of
-its clusters just before it reads the final committed offsets of the source group. The file has a row for each partition
-of each fence. The fences of the latest run are last.
+The command ``audit`` reads ``__consumer_offsets`` from these offsets on.
 """
 
 from __future__ import annotations
@@ -29,10 +27,10 @@ SCHEMA = pa.schema(
 
 
 def load(path: Path) -> list[Fence]:
-    """Return the fences in a file, one for each run and cluster, the earliest first; none if there is no such file.
+    """Return the log end offsets of ``__consumer_offsets`` in a file, one `Fence` for each run and cluster.
 
-    A fence is the log end offset of each partition of ``__consumer_offsets``, from just before the final committed
-    offsets of the source group were read. Raises `InvalidInput` if the file is damaged or has other columns.
+    The earliest run is first. The list is empty if the file does not exist. Raises `InvalidInput` if the file is
+    damaged or has other columns.
     """
     if status(path) is None:
         return []
@@ -49,10 +47,9 @@ def load(path: Path) -> list[Fence]:
 
 
 def save(fences: list[Fence], path: Path) -> None:
-    """Write fences to a file, which is replaced if it exists. Raises `InvalidInput` if it can't be written.
+    """Write log end offsets of ``__consumer_offsets`` to a file, which is replaced if it exists.
 
-    A fence is the log end offset of each partition of ``__consumer_offsets``, from just before the final committed
-    offsets of the source group were read.
+    Raises `InvalidInput` if the file can't be written.
     """
     rows = [(fence.cluster_id, fence.taken_at, *end) for fence in fences for end in sorted(fence.ends.items())]
     columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)

@@ -25,11 +25,12 @@ _ROWS = 100_000
 
 
 def save(rows: Iterable[tuple[str, int, datetime, int | None]], path: Path) -> None:
-    """Write rows to a Parquet file, 100,000 at a time, so that memory does not grow with their number.
+    """Write log end offsets, with the time of each, to a Parquet file.
 
-    rows: topic, partition number, time, and the log end offset at this time; None: it is not known.
+    rows: topic, partition number, time, and the log end offset at that time or None if it is not known.
     """
     with pq.ParquetWriter(path, SCHEMA, write_page_checksum=True) as writer:
+        # 100,000 rows at a time, so that memory does not grow with their number.
         for piece in _pieces(iter(rows)):
             columns = zip(*piece, strict=True)
             arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]

@@ -1,4 +1,4 @@
-"""Plans as JSON: the plan that a reviewer approves, and the snapshot rows from which it can be made again."""
+"""A plan as JSON: the offsets to write, the verdicts of checks, and the snapshot rows that the plan was made from."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ RowJson = _row_type()
 class PlanJson(strict_json.Document, frozen=True, kw_only=True):
     """A plan: the change of each partition, the verdict of every check, and the snapshot rows that it was made from.
 
-    intent: the hash of cluster, groups, partitions and options, which a reviewer approves. content: the hash of the
-    same and of the offsets. verdict: the worst verdict of all checks. rows: in each row, ``group`` is the target group.
-    source: the source group, if it is on another cluster. translations: each offset of such a group, with the
-    corresponding offset in the mirror's copy.
+    intent: the hash of what a reviewer approves: clusters, groups, partitions and options. content: the hash of the
+    same values and the offsets. verdict: the worst verdict of all checks. rows: in each row, ``group`` is the target
+    group. source: the source group if it is on another cluster; otherwise null. translations: each offset on the source
+    cluster, with the corresponding offset in the mirror's copy; empty if ``source`` is null.
     """
 
     cluster_id: str
@@ -83,9 +83,9 @@ class PlanJson(strict_json.Document, frozen=True, kw_only=True):
 
 
 def to_bytes(plan: Plan, rows: Iterable[Row]) -> bytes:
-    """Return the bytes of the plan's file.
+    """Return the plan as the bytes of its JSON file.
 
-    rows: the snapshot rows that the plan was made from. In each row, ``group`` is the target group.
+    rows: the snapshot rows that the plan was made from, with the target group in ``group``.
     """
     return strict_json.encode(
         PlanJson(
@@ -106,17 +106,17 @@ def to_bytes(plan: Plan, rows: Iterable[Row]) -> bytes:
 
 
 def load(path: Path) -> PlanFile:
-    """Return the plan in a file, and the snapshot rows that it was made from.
+    """Return the plan in a file, and the snapshot rows that the plan was made from.
 
-    Raises `InvalidInput` if the file can't be read, is not a plan, or was edited. Changed white space is accepted.
+    Raises `InvalidInput` if the file can't be read, is not a plan, or was edited.
     """
     return read(read_bytes(path), str(path))
 
 
 def read(data: bytes, name: str) -> PlanFile:
-    """Return the plan in ``data``, the bytes of the file ``name``, and the snapshot rows that it was made from.
+    """Return the plan in ``data``, the bytes of the file ``name``, and the snapshot rows that the plan was made from.
 
-    Raises `InvalidInput` if the data is not a plan, or was edited. Changed white space is accepted.
+    Raises `InvalidInput` if the data is not a plan or was edited.
     """
     document = strict_json.decode(data, name, PlanJson, SCHEMA, SCHEMA_VERSION)
     plan = Plan(

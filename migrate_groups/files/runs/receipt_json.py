@@ -1,4 +1,4 @@
-"""Receipts as JSON. A receipt records all writes of a run; rollback, hand-back, delete-offsets and re-runs read it."""
+"""Receipts as JSON. A receipt records all writes of a migration; later commands such as rollback read it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ SCHEMA_VERSION = 3
 class ExecutionJson(strict_json.Strict, frozen=True):
     """One write to the cluster.
 
-    number: the position of the write in the receipt, from 1; each partition's entry there has it as ``execution``.
-    verb: the kind of the write. intent, content: the hashes of the plan that was written, without and with the offsets.
-    topic_ids: topic ids by topic name, as far as brokers return them. source: the source group of a hand-over, if it is
-    on another cluster. moved: messages about groups that still consumed partitions which they must no longer consume.
-    not_watched: messages about such groups that could not be read. remarks: other messages.
+    number: the position of the write in the receipt, from 1. verb: the kind of the write. intent, content: the hashes
+    of the plan that was written, without and with the offsets. topic_ids: topic ids by topic name, if brokers return
+    them. source: the source group if it is on another cluster; otherwise null. moved: messages about groups that still
+    consumed partitions although they had to stop. not_watched: messages about groups that brokers did not describe.
+    remarks: other messages.
     """
 
     number: Int32
@@ -50,11 +50,9 @@ class ExecutionJson(strict_json.Strict, frozen=True):
 class EntryJson(ChangeJson, frozen=True):
     """The change of a group's committed offset for one partition, and its outcome.
 
-    before, after: null means that the group has no committed offset. attempts: how often the change was sent. error:
-    why the change failed; empty if it did not. own: further offsets that this migration wrote, or may have written:
-    those of earlier, interrupted runs, and ``after`` if the outcome is ``refused`` but the group may have had ``after``
-    for a time, for instance until another client committed. execution: the number of the write (execution) that the
-    entry belongs to.
+    before, after: null if the group has no committed offset. attempts: how often the change was sent. error: why the
+    change failed; empty if it did not. own: further offsets that this migration wrote, or may have written, to the
+    partition. execution: the ``number`` of the write that the change belongs to.
     """
 
     outcome: Outcome
@@ -65,19 +63,19 @@ class EntryJson(ChangeJson, frozen=True):
 
 
 class TranslationJson(TranslatedJson, frozen=True):
-    """An offset on the source cluster, and its place: the offset at which a group must continue in the mirror's copy.
+    """An offset on the source cluster, and the offset at which a group must continue in the mirror's copy.
 
-    execution: the ``number`` of the write in the receipt for which the place was determined.
+    execution: the ``number`` of the write in the receipt.
     """
 
     execution: Int32
 
 
 class ReceiptJson(strict_json.Document, frozen=True, kw_only=True):
-    """A receipt: the executions of a run, oldest first, and an entry for each of their partitions.
+    """A receipt: all writes of a migration, and the outcome for each partition.
 
-    An execution is one write. translations: for hand-overs from another cluster, the offsets at which the groups must
-    continue in the mirror's copies.
+    executions: the writes, oldest first. entries: one for each partition of a write. translations: if the source group
+    is on another cluster, the offsets at which the target groups must continue in the mirror's copies.
     """
 
     executions: tuple[ExecutionJson, ...]
@@ -107,7 +105,7 @@ def to_bytes(receipt: Receipt) -> bytes:
 def load(path: Path) -> Receipt:
     """Return the receipt in a file.
 
-    Raises `InvalidInput` if the file can't be read, is not a receipt, or was edited. Changed white space is accepted.
+    Raises `InvalidInput` if the file can't be read, is not a receipt, or was edited.
     """
     return read(read_bytes(path), str(path))
 
@@ -115,7 +113,7 @@ def load(path: Path) -> Receipt:
 def read(data: bytes, name: str) -> Receipt:
     """Return the receipt in ``data``, the bytes of the file ``name``.
 
-    Raises `InvalidInput` if the data is not a receipt, or was edited. Changed white space is accepted.
+    Raises `InvalidInput` if the data is not a receipt or was edited.
     """
     document = strict_json.decode(data, name, ReceiptJson, SCHEMA, SCHEMA_VERSION)
     numbers = [execution.number for execution in document.executions]

@@ -1,4 +1,4 @@
-"""The run directory: all files of one migration. Reviewers, rollback, hand-back, reconcile and audit read them."""
+"""The run directory: all files of one migration, for reviewers and for later commands such as rollback."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class RunDir:
-    """The directory with the files of a run.
+    """The directory with all files of one migration.
 
-    - ``baseline.parquet``: a snapshot of the source group, saved when the run begins to wait for the group to stop
-    - ``spec.toml``: the split spec
-    - ``before.parquet``: a snapshot of the source group after it stopped
+    - ``baseline.parquet``: the committed offsets of the source group, saved in case they expire before the write
+    - ``spec.toml``: the split spec, which says which topics go to which target group
+    - ``before.parquet``: the committed offsets of the source group after it stopped
     - ``split.parquet``: the same rows under their target groups
-    - ``fence.parquet``: the log end offsets of ``__consumer_offsets`` just before ``before.parquet``
-    - ``plan.json``: the plan that was written
+    - ``fence.parquet``: the log end offsets of ``__consumer_offsets``, read after the source group stopped
+    - ``plan.json``: the plan whose offsets were written
     - ``offsets.csv``: the written offsets for ``kafka-consumer-groups``
     - ``receipt.json``: the outcome of every write
-    - ``after.parquet``: a snapshot of the target groups, if all offsets were written and read back
+    - ``after.parquet``: the committed offsets of the target groups, if all offsets were written and read back
     """
 
     folder: Path
 
     def __post_init__(self) -> None:
-        """Raise `InvalidInput` if the user may not search the folder, because then no file in it can be read."""
+        """Raise `InvalidInput` if the folder can't be used, for instance for lack of permission."""
         status(self.receipt)
 
     @staticmethod
     def beside(spec: Path) -> RunDir:
-        """Return the run directory of a split spec: ``<SPEC>.run`` beside it."""
+        """Return the run directory of the split spec in the file ``spec``: the folder ``<SPEC>.run`` beside it."""
         return RunDir(spec.with_name(f"{spec.name}.run"))
 
     def of_group(self, group: str) -> RunDir:
-        """Return the run directory of one group, if a run migrates several: the folder in this one named after it."""
+        """Return the run directory of one of several migrated groups: a subfolder that is named after the group."""
         return RunDir(self.folder / file_name(group))
 
     def refuse_several(self) -> None:
-        """Raise `InvalidInput` if the folder is no run directory, but has the run directories of several groups."""
+        """Raise `InvalidInput` if the folder has no receipt, but contains the run directories of groups."""
         runs = sorted(each.parent for each in self.folder.glob("*/receipt.json"))
         if runs and not self.receipt.exists():
             raise InvalidInput(
@@ -64,41 +64,37 @@ class RunDir:
 
     @property
     def receipt(self) -> Path:
-        """The path of the receipt."""
+        """The path of the receipt, which records every write of the migration."""
         return self.folder / "receipt.json"
 
     @property
     def spec(self) -> Path:
-        """The path of the split spec that the write was made from."""
+        """The path of the saved split spec that the plan was made from."""
         return self.folder / "spec.toml"
 
     @property
     def baseline(self) -> Path:
-        """The path of a snapshot of the source group, saved when the run begins to wait for the group to stop.
-
-        A check that finds the group stopped, and with committed offsets, replaces the snapshot. This may happen more
-        than once, because the group may commit or get members again before the wait is over.
-        """
+        """The path of a snapshot of the source group, saved in case its committed offsets expire before the write."""
         return self.folder / "baseline.parquet"
 
     @property
     def before(self) -> Path:
-        """The path of the snapshot of the source group that was taken after the group stopped, before the hand-over."""
+        """The path of the snapshot of the source group, taken after the group stopped."""
         return self.folder / "before.parquet"
 
     @property
     def split(self) -> Path:
-        """The path of the snapshot of the stopped source group in which each row has its target group as its group."""
+        """The path of the snapshot of the source group with the names of the target groups in the column ``group``."""
         return self.folder / "split.parquet"
 
     @property
     def after(self) -> Path:
-        """The path of the snapshot of the target groups right after the write."""
+        """The path of the snapshot of the target groups, taken after their offsets were written."""
         return self.folder / "after.parquet"
 
     @property
     def plan(self) -> Path:
-        """The path of the plan that was written to the cluster."""
+        """The path of the plan whose offsets were written to the cluster."""
         return self.folder / "plan.json"
 
     @property
@@ -108,15 +104,14 @@ class RunDir:
 
     @property
     def fence(self) -> Path:
-        """The path of the fences: the log end offsets of ``__consumer_offsets`` just before each run's snapshot."""
+        """The path of the log end offsets of ``__consumer_offsets``, read after the source group stopped."""
         return self.folder / "fence.parquet"
 
     @contextmanager
     def made(self) -> Iterator[None]:
-        """Make the folder if it does not exist. After the block, remove it if this call made it and it is empty.
+        """Make the folder if it does not exist. If it is new and empty after the ``with`` block, remove it.
 
-        Raises `InvalidInput` if the folder can't be made or used, or if a run would replace files in it that no earlier
-        run wrote.
+        Raises `InvalidInput` if the folder can't be made, or if a file in it can't or must not be replaced.
         """
         is_new = not is_folder(self.folder)
         self.make()
@@ -130,8 +125,7 @@ class RunDir:
     def make(self) -> None:
         """Make the folder if it does not exist, and check that `save` may write its files there.
 
-        Raises `InvalidInput` if the folder can't be made, if `save` would replace a file that no earlier run wrote, or
-        if it can't replace a file of an earlier run.
+        Raises `InvalidInput` if the folder can't be made, or if a file in it can't or must not be replaced.
         """
         self.check_place()
         self._check_kept()
@@ -142,7 +136,7 @@ class RunDir:
             raise InvalidInput(f"{self.folder} can't be used: {reason}; name another folder with --run-dir") from error
 
     def check_place(self) -> None:
-        """Raise `InvalidInput` if there is a file in place of the folder, or if the folder above it does not exist."""
+        """Raise `InvalidInput` if the path of the folder is a file, or if the folder above it does not exist."""
         if status(self.folder) and not is_folder(self.folder):
             raise InvalidInput(f"{self.folder} is a file, not a folder: name another folder with --run-dir")
         if not is_folder(self.folder.parent):
@@ -156,13 +150,14 @@ class RunDir:
     ) -> None:
         """Save the files of a finished write: spec, snapshots, plan and ``offsets.csv``.
 
-        spec: the bytes of the split spec as they were loaded, because the file may have been edited since. before: the
-        snapshot of the source group. rows: the same rows under their target groups. after: the snapshot of the target
-        groups; None: there is none, and the ``after.parquet`` of an earlier run is removed.
+        spec: the bytes of the split spec. before: the snapshot of the source group. rows: the snapshot rows that the
+        plan was made from, with target groups. after: the snapshot of the target groups; if None, an old
+        ``after.parquet`` is removed.
 
         Raises `InvalidInput` if a file can't be written.
         """
         named = SnapshotTable.of_rows(rows)
+        # The bytes as they were loaded, because the file may have been edited since.
         write_whole(self.spec, lambda file: file.write(spec), replace=True)
         tables.save(before, self.before, replace=True)
         tables.save(named, self.split, replace=True)
@@ -178,13 +173,13 @@ class RunDir:
     def keep_baseline(self, rows: Iterable[Row]) -> None:
         """Save snapshot rows of the source group as ``baseline.parquet``, which is replaced if it exists.
 
-        If the committed offsets of the source group expire while the run waits, only this file still has them. Raises
-        `InvalidInput` if the file can't be written.
+        Raises `InvalidInput` if the file can't be written.
         """
+        # If the committed offsets of the source group expire while the run waits, only this file still has them.
         tables.save(SnapshotTable.of_rows(rows), self.baseline, replace=True)
 
     def load_baseline(self, group: str) -> SnapshotTable | None:
-        """Return the snapshot in ``baseline.parquet``; None if the file does not exist or is not of the source group.
+        """Return the snapshot in ``baseline.parquet``; None if the file does not exist or is of another group.
 
         group: the source group. Raises `InvalidInput` if the file is damaged.
         """
@@ -192,13 +187,14 @@ class RunDir:
         return found if found is not None and {row.group for row in found.rows()} == {group} else None
 
     def keep_fences(self, fences: Sequence[Fence], *, resumed: bool) -> None:
-        """Save the fences of this run, the log end offsets of ``__consumer_offsets``, as ``fence.parquet``.
+        """Save log end offsets of ``__consumer_offsets`` as ``fence.parquet``.
 
-        fences: one for each cluster of the run. resumed: whether this run resumes earlier runs, so that their fences
-        stay in the file, before those of this run. If ``fences`` is empty, because the log end offsets are not known,
-        the file becomes empty in any case: `audit` can't prove the hand-over without the fences of this run. Raises
-        `InvalidInput` if the file is damaged or can't be written.
+        fences: the log end offsets, one `Fence` for each cluster. resumed: whether to keep the offsets that earlier
+        runs saved in the file. If ``fences`` is empty, the file has no offsets afterwards.
+
+        Raises `InvalidInput` if the file is damaged or can't be written.
         """
+        # Without the log end offsets of this run, `audit` can't prove the hand-over: then earlier ones are dropped.
         earlier = fence_parquet.load(self.fence) if resumed else []
         fence_parquet.save([*earlier, *fences] if fences else [], self.fence)
 
@@ -219,7 +215,7 @@ class RunDir:
 
 
 def _for_kafkas_tool(rows: SnapshotTable) -> bytes | None:
-    """Return the bytes of ``offsets.csv``; None if ``kafka-consumer-groups`` could not read a group's name in it."""
+    """Return the bytes of a CSV file for ``kafka-consumer-groups``; None if the tool could not read such a file."""
     try:
         return reset_csv.to_bytes(rows)[0]
     except InvalidInput:
@@ -227,10 +223,10 @@ def _for_kafkas_tool(rows: SnapshotTable) -> bytes | None:
 
 
 def receipt_in(path: Path) -> Path:
-    """Return the path of a receipt. path: the receipt, or the run directory that contains it.
+    """Return the path of the receipt in a run directory. If ``path`` is not a folder, return ``path``.
 
-    The receipt need not exist. Raises `InvalidInput` if the path can't be used, for instance because its name is too
-    long, or if ``path`` is a folder with the runs of several groups.
+    The receipt need not exist. Raises `InvalidInput` if the path can't be used, or if the folder has no receipt but
+    contains the run directories of groups.
     """
     if not is_folder(path):
         return path
@@ -242,12 +238,11 @@ def receipt_in(path: Path) -> Path:
 def file_name(group: str) -> str:
     """Return a file name for a group. Two groups never get the same file name.
 
-    Characters other than letters and digits of ASCII, ``_``, ``-``, ``.`` and ``~`` become ``%`` and their bytes in
-    UTF-8, and so does a dot at the start. A long name is cut, and ends with ``=`` and a hash, because file systems
-    allow 255 bytes, and a group's name may have 32,767.
+    Special characters are percent-encoded, and a long name is cut and gets a hash.
     """
     name = quote(group, safe="")
     name = f"%2E{name[1:]}" if name.startswith(".") else name
     if len(name) <= _LONGEST:
         return name
+    # File systems allow 255 bytes, and a group's name may have 32,767.
     return f"{name[:_LONGEST]}={hashlib.sha256(group.encode()).hexdigest()[:16]}"

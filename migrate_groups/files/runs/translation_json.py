@@ -1,4 +1,4 @@
-"""The translation of offsets between two clusters as JSON: a line for each partition in a plan or a receipt."""
+"""Offsets that were translated from one cluster to another, as JSON: a line for each partition in a plan or receipt."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ class SourceJson(Strict, frozen=True):
 
 
 class TranslatedJson(Strict, frozen=True):
-    """An offset on the source cluster, and its place in the mirror's copy of the partition.
+    """An offset on the source cluster, and the offset at which the group must continue in the mirror's copy.
 
     topic, partition: the partition on the source cluster. source_offset: the offset that was translated.
     committed_offset: the source group's committed offset; null if it has none. target_topic: the topic of the copy on
-    the target cluster; null if there is no copy. place: the offset at which the group must continue in the copy; if
-    several are possible, the lowest; null if none is known. reread_at_most: the largest number of records that the
-    group reads again if it starts at ``place``. method: how the place was searched for. fingerprint_before,
-    fingerprint_after: the fingerprints, as 32 hexadecimal digits, of the source's last record before the offset and of
-    its first record at or after the offset; null if there is no such record, or if it was not read. mirrored_to: the
-    last stable offset of the mirror's copy when it was read; null if it was not read. copies: how many records of the
-    mirror's copy repeat a record that the mirror had delivered before. aborted: the number of records of aborted
-    transactions that the mirror has delivered as committed ones. reason: why the status is not ``exact``; otherwise
-    empty.
+    the target cluster; null if there is no copy. place: the offset at which the group must continue in the copy; the
+    lowest if several are possible; null if none is known. reread_at_most: the largest number of records that the group
+    reads again if it starts at ``place``. method: how ``place`` was searched for. fingerprint_before: the hash of the
+    source's last record before ``source_offset``; null if no such record was read. fingerprint_after: the hash of the
+    source's first record at or after ``source_offset``; null if no such record was read. mirrored_to: the last
+    stable offset of the copy; null if it was not read. copies: how many records the mirror has delivered again.
+    aborted: how many records of aborted transactions the mirror has delivered as committed. reason: why the status is
+    not ``exact``; otherwise empty.
     """
 
     topic: Topic
@@ -62,18 +61,17 @@ def source(translation: Translation | None) -> SourceJson | None:
 
 
 def lines(translation: Translation | None) -> tuple[TranslatedJson, ...]:
-    """Return, as JSON, each partition's offset in the source group and the corresponding one in a mirror's copy.
+    """Return, as JSON, each partition's offset and the corresponding offset in the mirror's copy.
 
-    The result is empty without ``translation``.
+    The result is empty if ``translation`` is None.
     """
     return tuple(map(_line, translation.partitions)) if translation else ()
 
 
 def value(of: SourceJson | None, found: Iterable[TranslatedJson]) -> Translation | None:
-    """Return the offsets of a source group on another cluster, and their places in a mirror's copies, from JSON.
+    """Return, from JSON, a source group's offsets and the corresponding offsets in the mirror's copies of topics.
 
-    of: the source group; None if it is on the same cluster as the target groups: the result is then None. found: each
-    offset with its place, the offset at which the group must continue in the copy.
+    of: the source group; if it is None, the result is None.
     """
     if of is None:
         return None

@@ -1,1 +1,1 @@
-"""Snapshots on disk: CSV and Parquet."""
+"""Load and save snapshots of committed offsets, as CSV or Parquet."""

@@ -1,4 +1,4 @@
-"""Load and save snapshots as CSV or Parquet. The extension of a file decides the format."""
+"""Load and save snapshots of committed offsets as CSV or Parquet. The extension of a file decides the format."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ _EXTENSIONS = (".csv", ".parquet")
 
 
 def load(path: Path, *, stream: BinaryIO | None = None) -> SnapshotTable:
-    """Return the snapshot in a file, or in ``stream`` if that is given.
+    """Return the snapshot in a CSV or Parquet file, or in ``stream`` if that is given.
 
-    The content may be Parquet, CSV with a header, or a reset file: the CSV of ``kafka-consumer-groups``, without a
-    header. A file is Parquet if its extension is ``.parquet``; a stream is Parquet if its first bytes say so. Raises
-    `InvalidInput` if the file can't be read, or if the content is not a valid snapshot.
+    A file's extension or a stream's first bytes tell the format. A CSV without a header must be a file for
+    ``kafka-consumer-groups --reset-offsets``. Raises `InvalidInput` if there is no valid snapshot.
     """
     name = "standard input" if stream else str(path)
     if not stream and path.suffix.lower() not in _EXTENSIONS and status(path) is None:
@@ -45,16 +44,16 @@ def load(path: Path, *, stream: BinaryIO | None = None) -> SnapshotTable:
 
 
 def check_extension(path: Path) -> None:
-    """Raise `UsageError` if the extension is neither .csv nor .parquet."""
+    """Raise `UsageError` if the extension of the path is not ``.csv`` or ``.parquet``."""
     if path.suffix.lower() not in _EXTENSIONS:
         raise UsageError(f"{path}: unknown file extension; expected .csv or .parquet")
 
 
 def save(snapshot: SnapshotTable, path: Path, *, replace: bool = False) -> None:
-    """Write the snapshot to a file, as CSV or Parquet by its extension.
+    """Write the snapshot to a file, as CSV or Parquet by the file's extension.
 
-    Raises `UsageError` if the extension is neither .csv nor .parquet; `InvalidInput` if the file exists and ``replace``
-    is false, or if it can't be written.
+    Raises `UsageError` for another extension; `InvalidInput` if the file can't be written, or if it exists and
+    ``replace`` is false.
     """
     check_extension(path)
     if _is_parquet(path):

@@ -1,4 +1,4 @@
-"""The columns of a snapshot file, CSV or Parquet, and the rule for the values of each column."""
+"""The columns of a snapshot of committed offsets (CSV or Parquet), and the valid values of each column."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ RULES = {column.name: rule(column) for column in (*schema.SNAPSHOT, schema.OLDES
 def check_names(present: Sequence[str], required: Collection[str], where: str) -> None:
     """Raise `InvalidInput` if a column of a snapshot file is unknown, missing or repeated.
 
-    present: the names of the file's columns. required: the names of the columns that the file must have. where: the
-    beginning of the error message, such as ``a.csv, line 1``.
+    present: the column names of the file. where: the beginning of the error message, such as ``a.csv, line 1``.
     """
     unknown = [column for column in present if column not in RULES]
     missing = [column for column in required if column not in present]

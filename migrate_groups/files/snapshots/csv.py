@@ -1,4 +1,4 @@
-"""Snapshots as CSV with a header: for people, pull requests and spreadsheets."""
+"""Snapshots of committed offsets as CSV with a header: for people, pull requests and spreadsheets."""
 
 from __future__ import annotations
 
@@ -15,19 +15,16 @@ from migrate_groups.snapshots.snapshot import SCHEMA, SnapshotTable
 
 
 def is_header(cells: list[str]) -> bool:
-    """Return whether the first row of a CSV file is the header of a snapshot.
-
-    A reset file (the CSV of ``kafka-consumer-groups``) has no header: its first row has the number of a partition.
-    """
+    """Return whether the first row of a CSV file is the header of a snapshot."""
+    # A reset file (the CSV of kafka-consumer-groups) has no header: its first row has the number of a partition.
     return "topic" in cells and "partition" in cells and not any(map(str.isdecimal, cells))
 
 
 def read(data: bytes, name: str, header: list[str]) -> SnapshotTable:
-    """Parse the bytes of a CSV file, and return them as a snapshot.
+    """Return the snapshot in a CSV file with a header.
 
-    data: the whole file, with its first line. name: the file's name, for errors. header: the column names in that first
-    line, which the caller has read. Raises `InvalidInput` if a cell is invalid or the columns are wrong. The message
-    names line, column and expected value.
+    data: the bytes of the whole file. name: the file's name, for errors. header: the column names in the first line.
+    Raises `InvalidInput`, which names the line, if a column or a cell is invalid.
     """
     snapshot_columns.check_names(header, REQUIRED, f"{name}, line 1")
     table = csv_text.read_columns(data, name, snapshot_columns.RULES, present=header, has_header=True)
@@ -42,10 +39,9 @@ def read(data: bytes, name: str, header: list[str]) -> SnapshotTable:
 
 
 def write(snapshot: SnapshotTable, file: BinaryIO) -> None:
-    """Write the snapshot as CSV with a header.
+    """Write the snapshot as CSV with a header. Times are RFC 3339 with ``Z``.
 
-    Times are RFC 3339 with ``Z``. In text cells, NULs are escaped. A text cell that a spreadsheet would run as a
-    formula gets an apostrophe before it.
+    NULs are escaped. A text that a spreadsheet would run as a formula gets an apostrophe before it.
     """
     table = snapshot.table
     for index, field in enumerate(table.schema):

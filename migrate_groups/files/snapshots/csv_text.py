@@ -1,13 +1,12 @@
 r"""Read and write CSV strictly: each cell is read as text and validated before it is cast.
 
-pyarrow's own typing would accept ``0x10``, `` 12``, a byte order mark, ``NA`` and a file that was cut short
-(docs/kafka-behaviour.md#other-libraries). If a check fails, the file is scanned again with Python's `csv`, so that
-the error names the line, the column and the expected value.
-
-In a file with a header, a NUL is written as the escape ``\u0000``, and a cell that a spreadsheet would run as a formula
-gets an apostrophe before it. If a cell already contains such an escape or apostrophe, another one is added, so that
-reading restores the exact text.
+In a file with a header, NULs are written as ``\u0000``, and texts that a spreadsheet would run as formulas get an
+apostrophe before them. Reading restores the exact text.
 """
+
+# pyarrow's own typing would accept ``0x10``, `` 12``, a byte order mark, ``NA`` and a file that was cut short
+# (docs/kafka-behaviour.md#other-libraries). If a check fails, the file is scanned again with Python's `csv`, so that
+# the error names the line, the column and the expected value.
 
 from __future__ import annotations
 
@@ -29,9 +28,10 @@ _LARGEST_CELL = 16 * 1024 * 1024
 
 
 def first_row(data: bytes, name: str) -> list[str]:
-    """Return the cells of the first row of a CSV file. Raises `InvalidInput` if the file is not complete or not CSV.
+    """Return the cells of the first row of a CSV file.
 
-    data: the bytes of the file. name: its name, for errors.
+    data: the bytes of the file. name: its name, for errors. Raises `InvalidInput` if the file is not complete or not
+    CSV.
     """
     if not data:
         raise InvalidInput(f"{name} is empty")
@@ -56,11 +56,9 @@ def read_columns(
 ) -> pa.Table:
     """Return the columns of a CSV file, with their cells cast to the types of the columns.
 
-    data: the bytes of the file. name: its name, for errors. columns: by column name, the rule for its values. present:
-    the names of the file's columns, in their order. has_header: whether the first line is a header. In such a
-    file NULs are escaped, and formulas have an apostrophe before them; this is undone.
-
-    Raises `InvalidInput` if a line or a cell is invalid. The message names the line, the column and the expected value.
+    name: the file's name, for errors. columns: the valid values of each column, by column name. present: the names of
+    the file's columns, in order. has_header: whether the first line is a header. Raises `InvalidInput`, which names the
+    line, if a line or a cell is invalid.
     """
     try:
         raw = pa_csv.read_csv(
@@ -78,6 +76,8 @@ def read_columns(
             raw = pa.table({column: pa.array([], pa.string()) for column in present})
         else:
             _explain(data, name, columns, present=present, has_header=has_header, reason=str(error))
+    # The apostrophes and escapes of a file with a header are undone. If a text already contained one before it was
+    # written, another one was added.
     typed = {}
     for column in present:
         cells = raw[column]
@@ -96,9 +96,9 @@ def read_columns(
 
 
 def guarded(table: pa.Table) -> pa.Table:
-    """Return the table with its text cells made safe for a CSV file with a header.
+    """Return the table with its texts made safe for CSV.
 
-    NULs are escaped. A cell that a spreadsheet would run as a formula gets an apostrophe before it.
+    NULs are escaped. A text that a spreadsheet would run as a formula gets an apostrophe before it.
     """
     for index, column in enumerate(table.columns):
         if not pa.types.is_string(column.type):
@@ -115,7 +115,7 @@ def guarded(table: pa.Table) -> pa.Table:
 
 
 def write_rows(table: pa.Table, file: BinaryIO) -> None:
-    """Write the rows of a table as CSV, without a header. If any text cell needs quotes, all text cells are quoted."""
+    """Write the rows of a table as CSV, without a header."""
     special = any(
         pc.any(pc.match_substring_regex(column, '[",\r\n]')).as_py()
         for column in table.columns
@@ -129,7 +129,10 @@ def write_rows(table: pa.Table, file: BinaryIO) -> None:
 def _explain(
     data: bytes, name: str, columns: Mapping[str, Rule], *, present: Sequence[str], has_header: bool, reason: str
 ) -> NoReturn:
-    """Raise `InvalidInput` for the first invalid line or cell, or with ``reason`` as text if all cells are valid."""
+    """Raise `InvalidInput` for the first invalid line or cell of a CSV file.
+
+    If all cells are valid, the error message has ``reason``.
+    """
     for index, (line, cells) in enumerate(_scan(data, name)):
         if has_header and index == 0:
             continue

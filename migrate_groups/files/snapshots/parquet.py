@@ -1,4 +1,4 @@
-"""Snapshots as Parquet, for Spark and large groups: the same columns as in CSV, with types."""
+"""Snapshots of committed offsets as Parquet, for Spark and large groups: the same columns as in CSV, with types."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from migrate_groups.snapshots.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA
 def read(data: bytes, name: str) -> SnapshotTable:
     """Return the snapshot in a Parquet file.
 
-    data: the bytes of the file. name: its name, for errors. Raises `InvalidInput` if the file is damaged or a value is
-    invalid. The message names the column and the expected value.
+    name: the file's name, for errors. Raises `InvalidInput` if the file is damaged or a value is invalid. The message
+    names the column and the expected value.
     """
     table = read_table(data, name)
     check_names(table.column_names, COLUMNS, name)

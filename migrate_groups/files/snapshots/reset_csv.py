@@ -1,9 +1,11 @@
 """Reset files: the CSV of ``kafka-consumer-groups --reset-offsets --from-file``, without a header.
 
-The columns are ``topic,partition,offset`` for one group, ``group,topic,partition,offset`` for several. Kafka's tool
-reads a truncated row as offset 0. If a partition has two rows, the tool uses the last one
-(docs/kafka-behaviour.md#kafkas-own-tool). Here a truncated row and a second row are errors.
+The columns are ``topic,partition,offset`` for one group, ``group,topic,partition,offset`` for several. It is an error
+if a row is truncated, or if two rows have the same group, topic and partition.
 """
+
+# Kafka's tool reads a truncated row as offset 0. If a partition has two rows, the tool uses the last one
+# (docs/kafka-behaviour.md#kafkas-own-tool).
 
 from __future__ import annotations
 
@@ -25,11 +27,10 @@ _COLUMNS = tuple(_RULES)
 
 
 def read(data: bytes, name: str, columns: int) -> SnapshotTable:
-    """Return the offsets in a reset file as a snapshot.
+    """Return the offsets in a CSV file for ``kafka-consumer-groups --reset-offsets`` as a snapshot.
 
-    data: the bytes of the file. name: its name, for errors. columns: the number of columns in its first row. The rows
-    have no source group, cluster id or time; with three columns they have no group either. Raises `InvalidInput` if the
-    file is not a valid reset file.
+    name: the file's name, for errors. columns: the number of columns in the first row. Columns of a snapshot that the
+    file lacks are empty. Raises `InvalidInput` if the file is not valid.
     """
     if columns not in (3, 4):
         raise InvalidInput(
@@ -51,13 +52,10 @@ def read(data: bytes, name: str, columns: int) -> SnapshotTable:
 
 
 def to_bytes(snapshot: SnapshotTable) -> tuple[bytes, int]:
-    """Return a snapshot as the bytes of a reset file, and the number of partitions that are left out of it.
+    """Return a snapshot as a CSV file for ``kafka-consumer-groups``, and the number of partitions left out.
 
-    Partitions without a committed offset are left out. The file has four columns if the snapshot has several groups,
-    otherwise three.
-
-    Raises `InvalidInput` if only some rows have a group, or if a partition of a group has several rows. With several
-    groups, also raises `InvalidInput` if the name of a group has a line feed or a NUL.
+    Partitions without a committed offset are left out. Raises `InvalidInput` if only some rows have a group, if a
+    partition of a group has several rows, or if ``kafka-consumer-groups`` could not read a group's name.
     """
     table = snapshot.at_one_moment().table
     snapshot.refuse_some_without_group()

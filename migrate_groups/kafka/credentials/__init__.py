@@ -1,1 +1,1 @@
-"""TLS and SASL settings, read from Kafka's client properties."""
+"""TLS and SASL settings of the Kafka clients, read from Kafka's client properties."""

@@ -16,15 +16,15 @@ ALGORITHMS = ("RS256", "ES256")
 
 
 class Assertion(Protocol):
-    """The source of an assertion. It is asked again for each request to the token server."""
+    """A source of assertions: JSON Web Tokens that prove the client's identity to an OAuth token server."""
 
     def text(self) -> str:
-        """Return the assertion, a JSON Web Token. Raises `NoToken` if a file can't be read or the key can't be used."""
+        """Return a JSON Web Token. Raises `NoToken` if a file can't be read or the key can't be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssertionFile:
-    """A file that contains an assertion, which another program renews."""
+    """A file that contains an assertion (a JSON Web Token), which another program renews."""
 
     path: str
 
@@ -35,11 +35,11 @@ class AssertionFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedAssertion:
-    """A JWT that this process signs. The key and the template are read from their files anew for each JWT.
+    """A JSON Web Token that this process signs. Each call of `text` makes a new one.
 
-    key_file: a private key in PEM. claims: the claims ``aud``, ``iss`` and ``sub`` that the properties set. lifetime:
-    the seconds from now to the claim ``exp``. back_dated: the seconds from the claim ``nbf`` to now. with_id: whether
-    to add the claim ``jti``. template: a JSON file with the objects ``header`` and ``payload``, whose values are added.
+    key_file: a private key in PEM. claims: the claims ``aud``, ``iss`` and ``sub``. lifetime: seconds from now to the
+    claim ``exp``. back_dated: seconds from the claim ``nbf`` to now. with_id: whether to add the claim ``jti``.
+    template: a JSON file with the objects ``header`` and ``payload``, whose values are added.
     """
 
     key_file: str
@@ -52,7 +52,7 @@ class SignedAssertion:
     template: str | None = None
 
     def text(self) -> str:
-        """Return a new assertion.
+        """Return a newly signed JSON Web Token.
 
         Raises `NoToken` if a file can't be read, or if the key does not fit the algorithm.
         """

@@ -1,4 +1,4 @@
-"""Translate Kafka's client properties (the file of ``--command-config``) into settings for both Python clients."""
+"""Translate Kafka's client properties (the file of ``--command-config``) into settings for the Python clients."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from migrate_groups.kafka.credentials.security import Security
 class ClientProperties(NamedTuple):
     """The bootstrap servers and security settings in client properties.
 
-    bootstrap_servers: empty if there are none. not_used: the keys that had no effect, to warn about; harmless ones,
-    such as those for tuning, are left out.
+    bootstrap_servers: empty if there are none. not_used: the keys that have no effect, to warn the user. Harmless keys,
+    such as ``batch.size``, are not in ``not_used``.
     """
 
     bootstrap_servers: str
@@ -23,12 +23,11 @@ class ClientProperties(NamedTuple):
 
 
 def understand(properties: Mapping[str, str], bootstrap_servers: str | None = None) -> ClientProperties:
-    """Return the connection settings of these client properties, and the keys that have no effect here.
+    """Return the connection settings in these client properties, and the keys that have no effect.
 
-    bootstrap_servers: the addresses to use instead of the property ``bootstrap.servers``.
-
-    Raises `InvalidInput` if a property is wrong or not supported; its message never quotes a secret. Raises
-    `MissingDependency` if a login needs an extra that is not installed.
+    bootstrap_servers: addresses from which AWS MSK's region is read; default: the property ``bootstrap.servers``.
+    Raises `InvalidInput` if a property is wrong or not supported; `MissingDependency` if a login needs an extra that is
+    not installed.
     """
     given = Given(properties)
     protocol = given.take("security.protocol", "PLAINTEXT").upper()
@@ -40,11 +39,12 @@ def understand(properties: Mapping[str, str], bootstrap_servers: str | None = No
 
 
 def _security(protocol: str, given: Given, bootstrap_servers: str) -> Security:
-    """Return the TLS and SASL settings in the client properties ``given``, as far as ``protocol`` requires them.
+    """Return the TLS and SASL settings in the client properties ``given``.
 
-    protocol: the value of ``security.protocol``. The modules that read these settings are imported only if they are
-    required, because their imports take time.
+    protocol: the value of ``security.protocol``. bootstrap_servers: an AWS MSK login reads the region from the host
+    names.
     """
+    # The modules are imported only if they are required, because their imports take time.
     tls, login = None, None
     if protocol.endswith("SSL"):
         from migrate_groups.kafka.credentials import tls_properties

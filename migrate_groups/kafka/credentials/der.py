@@ -8,7 +8,7 @@ class Damaged(Exception):
 
 
 def children(content: bytes) -> list[tuple[int, bytes]]:
-    """Return the tag and the value of each element in ``content``, which is DER.
+    """Return the tag and the value of each DER element in ``content``.
 
     Raises `Damaged` if the content is not a sequence of whole elements.
     """
@@ -23,9 +23,9 @@ def children(content: bytes) -> list[tuple[int, bytes]]:
 
 
 def fields(content: bytes, *tags: int) -> list[bytes]:
-    """Return the values of the first elements in ``content``, which is DER: one value for each of ``tags``.
+    """Return the values of the first DER elements in ``content``: one value for each of ``tags``.
 
-    Raises `Damaged` if the content is not valid, or if these elements do not have these tags.
+    Raises `Damaged` if the content is not valid, or if the elements have other tags.
     """
     found = children(content)[: len(tags)]
     if [tag for tag, _ in found] != list(tags):
@@ -34,7 +34,7 @@ def fields(content: bytes, *tags: int) -> list[bytes]:
 
 
 def _length(content: bytes, at: int) -> tuple[int, int]:
-    """Return the length that is encoded at a position, and the position after it, where the value begins."""
+    """Return the length that is encoded at the position ``at``, and the position after the length."""
     first = content[at] if at < len(content) else 0x80
     if first < 0x80:
         return first, at + 1

@@ -1,7 +1,4 @@
-"""Parse client properties (Java properties), and look them up under Kafka's names.
-
-A property in librdkafka's spelling is also accepted if it means the same as one of Kafka's properties.
-"""
+"""Parse client properties (Java properties), and look them up under Kafka's names or librdkafka's."""
 
 from __future__ import annotations
 
@@ -91,7 +88,7 @@ _ANOTHER = re.compile(r"(?:sasl|ssl|security|bootstrap)\.[a-z][a-z.]*[ \t]*[=:]"
 def load_properties(path: Path) -> dict[str, str]:
     """Return the keys and values of a client.properties file. Its encoding is ISO 8859-1, as in Java.
 
-    Raises `InvalidInput` if the file can't be read, is too large, begins with a byte order mark, or can't be parsed.
+    Raises `InvalidInput` if the file can't be read or parsed, is too large, or begins with a byte order mark.
     """
     found = status(path)
     if found is not None and found.st_size > _MOST_BYTES:
@@ -105,8 +102,8 @@ def load_properties(path: Path) -> dict[str, str]:
 def parse_properties(text: str, where: str) -> dict[str, str]:
     """Return the keys and values of a Java properties text.
 
-    Raises `InvalidInput` if an escape is malformed, or if a value contains the property of the next line, because of a
-    backslash at the line's end. ``where`` names the text in errors.
+    where: names the text in errors. Raises `InvalidInput` if an escape is malformed, or if a backslash at the end
+    of a line joins two properties.
     """
     import javaproperties  # imported here because it takes 30 ms
 
@@ -130,24 +127,24 @@ def is_secret(key: str) -> bool:
 
 
 def similar_property(key: str) -> str:
-    """Return ``did you mean …?`` with the known properties that the unknown property ``key`` resembles; else empty.
+    """Return ``did you mean …?`` with the known properties that ``key`` resembles; empty if there are none.
 
-    The key must be almost equal to a known property, because the names of many of Kafka's properties are alike. Or it
-    must be a known property after the prefix of a framework, such as ``spring.kafka.properties.``.
+    A known property after a prefix, such as ``spring.kafka.properties.``, is also recognised.
     """
     known = {*_READ, *_LIBRDKAFKA}
     if key in known:
         return ""
     if end := next((each for each in sorted(known) if key.endswith(f".{each}")), ""):
         return f"did you mean {end}?"
+    # Only almost equal names, because the names of many of Kafka's properties are alike.
     return did_you_mean([key], known, likeness=0.9)
 
 
 class Given:
     """Client properties or JAAS options, by their names in Kafka. It keeps track of the keys that were not used.
 
-    A key in librdkafka's spelling is treated as Kafka's. Raises `InvalidInput` if a key is given in both spellings with
-    different values, or if a value can't be encoded as UTF-8.
+    A key in librdkafka's spelling is stored under Kafka's name. Raises `InvalidInput` if both spellings have different
+    values, or if a value can't be encoded as UTF-8.
     """
 
     def __init__(self, values: Mapping[str, str]) -> None:
@@ -168,28 +165,28 @@ class Given:
         return self._values.get(key, default).strip()
 
     def value(self, key: str) -> str:
-        """Return the value of a key without white space around it. Unlike `take`, do not mark the key as used."""
+        """Return the value of a key without white space around it. The key is not marked as used."""
         return self._values.get(key, "").strip()
 
     def written(self, key: str) -> str:
-        """Return a property's name as the user wrote it, in librdkafka's spelling or Kafka's. key: its Kafka name."""
+        """Return a property's name as the user wrote it, in librdkafka's spelling or Kafka's. key: Kafka's name."""
         return self._written.get(key, key)
 
     def take_all(self, prefix: str) -> dict[str, str]:
         """Return the values of all keys that begin with ``prefix``, and mark these keys as used.
 
-        The result's keys are without the prefix.
+        In the result the keys have no prefix.
         """
         return {key.removeprefix(prefix): self.take(key) for key in self._values if key.startswith(prefix)}
 
     def add_unused(self, keys: Iterable[str]) -> None:
-        """Record keys that have no effect. `not_used` returns them, so that the user is warned."""
+        """Mark keys as not used, so that the user is warned about them."""
         self._unused |= dict.fromkeys(keys)
 
     def not_used(self) -> tuple[str, ...]:
-        """Return the keys that are marked as not used, sorted, in the spelling that the file has.
+        """Return the keys to warn about because they have no effect, sorted, as the user wrote them.
 
-        A key that may contain a secret is not shown: a description replaces it.
+        A key that does not look like a property is replaced by a placeholder, because it may be part of a secret.
         """
         return tuple(sorted({_shown(self.written(key)) for key in self._unused}))
 

@@ -1,8 +1,4 @@
-"""Parse ``sasl.jaas.config``, the login module and its options, as Kafka's Java clients do.
-
-Kafka's JaasConfig uses a ``java.io.StreamTokenizer``, which reads words, and quoted strings with backslash escapes. The
-escapes of the properties file were resolved earlier, when the file was parsed.
-"""
+"""Parse ``sasl.jaas.config``, the login module and its options, as Kafka's Java clients do."""
 
 from __future__ import annotations
 
@@ -12,6 +8,8 @@ from dataclasses import dataclass, field
 
 from migrate_groups.errors import InvalidInput
 
+# Kafka's JaasConfig uses a `java.io.StreamTokenizer`, which reads words, and quoted strings with backslash escapes. The
+# escapes of the properties file were resolved when the file was parsed.
 _TOKEN = re.compile(
     r"""\s+ | //[^\n]* | /\*.*?\*/
     | (?P<word>[A-Za-z_$\u00a0-\U0010ffff][\w.$-]*)
@@ -33,7 +31,7 @@ class JaasEntry:
 
 
 def parse_jaas(text: str) -> JaasEntry:
-    """Return the only entry of ``sasl.jaas.config``. Raises `InvalidInput`, whose message quotes no secret."""
+    """Return the login module and options in ``sasl.jaas.config``. Raises `InvalidInput` if the text is not valid."""
     tokens = list(_tokens(text))
     match tokens:
         case [(module, False), (flag, False), *rest] if flag.upper() in _FLAGS and rest and rest[-1] == (";", True):

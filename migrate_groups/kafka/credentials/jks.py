@@ -1,8 +1,4 @@
-"""Read keystores in Java's format JKS, and decrypt their private keys.
-
-The format is that of the JDK's ``sun.security.provider.JavaKeyStore``: a header, the entries, and a SHA-1 hash of the
-password and of all bytes before it. All numbers are big-endian. Texts are in Java's modified UTF-8.
-"""
+"""Read keystores in Java's format JKS, and decrypt their private keys."""
 
 from __future__ import annotations
 
@@ -13,6 +9,8 @@ from typing import NamedTuple
 
 from migrate_groups.kafka.credentials.der import Damaged, fields
 
+# The format of the JDK's `sun.security.provider.JavaKeyStore`: a header, the entries, and a SHA-1 hash of the password
+# and of all bytes before it. Numbers are big-endian. Texts are in Java's modified UTF-8.
 MAGIC = b"\xfe\xed\xfe\xed"
 _DIGEST = 20  # the bytes of a SHA-1 hash
 _PROTECTED = bytes.fromhex("2b060104012a02110101")  # 1.3.6.1.4.1.42.2.17.1.1: how JKS encrypts a private key
@@ -23,7 +21,10 @@ class WrongPassword(Exception):
 
 
 class Entry(NamedTuple):
-    """A trusted certificate, or a private key (still encrypted) with its certificate chain. Certificates are DER."""
+    """An entry of a JKS store: a trusted certificate, or a private key with its certificate chain.
+
+    certificates: in DER. encrypted_key: None for a trusted certificate.
+    """
 
     alias: str
     certificates: tuple[bytes, ...]
@@ -33,7 +34,7 @@ class Entry(NamedTuple):
 def entries(content: bytes, password: str | None) -> list[Entry]:
     """Return the entries of a JKS store. Without a password the store's integrity is not verified, as in Java.
 
-    Raises `WrongPassword`; `Damaged` if the content is not a whole JKS store.
+    Raises `WrongPassword`, or `Damaged` if the content is not a whole JKS store.
     """
     if password is not None:
         expected = hashlib.sha1(_characters(password) + b"Mighty Aphrodite" + content[:-_DIGEST]).digest()  # noqa: S324
@@ -52,7 +53,7 @@ def entries(content: bytes, password: str | None) -> list[Entry]:
 def decrypted(encrypted_key: bytes, password: str) -> bytes:
     """Decrypt a private key of a JKS store, and return it as PKCS #8 (DER).
 
-    Raises `WrongPassword`; `Damaged` if the key is not encrypted with the algorithm of JKS.
+    Raises `WrongPassword`, or `Damaged` if the key is not encrypted with JKS's algorithm.
     """
     (key,) = fields(encrypted_key, 0x30)
     algorithm, protected = fields(key, 0x30, 0x04)

@@ -1,7 +1,4 @@
-"""Classes through which kafka-python logs in with OAuth tokens or with Kerberos.
-
-They are in a module of their own, because the imports from kafka-python take long and few logins need them.
-"""
+"""Classes through which kafka-python logs in with OAuth tokens or with Kerberos."""
 
 from __future__ import annotations
 
@@ -17,6 +14,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from migrate_groups.errors import ClusterUnavailable
 
 
+# In a module of their own, because the imports from kafka-python take long and few logins need them.
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
     """Gives kafka-python an OAuth token for each connection.
 
@@ -35,12 +33,13 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-pytho
             raise SaslAuthenticationFailedError(str(error)) from error
 
     def extensions(self) -> dict[str, str]:
-        """Return the SASL extensions."""
+        """Return the SASL extensions to send with the token (KIP-342)."""
         return dict(self._extensions)
 
 
+# kafka-python's own class uses only the default ticket cache.
 class _Gssapi(SaslMechanismGSSAPI):  # type: ignore[misc]
-    """Logs in with the tickets of a `Kerberos` login; kafka-python's own class uses only the default ticket cache."""
+    """Logs in to a broker with GSSAPI (Kerberos), with tickets from a keytab or from any ticket cache."""
 
     def __init__(self, **config: Any) -> None:
         login: Any = config.get("sasl_kerberos_name")
@@ -57,22 +56,21 @@ class _Gssapi(SaslMechanismGSSAPI):  # type: ignore[misc]
             super().receive(auth_bytes)
 
     def auth_details(self) -> str:
-        """Return a text for the log. kafka-python's own method needs the security context, which may have expired."""
+        """Return a text about the login for kafka-python's log."""
+        # kafka-python's own method needs the security context, which may have expired.
         return f"Authenticated to {self.auth_id} via SASL / GSSAPI"
 
 
 @contextmanager
 def _refused() -> Iterator[None]:
-    """Turn any error of the block into `SaslAuthenticationFailedError`.
-
-    Every exception is caught, because the errors of gssapi can't be named without an import of gssapi.
-    """
+    """Turn any error of the ``with`` block into `SaslAuthenticationFailedError`."""
     try:
         yield
+    # Every exception, because the errors of gssapi can't be named without an import of gssapi.
     except Exception as error:
         raise SaslAuthenticationFailedError(" ".join(str(error).split())) from error
 
 
 def use_our_gssapi() -> None:
-    """Make kafka-python use `_Gssapi` for the mechanism GSSAPI. Clients without a `Kerberos` login work as before."""
+    """Make kafka-python use `_Gssapi`, this package's login with Kerberos, for the mechanism GSSAPI."""
     register_sasl_mechanism("GSSAPI", _Gssapi, overwrite=True)

@@ -1,7 +1,4 @@
-"""SASL GSSAPI (Kerberos) for kafka-python, with a ticket cache or a keytab. It needs the extra ``kerberos``.
-
-The second client can't log in this way, because confluent-kafka's wheel for Linux has no GSSAPI.
-"""
+"""SASL GSSAPI (Kerberos) for kafka-python, with a ticket cache or a keytab. It needs the extra ``kerberos``."""
 
 from __future__ import annotations
 
@@ -22,9 +19,9 @@ _WITHOUT_EFFECT = (
 class Kerberos:
     """A login with Kerberos tickets, from a keytab or from a ticket cache.
 
-    service: the name of the brokers' service principal, such as ``kafka``. client: the client's principal; None: that
-    of the ticket cache. keytab: the path of a keytab; None: a ticket cache is used. ticket_cache: the path of the
-    cache; None: the default cache.
+    service: the service name of the brokers' principal, such as ``kafka``. client: the client's principal; None: the
+    ticket cache's principal. keytab: a path; None: a ticket cache is used. ticket_cache: a path; None: the default
+    cache.
     """
 
     mechanism = "GSSAPI"
@@ -36,10 +33,8 @@ class Kerberos:
 
     @property
     def principal(self) -> str:
-        """A description of the principal.
-
-        Its name in Kafka's ACLs is not known, because the brokers shorten it by their rules.
-        """
+        """A description of the client's principal, such as ``Kerberos principal alice@EXAMPLE.COM``."""
+        # The name in Kafka's ACLs is not known, because the brokers shorten the principal by their rules.
         return f"Kerberos principal {self.client}" if self.client else "the Kerberos principal of the ticket cache"
 
     def kafka_python(self) -> dict[str, Any]:
@@ -54,9 +49,9 @@ class Kerberos:
         raise ClusterUnavailable(f"the second client can't log in: {self.second_client_lacks}")
 
     def begin(self, host: str) -> tuple[str, Any, bytes]:
-        """Begin a login: return the name of the service on a broker's host, the security context, and its first token.
+        """Begin a login to a broker: return the service's name, the security context, and the context's first token.
 
-        The tickets are read again each time. Raises `ClusterUnavailable` if there is no ticket, or if it has expired.
+        Raises `ClusterUnavailable` if there is no valid Kerberos ticket.
         """
         import gssapi
 
@@ -75,10 +70,10 @@ class Kerberos:
 
 
 def kerberos(given: Given, options: Given) -> Kerberos:
-    """Return the login that the JAAS options of Java's Krb5LoginModule or librdkafka's properties describe.
+    """Return the Kerberos login that client properties and JAAS options describe.
 
-    given: the client properties. options: the JAAS options. Raises `MissingDependency` if the extra ``kerberos`` is not
-    installed.
+    given: the client properties. options: the JAAS options of Java's Krb5LoginModule. Raises `MissingDependency` if the
+    extra ``kerberos`` is not installed.
     """
     if importlib.util.find_spec("gssapi") is None:
         raise MissingDependency(f"Kerberos needs a package that is not installed: {INSTALL_KERBEROS}")

@@ -27,8 +27,8 @@ _MSK_HANDLER = "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler"
 def login(given: Given, bootstrap_servers: str) -> Password | OAuth | Kerberos:
     """Return the login that these client properties describe.
 
-    bootstrap_servers: the addresses of the brokers; with AWS MSK, their names contain the region. Raises
-    `InvalidInput`; `MissingDependency` if the login needs an extra that is not installed.
+    bootstrap_servers: an AWS MSK login reads the region from the host names. Raises `InvalidInput` if a property is
+    wrong; `MissingDependency` if the login needs an extra that is not installed.
     """
     if not given.value("sasl.mechanism") and not given.value("sasl.jaas.config"):
         raise InvalidInput(f"sasl.mechanism is not set: set it to one of {', '.join(_LOGIN_MODULES)}")

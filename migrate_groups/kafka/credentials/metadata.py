@@ -1,7 +1,4 @@
-"""Get SASL OAUTHBEARER tokens from the metadata server of a machine in Azure or Google Cloud.
-
-A metadata server asks for no secret, because only this machine can reach it. The requests use no proxy.
-"""
+"""Get SASL OAUTHBEARER tokens from the metadata server of a machine in Azure or Google Cloud."""
 
 from __future__ import annotations
 
@@ -22,15 +19,14 @@ _GOOGLE = "http://metadata.google.internal/computeMetadata/v1/instance/service-a
 class AzureMetadata:
     """The source of the tokens of a managed identity of Azure.
 
-    url: the address of the metadata server, with the query that the properties set, such as its resource and
-    api-version.
+    url: the address of the metadata server, including the query (resource, api-version).
     """
 
     url: str
     principal = "Azure's managed identity"
 
     def fetch(self) -> Token:
-        """Return a new token. Raises `NoToken` with the reason."""
+        """Return a new OAuth token. Raises `NoToken`, with the reason, if none can be obtained."""
         return token_in(*_asked(self.url, {"Metadata": "true"}), _WHERE)
 
 
@@ -38,14 +34,14 @@ class AzureMetadata:
 class GoogleMetadata:
     """The source of the tokens of a Google Cloud machine's service account.
 
-    The tokens have the form that Google's ``GcpLoginCallbackHandler`` sends: a JSON Web Token with an access token in
-    place of the signature.
+    A token is a JSON Web Token with Google's access token in place of the signature, as Google's
+    ``GcpLoginCallbackHandler`` sends it.
     """
 
     principal = "the service account of this machine"
 
     def fetch(self) -> Token:
-        """Return a new token. Raises `NoToken` with the reason."""
+        """Return a new OAuth token. Raises `NoToken`, with the reason, if none can be obtained."""
         headers = {"Metadata-Flavor": "Google"}
         access, seconds = token_in(*_asked(f"{_GOOGLE}/token", headers), _WHERE)
         status, account = _asked(f"{_GOOGLE}/email", headers)
@@ -58,5 +54,6 @@ class GoogleMetadata:
 
 
 def _asked(url: str, headers: dict[str, str]) -> tuple[int, bytes]:
+    # A metadata server asks for no secret, because only this machine can reach it. So no proxy is used.
     with said_no(_WHERE):
         return open_url(urllib.request.Request(url, headers=headers), urllib.request.ProxyHandler({}))  # noqa: S310

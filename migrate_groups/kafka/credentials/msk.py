@@ -1,8 +1,4 @@
-"""AWS MSK IAM: tokens for SASL OAUTHBEARER, signed with AWS credentials. This module needs the extra ``msk``.
-
-MSK accepts these tokens on the listener on which Java clients use the mechanism AWS_MSK_IAM. That mechanism is not used
-here, because neither Python client has it.
-"""
+"""AWS MSK IAM: tokens for SASL OAUTHBEARER, signed with AWS credentials. This module needs the extra ``msk``."""
 
 from __future__ import annotations
 
@@ -15,6 +11,8 @@ from migrate_groups.errors import INSTALL_MSK, MissingDependency
 from migrate_groups.kafka.credentials.given import Given
 from migrate_groups.kafka.credentials.oauth import NoToken, Token, now
 
+# MSK accepts these tokens on the listener on which Java clients use the mechanism AWS_MSK_IAM, which neither Python
+# client has.
 _BROKER = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?:\d+$")
 
 
@@ -42,10 +40,10 @@ class Role:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MskIam:
-    """The source of tokens that are signed with AWS credentials.
+    """The source of tokens for AWS MSK that are signed with AWS credentials.
 
-    The credentials are those of ``role``, if there is one; otherwise those of ``profile``; otherwise those that the AWS
-    SDK finds by itself. region: the AWS region; empty: that of the AWS configuration.
+    The credentials are those of ``role``, else those of ``profile``, else those that the AWS SDK finds. An empty
+    ``region`` means the region of the AWS configuration.
     """
 
     region: str
@@ -54,7 +52,7 @@ class MskIam:
     principal = "the IAM principal"
 
     def fetch(self) -> Token:
-        """Return a new token, valid for 15 minutes. Raises `NoToken` with the reason."""
+        """Return a new OAuth token, valid for 15 minutes. Raises `NoToken`, with the reason, if there is none."""
         from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
         from botocore.credentials import CredentialProvider
         from botocore.exceptions import BotoCoreError, ClientError
@@ -99,10 +97,10 @@ class MskIam:
 
 
 def msk_iam(given: Given, options: Given, bootstrap_servers: str) -> MskIam:
-    """Return the source of tokens that the JAAS options of Java's aws-msk-iam-auth describe.
+    """Return the source of AWS MSK tokens that the JAAS options of Java's aws-msk-iam-auth describe.
 
-    given: the client properties. options: the JAAS options. bootstrap_servers: the addresses of the brokers, whose
-    names contain the region. Raises `MissingDependency` if the extra ``msk`` is not installed.
+    given: the client properties. options: the JAAS options. bootstrap_servers: the host names contain the region.
+    Raises `MissingDependency` if the extra ``msk`` is not installed.
     """
     if importlib.util.find_spec("aws_msk_iam_sasl_signer") is None:
         raise MissingDependency(f"AWS MSK IAM needs a package that is not installed: {INSTALL_MSK}")

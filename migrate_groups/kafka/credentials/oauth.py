@@ -1,7 +1,4 @@
-"""Logins with SASL OAUTHBEARER: `OAuth` gets the tokens for both clients, kafka-python and confluent-kafka.
-
-librdkafka does not fetch tokens itself, because it does not understand all properties as Kafka's Java clients do.
-"""
+"""Logins with SASL OAUTHBEARER: `OAuth` gets the tokens for both clients, kafka-python and confluent-kafka."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ _USED = 0.8  # the part of a token's lifetime after which it is renewed, as sasl
 _UNKNOWN_SECONDS = 3600.0  # the lifetime that librdkafka gets for a token whose lifetime is not known
 
 
+# librdkafka does not fetch tokens itself, because it does not understand all properties as Kafka's Java clients do.
 class NoToken(ClusterUnavailable):
     """No OAuth token could be obtained."""
 
@@ -28,17 +26,14 @@ class Token(NamedTuple):
 
 
 class TokenSource(Protocol):
-    """The source of a login's tokens, such as a token server or a file."""
+    """The source of OAuth tokens, such as a token server or a file."""
 
     def fetch(self) -> Token:
-        """Return a new token. Raises `NoToken` with the reason."""
+        """Return a new OAuth token. Raises `NoToken`, with the reason, if none can be obtained."""
 
     @property
     def principal(self) -> str:
-        """A description of the principal.
-
-        Its name in Kafka's ACLs is not known, because the brokers take it from the token.
-        """
+        """A description of the client's principal, such as ``the principal of OAuth client my-app``."""
 
 
 def now() -> float:
@@ -54,10 +49,10 @@ class _Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuth:
-    """A login with tokens of ``source``. extensions: the SASL extensions to send with each token (KIP-342).
+    """A login with SASL OAUTHBEARER, with tokens of ``source``.
 
-    A token is used until 80 % of its lifetime have passed. After that it is used only if no new token can be obtained.
-    A token whose lifetime is not known is used once, and again within an hour if no new token can be obtained.
+    extensions: the SASL extensions to send with each token (KIP-342). After 80 % of a token's lifetime a new token is
+    requested. If no new token can be obtained, the old token is used until it expires.
     """
 
     mechanism = "OAUTHBEARER"
@@ -81,6 +76,7 @@ class OAuth:
             if held and at < held.valid_until:
                 return held
             raise
+        # A token of unknown lifetime is used once, and again within an hour if no new token can be obtained.
         life = seconds or 0.0
         self._held[:] = [_Held(value, at + life * _USED, at + (life or _UNKNOWN_SECONDS))]
         return self._held[-1]
@@ -92,10 +88,10 @@ class OAuth:
         return {"sasl_oauth_token_provider": TokenProvider(self.token, self.extensions)}
 
     def confluent(self) -> dict[str, Any]:
-        """Return this login for the second client's process, as the value that ``oauth_cb`` must return.
+        """Return ``{"oauth_cb": token}``, for the process in which confluent-kafka runs.
 
-        The value is a list: the token, the time of its expiry (seconds since 1970), a name for the principal, and the
-        extensions. Raises `NoToken`.
+        The token is a list: value, expiry (seconds since 1970), a fixed principal name, and SASL extensions. Raises
+        `NoToken`.
         """
         held = self._valid()
         expires = now() + held.valid_until - time.monotonic()
@@ -103,5 +99,6 @@ class OAuth:
 
     @property
     def principal(self) -> str:
-        """A description of the principal for messages."""
+        """A description of the client's principal, such as ``the principal of OAuth client my-app``."""
+        # The name in Kafka's ACLs is not known, because the brokers take it from the token.
         return self.source.principal

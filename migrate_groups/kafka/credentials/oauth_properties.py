@@ -57,7 +57,7 @@ def oauth(given: Given, options: Given) -> OAuth:
 
 
 def _azure(given: Given, authentication_type: str) -> AzureMetadata:
-    """Return the source of a managed identity's tokens, from librdkafka's properties. Raises `InvalidInput`."""
+    """Return the token source of an Azure managed identity, from librdkafka's properties. Raises `InvalidInput`."""
     if authentication_type != "azure_imds":
         raise InvalidInput(f"{_METADATA} is not supported; supported is azure_imds")
     query = _pairs(given.take("sasl.oauthbearer.config")).get("query", "")
@@ -93,9 +93,9 @@ def _source(given: Given, options: Given) -> TokenSource:
 
 
 def _client(given: Given, options: Given, client_id: str) -> ClientSecret | ClientAssertion:
-    """Return how the client proves its identity: with an assertion or with a secret.
+    """Return how the client proves its identity to the token server: with a signed JSON Web Token or with a secret.
 
-    As in Kafka 4.3, an assertion is preferred if both are configured.
+    If both are configured, the JSON Web Token is used, as in Kafka 4.3.
     """
     secret = given.take(f"{_CREDENTIALS}.client.secret") or options.take("clientSecret")
     url_encoded = _flag(given, "sasl.oauthbearer.header.urlencode")
@@ -137,10 +137,10 @@ def _assertion(given: Given) -> Assertion | None:
 
 
 def _trusted_for_tokens(given: Given, options: Given) -> str | None:
-    """Return the certificates, as PEM, that are trusted for the token server; None: those that this machine trusts.
+    """Return the certificates (PEM) to trust for the token server; None: those that this machine trusts.
 
-    given: the client properties, where librdkafka has ``https.ca.pem`` and ``https.ca.location``. options: the JAAS
-    options, where Kafka has ``ssl.truststore.location`` and other options of a truststore.
+    given: client properties, with librdkafka's ``https.ca.pem`` or ``https.ca.location``. options: JAAS options, with
+    Kafka's ``ssl.truststore.location``.
     """
     if inline := given.take("https.ca.pem"):
         return pem.certificates(inline, "https.ca.pem")

@@ -16,7 +16,7 @@ _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOT
 
 
 def certificates(pem: str, where: str) -> str:
-    """Return only the certificates of a PEM text. where: the name of the text in errors.
+    """Return only the certificates of a PEM text. where: names the text in errors.
 
     Raises `InvalidInput` if there is no certificate, or if one can't be read.
     """
@@ -35,11 +35,9 @@ def certificates(pem: str, where: str) -> str:
 
 
 def private_key(pem: str, where: str) -> str:
-    """Return the private key of a PEM text as PKCS #8.
+    """Return the private key of a PEM text as PKCS #8. An encrypted key is returned unchanged.
 
-    An encrypted key is returned unchanged. where: the name of the text in errors.
-
-    Raises `InvalidInput` if there is no private key, or if it can't be read.
+    where: names the text in errors. Raises `InvalidInput` if there is no private key, or if it can't be read.
     """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
@@ -71,7 +69,7 @@ def from_der(certificates: Iterable[bytes]) -> list[Certificate]:
 def key_from_der(key: bytes) -> PrivateKeyTypes:
     """Return a private key in PKCS #8 (DER) as an object of ``cryptography``.
 
-    Raises ``ValueError`` if it is not valid.
+    Raises ``ValueError`` if the key is not valid.
     """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_der_private_key
@@ -83,7 +81,7 @@ def key_from_der(key: bytes) -> PrivateKeyTypes:
 
 
 def chain(leaf: Certificate, others: Collection[Certificate]) -> list[Certificate]:
-    """Return the certificate chain of ``leaf``: each certificate is followed by its issuer, if ``others`` has it."""
+    """Return the certificate chain of ``leaf``: each certificate is followed by its issuer if ``others`` has it."""
     found = [leaf]
     while issuer := next((each for each in others if each not in found and _has_issued(each, found[-1])), None):
         found.append(issuer)
@@ -126,6 +124,6 @@ def _blocks(pem: str, kind: str, missing: str) -> str:
 
 
 def _with_lines(name: str, body: str) -> str:
-    """Return a PEM block on several lines. In a properties file it may be on one line, with blanks for line ends."""
+    """Return a PEM block with its line ends restored. In a properties file they may be blanks."""
     lines = body.strip() if ":" in body else "\n".join(body.split())  # a colon means headers, whose lines must stay
     return f"-----BEGIN {name}-----\n{lines}\n-----END {name}-----\n"

@@ -1,9 +1,4 @@
-"""Read PKCS #12 stores (RFC 7292) with ``cryptography``, which returns the first private key and all certificates.
-
-This module itself reads two numbers from the unencrypted parts of a store: the number of private keys, which
-``cryptography`` does not return, and the number of iterations of key derivation. In a damaged store the latter can be
-so high that ``cryptography`` would compute for minutes.
-"""
+"""Read PKCS #12 stores (RFC 7292): the number of private keys, the first private key and all certificates."""
 
 from __future__ import annotations
 
@@ -27,7 +22,7 @@ def is_pkcs12(content: bytes) -> bool:
 
 
 def load(content: bytes, password: str | None) -> tuple[int, PKCS12KeyAndCertificates]:
-    """Return the number of private keys, and an object with the first private key and all certificates.
+    """Return a PKCS #12 store's number of private keys, and an object with its first private key and all certificates.
 
     Raises `Damaged` if the store can't be read; ``ValueError`` if the password is wrong.
     """
@@ -41,8 +36,10 @@ def load(content: bytes, password: str | None) -> tuple[int, PKCS12KeyAndCertifi
         raise Damaged from error
 
 
+# `cryptography` does not return this number. In a damaged store the number of iterations can be so high that
+# `cryptography` would compute for minutes.
 def _count_keys(content: bytes) -> int:
-    """Return the number of private keys in a store.
+    """Return the number of private keys in a PKCS #12 store.
 
     Raises `Damaged` if the content is not valid, or if it asks for too many iterations of key derivation.
     """
@@ -74,7 +71,10 @@ def _is_key(bag: bytes) -> bool:
 
 
 def _octets(part: bytes) -> bytes:
-    """Return the elements, as DER, of an unencrypted part of a store. Raises `Damaged` if its type is not ``data``."""
+    """Return the DER elements of an unencrypted part of a PKCS #12 store.
+
+    Raises `Damaged` if the type of the part is not ``data``.
+    """
     kind, value = fields(part, _OID, _EXPLICIT)
     if kind != _DATA:
         raise Damaged
@@ -84,10 +84,8 @@ def _octets(part: bytes) -> bytes:
 
 
 def _check_iterations(algorithm: bytes, depth: int = 0) -> None:
-    """Raise `Damaged` if the parameters of an algorithm ask for too many iterations.
-
-    The parameters differ between algorithms, so each number in them is taken for a number of iterations.
-    """
+    """Raise `Damaged` if the parameters of an algorithm ask for too many iterations of key derivation."""
+    # The parameters differ between algorithms, so each number in them is taken for a number of iterations.
     for tag, value in children(algorithm):
         if (tag == _INTEGER and int.from_bytes(value) > _MOST_ITERATIONS) or depth > _DEEPEST:
             raise Damaged

@@ -1,4 +1,4 @@
-"""TLS and SASL settings, and their form for each of the two Python clients."""
+"""TLS and SASL settings, and their form for kafka-python and for confluent-kafka."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """TLS settings. All certificates and keys are PEM texts. The ``repr`` contains no secret.
+    """TLS settings. Certificates and keys are PEM texts. The ``repr`` contains no secret.
 
     trusted: the certificates of trusted authorities; None: those that this machine trusts. certificates, key: the
-    client's own certificate chain and private key, for mutual TLS. key_password: the password of ``key``.
-    check_host_name: whether a broker's certificate must match its host name.
+    client's own, for mutual TLS. key_password: the password of ``key``. check_host_name: whether a broker's certificate
+    must match its host name.
     """
 
     trusted: str | None = field(default=None, repr=False)
@@ -141,7 +141,10 @@ class Security:
         return properties
 
     def confluent(self) -> dict[str, Any]:
-        """Return these settings as librdkafka's properties. Raises `NoToken` if an OAuth login gets no token."""
+        """Return these settings as librdkafka's properties.
+
+        Raises `ClusterUnavailable` if an OAuth token can't be obtained, or if the login uses Kerberos.
+        """
         properties: dict[str, Any] = {"security.protocol": self.protocol}
         if self.tls:
             properties |= self.tls.confluent()
@@ -152,11 +155,9 @@ class Security:
 
 @contextmanager
 def _nameless_file(text: str) -> Iterator[str]:
-    """Yield the path of a file with this text, because Python's ssl reads certificates and keys only from files.
-
-    The file has no name, so that a killed process leaves no file behind. On Linux it is in memory; elsewhere it is
-    deleted while it is open. It can be read once.
-    """
+    """Yield a path, such as ``/dev/fd/5``, of an unnamed temporary file with this text. The file can be read once."""
+    # Python's ssl reads certificates and keys only from files. The file has no name, so that a killed process leaves
+    # none behind: on Linux it is in memory, elsewhere it is deleted while it is open.
     with os.fdopen(os.memfd_create("pem"), "w") if hasattr(os, "memfd_create") else tempfile.TemporaryFile("w") as file:
         file.write(text)
         file.seek(0)  # also writes it out

@@ -1,7 +1,4 @@
-"""Read truststores and keystores in the formats JKS, PKCS #12 and PEM.
-
-The format is recognised by a file's content, not by its name, because since Java 9 many files named .jks are PKCS #12.
-"""
+"""Read truststores and keystores in the formats JKS, PKCS #12 and PEM."""
 
 from __future__ import annotations
 
@@ -17,12 +14,13 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
     from cryptography.x509 import Certificate
 
+# The content of a file shows its format, not its name: since Java 9 many files named .jks are PKCS #12.
 TYPES = ("JKS", "PKCS12", "PEM")
 _JCEKS = b"\xce\xce\xce\xce"
 
 
 class Store(NamedTuple):
-    """A truststore or keystore. of_location, of_password: the properties for the file's path and password."""
+    """A truststore or keystore. of_location, of_password: the properties that give the file's path and password."""
 
     location: str
     content: bytes
@@ -31,7 +29,7 @@ class Store(NamedTuple):
     of_password: str
 
     def trusted(self) -> str:
-        """Return the certificates in this truststore that Java trusts, as PEM.
+        """Return the certificates to trust from this truststore, as PEM.
 
         Raises `InvalidInput` if the truststore can't be read, has no certificate, or is PKCS #12 with a private key.
         """
@@ -51,9 +49,8 @@ class Store(NamedTuple):
     def own(self, key_password: str | None) -> tuple[str, str]:
         """Return the certificate chain and the private key of this keystore, both as PEM.
 
-        key_password: the password of the private key; None: that of the store. A key of a PEM file may be returned
-        encrypted. Raises `InvalidInput` if the keystore can't be read, for instance with a wrong password, if it has no
-        certificate or no private key, or if a JKS or PKCS #12 keystore has several private keys.
+        Without ``key_password``, the keystore's password is used. A key of a PEM file may be returned encrypted. Raises
+        `InvalidInput` if the keystore can't be read, or has no certificate, no private key, or several private keys.
         """
         if pem.is_pem(self.content):
             return pem.certificates(self._text(), self.of_location), pem.private_key(self._text(), self.of_location)

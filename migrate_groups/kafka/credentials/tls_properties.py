@@ -12,7 +12,7 @@ from migrate_groups.kafka.credentials.stores import TYPES, Store, to_pkcs12
 
 
 def tls(given: Given) -> Tls:
-    """Return the TLS settings in these client properties. Raises `InvalidInput` if one, or its file, can't be used."""
+    """Return the TLS settings in client properties. Raises `InvalidInput` if a property or its file can't be used."""
     algorithm = given.take("ssl.endpoint.identification.algorithm", "https").lower()
     if algorithm not in ("https", "none", ""):  # librdkafka has "none" where Kafka has an empty value
         raise InvalidInput(
@@ -30,7 +30,7 @@ def tls(given: Given) -> Tls:
 
 
 def trusted(given: Given) -> str | None:
-    """Return the trusted certificates as PEM, or None if the machine's own trusted certificates are to be used.
+    """Return the trusted certificates as PEM; None: those that this machine trusts.
 
     given: client properties or JAAS options. Raises `InvalidInput` if they name a truststore that can't be used.
     """
@@ -42,7 +42,7 @@ def trusted(given: Given) -> str | None:
 
 
 def _own(given: Given, key_password: str | None) -> tuple[str | None, str | None]:
-    """Return the client's own certificate chain and private key as PEM; None for both if there are none."""
+    """Return the client's own certificate chain and private key as PEM; ``(None, None)`` if it has none."""
     if inline := given.take("ssl.keystore.key"):
         _check_type(given, "keystore")
         chain, where = given.take("ssl.keystore.certificate.chain"), given.written("ssl.keystore.certificate.chain")
@@ -72,8 +72,9 @@ def _store(given: Given, kind: str) -> Store | None:
 def _check_type(given: Given, kind: str) -> None:
     """Raise `InvalidInput` if the properties name a type of truststore or keystore that is not supported.
 
-    kind: ``truststore`` or ``keystore``. A supported type is ignored, because the content of a store shows its type.
+    kind: ``truststore`` or ``keystore``.
     """
+    # A supported type is ignored, because the content of a store shows its type.
     written = given.take(f"ssl.{kind}.type")
     if written and written.upper() not in TYPES:
         advice = to_pkcs12(given.take(f"ssl.{kind}.location")) if told(written) == written else "correct it"
@@ -81,7 +82,7 @@ def _check_type(given: Given, kind: str) -> None:
 
 
 def read_file(location: str, where: str) -> bytes:
-    """Return the content of a file. Raises `InvalidInput` if it can't be read.
+    """Return the content of a file. Raises `InvalidInput` if the file can't be read.
 
     where: the property that names the file, for the error.
     """

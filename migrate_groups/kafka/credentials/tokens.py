@@ -23,10 +23,10 @@ _URN = "urn:ietf:params:oauth"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSecret:
-    """The grant ``client_credentials`` of a client that proves its identity with a secret.
+    """The OAuth grant ``client_credentials`` of a client that proves its identity with a secret (RFC 6749, 2.3.1).
 
-    Source: RFC 6749, 2.3.1. url_encoded: whether the client id and the secret are URL-encoded in the header. The RFC
-    demands it; few servers expect it.
+    url_encoded: whether client id and secret are URL-encoded in the HTTP header, as the RFC demands and few servers
+    expect.
     """
 
     client_id: str
@@ -46,13 +46,13 @@ class ClientSecret:
 
     @property
     def principal(self) -> str:
-        """A description of the principal for messages."""
+        """A description of the client's principal, such as ``the principal of OAuth client my-app``."""
         return f"the principal of OAuth client {self.client_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientAssertion:
-    """The grant ``client_credentials`` of a client that proves its identity with an assertion.
+    """The OAuth grant ``client_credentials`` of a client that proves its identity with a signed JSON Web Token.
 
     Sources: RFC 7523, 2.2; KIP-1258.
     """
@@ -76,13 +76,13 @@ class ClientAssertion:
 
     @property
     def principal(self) -> str:
-        """A description of the principal for messages."""
+        """A description of the client's principal, such as ``the principal of OAuth client my-app``."""
         return f"the principal of OAuth client {self.client_id}" if self.client_id else "the OAuth client's principal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JwtBearer:
-    """The grant ``jwt-bearer``, which exchanges an assertion for a token (RFC 7523, 2.1; KIP-1139)."""
+    """The OAuth grant ``jwt-bearer``: a signed JSON Web Token is exchanged for an access token (RFC 7523; KIP-1139)."""
 
     assertion: Assertion
     principal = "the principal of the OAuth assertion"
@@ -98,10 +98,10 @@ class JwtBearer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenServer:
-    """An OAuth token server, and the grant with which it is asked for a token.
+    """An OAuth token server, and the grant with which a token is requested.
 
-    endpoint: the URL. trusted: the certificates to trust, as PEM; None: those that this machine trusts. The environment
-    variables ``https_proxy``, ``http_proxy`` and ``no_proxy`` are used, as librdkafka uses them.
+    trusted: the certificates to trust, as PEM; None: those that this machine trusts. The environment variables
+    ``https_proxy``, ``http_proxy`` and ``no_proxy`` are used.
     """
 
     endpoint: str
@@ -111,11 +111,11 @@ class TokenServer:
 
     @property
     def principal(self) -> str:
-        """A description of the principal for messages."""
+        """A description of the client's principal, such as ``the principal of OAuth client my-app``."""
         return self.grant.principal
 
     def fetch(self) -> Token:
-        """Return a new token. Raises `NoToken` with the reason."""
+        """Return a new OAuth token. Raises `NoToken`, with the reason, if none can be obtained."""
         import ssl
 
         where = f"the token server {urllib.parse.urlsplit(self.endpoint).hostname}"
@@ -132,7 +132,7 @@ class TokenServer:
 
 @contextmanager
 def said_no(where: str) -> Iterator[None]:
-    """Turn an error of the connection to a server into `NoToken`. where: the name of the server in the message."""
+    """Turn an error of the connection to a server into `NoToken`. where: names the server in the message."""
     try:
         yield
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -151,9 +151,9 @@ def open_url(request: urllib.request.Request, handler: urllib.request.BaseHandle
 
 
 def token_in(status: int, content: bytes, where: str) -> Token:
-    """Return the token in the answer of a server. Raises `NoToken`, with the error that the server returned.
+    """Return the token in a token server's answer. Raises `NoToken`, with the server's error, if there is none.
 
-    where: the name of the server in the message.
+    where: names the server in the message.
     """
     try:
         answer = json.loads(content)
@@ -174,13 +174,13 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFile:
-    """A file that contains a token, which another program renews. It is read again for each connection."""
+    """A file that contains an OAuth token, which another program renews. It is read again for each connection."""
 
     path: str
     principal = "the principal of the OAuth token file"
 
     def fetch(self) -> Token:
-        """Return the token in the file. Raises `NoToken` if it can't be read, is empty or has expired."""
+        """Return the token in the file. Raises `NoToken` if the file can't be read or has no valid token."""
         try:
             token = Path(self.path).read_text("ascii").strip()
         except (OSError, ValueError) as error:
@@ -194,7 +194,7 @@ class TokenFile:
 
 
 def _seconds_left(token: str) -> float | None:
-    """Return the seconds until a JSON Web Token expires; None if it has no expiry, or is not a JSON Web Token."""
+    """Return the seconds until a JSON Web Token expires; None if the text has no expiry."""
     try:
         payload = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

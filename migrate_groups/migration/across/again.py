@@ -1,4 +1,4 @@
-"""Find mirrored partitions to which the mirror has delivered records again; groups would read these records twice."""
+"""Find partitions to which a mirror has delivered records a second time. Groups would read these records twice."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from migrate_groups.text import counted, some
 
 
 def delivered_again(mirror: Mirror, translation: Translation) -> str:
-    """Return a remark that names the copies to which the mirror has delivered records again; empty if there are none.
+    """Return a remark that names the copies to which the mirror has delivered records a second time; empty if none.
 
-    translation: the offset at which the group must continue in each copy. A copy is named if the last record before
-    this offset has been copied once more since the offset was found. This happens after a restart of the mirror, and
-    after a failure of a broker to which it wrote. A copy that has since grown by more than ``mirror.most_records``
-    offsets is left out. If the copies can't be read, the remark says so.
+    translation: offsets found earlier in the copies. A copy that has grown by more than ``mirror.most_records`` offsets
+    since is left out. If the copies can't be read, the remark says so.
     """
     target = mirror.target
     seen = {
@@ -30,6 +28,7 @@ def delivered_again(mirror: Mirror, translation: Translation) -> str:
         )
     except MigrateGroupsError as error:
         return f"whether the mirror has delivered records again is not known: {error}"
+    # The mirror delivers records again after it was restarted, or after a broker to which it writes has failed.
     again = [copy for copy, records in read.items() if seen[copy][1] in records.prints]
     if not again:
         return ""

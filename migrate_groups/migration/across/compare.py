@@ -1,7 +1,4 @@
-"""Compare the committed offsets of groups on two clusters, where a mirror copies topics from one to the other.
-
-Nothing is written.
-"""
+"""Compare the committed offsets of groups on two clusters between which a mirror copies topics. Reads only."""
 
 from __future__ import annotations
 
@@ -25,10 +22,10 @@ from migrate_groups.text import named
 
 
 class Compared(NamedTuple):
-    """A partition of a group on both clusters, and the offset at which the group must continue on the target.
+    """A partition of a group on two clusters, and the offset at which the group must continue in the mirror's copy.
 
-    at: the partition and its copy; ``at.there`` is the group's committed offset on the target, or None if it has none.
-    found: the offset at which it must continue in the copy (the place), and how exactly this is known.
+    at: the partition and its copy, with the group's committed offsets. found: the offset at which the group must
+    continue, and how exactly it is known.
     """
 
     group: str
@@ -37,19 +34,19 @@ class Compared(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """The offset at which the group must continue in the copy, and how exactly it is known."""
+        """The offset at which the group must continue in the mirror's copy, and how exactly this offset is known."""
         return self.found.place
 
     @property
     def is_told(self) -> bool:
-        """Whether the offset at which the group must continue on the target is known exactly."""
+        """Whether the offset at which the group must continue in the mirror's copy is known exactly."""
         return self.place.status is Status.EXACT
 
     @property
     def is_off(self) -> bool:
-        """Whether the group has no committed offset on the target, or one at which it would skip or repeat records.
+        """Whether the group would skip or repeat records on the target cluster, or has no committed offset there.
 
-        False if the offset at which it must continue is not known exactly.
+        False if the right offset is not known exactly.
         """
         return self.is_told and (self.at.there is None or bool(self.place.counts.again or self.place.counts.skipped))
 
@@ -58,7 +55,10 @@ class Compared(NamedTuple):
 class Comparison:
     """The result of `compare`: the partitions of the groups on both clusters.
 
-    taken_at: the time at which the target was read. topic_ids: topic ids by the names of the topics on the target.
+    - source_cluster, target_cluster: the cluster ids.
+    - taken_at: when the committed offsets on the target were read.
+    - partitions: each partition with a committed offset on the source.
+    - topic_ids: the ids of the topics on the target cluster, by topic name.
     """
 
     source_cluster: str
@@ -69,9 +69,9 @@ class Comparison:
 
     @property
     def off(self) -> int:
-        """The number of partitions in which a group would certainly not continue at the right offset on the target.
+        """The number of partitions in which a group would skip or repeat records on the target, or has no offset there.
 
-        There it has no committed offset, or one at which it would skip or repeat records.
+        A partition is not counted if the right offset on the target is not known exactly.
         """
         return sum(each.is_off for each in self.partitions)
 
@@ -81,10 +81,10 @@ class Comparison:
         return sum(not each.is_told for each in self.partitions)
 
     def rows(self, most_reread: int) -> SnapshotTable:
-        """Return a snapshot with the offsets at which groups must continue on the target, in rows without source group.
+        """Return a snapshot with the offsets at which the groups must continue on the target cluster.
 
-        most_reread: an offset that is not known exactly is included if a group that starts at it reads at most this
-        many records again.
+        most_reread: an offset that is not known exactly is included if the group would read at most this many records
+        again.
         """
         return SnapshotTable.of_rows(
             Row(
@@ -110,11 +110,10 @@ class Comparison:
 
 
 def compare(mirror: Mirror, groups: Sequence[str], clock: Clock) -> Comparison:
-    """Find the offset at which each group must continue on the target, for each partition with a committed offset.
+    """Find the offset at which each group must continue on the target cluster, for each committed offset.
 
-    Raises `GroupNotFound` if a group does not exist on the source; `Refused` if it has no committed offset there;
-    `InvalidInput` if both clusters are the same, or if it is not clear which topic on the target is the copy;
-    `NotAuthorized` and `ClusterUnavailable`.
+    Raises `GroupNotFound`; `Refused` if a group has no committed offset on the source; `InvalidInput` if both clusters
+    are the same, or if a topic has several possible copies; `NotAuthorized` and `ClusterUnavailable`.
     """
     mirror.check()
     source, target = mirror.source, mirror.target

@@ -1,4 +1,4 @@
-"""Read records of source partitions and of their mirrored copies, to find where a group must continue in the copies."""
+"""Read records of source partitions and of a mirror's copies, to find an offset of the source in the copy."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from migrate_groups.model.records import Records
 
 
 class Window(NamedTuple):
-    """The records of a mirrored source partition from some offset before a committed offset to the log end.
+    """The records of a source partition, up to the log end, with which a committed offset is found in a mirror's copy.
 
-    They serve to find the offset in the mirror's copy that corresponds to the committed offset. part: these records.
-    is_anchored: whether they begin at offset 0, or with a record that has another timestamp than the record before it.
-    If so, and if the timestamps are in order, no earlier record is identical with one of these. If not, more records
-    before the committed offset may be needed.
+    is_anchored: False if an earlier record, which was not read, may be identical with one of these records. This
+    assumes that timestamps ascend.
     """
 
     part: LogPart
@@ -25,7 +23,7 @@ class Window(NamedTuple):
 
 
 class Logs:
-    """Reads partitions of the source cluster, and a mirror's copies of them on the target cluster."""
+    """Reads records of partitions on the source cluster, and of a mirror's copies on the target cluster."""
 
     def __init__(
         self, source: Side, target: Side, partitions: Collection[TopicPartition], copies: Collection[TopicPartition]
@@ -44,16 +42,16 @@ class Logs:
         )
 
     def is_compacted(self, partition: TopicPartition, copy: TopicPartition) -> bool:
-        """Return whether the topic of a partition or of its copy is compacted, as far as this is known."""
+        """Return whether the topic of a partition, or the topic of its copy, is known to be compacted."""
         return partition.topic in self._compacted[0] or copy.topic in self._compacted[1]
 
     def windows(
         self, committed: Mapping[TopicPartition, int], window: int, most: int
     ) -> Mapping[TopicPartition, Window]:
-        """Return the last records of source partitions, beginning before a committed offset.
+        """Return each partition's records up to the log end, from up to ``window`` offsets below its committed offset.
 
-        committed: the lowest committed offset of each partition. window: at most this many offsets before the committed
-        offset are read. most: a partition is left out if more than ``most`` offsets would be read.
+        committed: by source partition, the lowest committed offset. most: a partition is left out if more than this
+        many offsets would be read.
         """
         spans = {
             partition: range(max(self.ranges[partition].start, offset - window), self.ranges[partition].end)
@@ -72,15 +70,11 @@ class Logs:
     def copies(
         self, parts: Iterable[tuple[TopicPartition, LogPart]], offsets: Iterable[tuple[TopicPartition, int]], most: int
     ) -> Mapping[TopicPartition, CopyPart]:
-        """Return the records of each copy on the target, up to its last stable offset.
+        """Return the records of each copy that may match the given source records, up to its last stable offset.
 
-        parts: pairs of a copy and the records that were read of its source partition. A copy is read from its first
-        record that is as new as the oldest of these records, or newer, because all records before it are too old to be
-        copies of them. offsets: pairs of a copy and an offset. If this offset is lower than that of the first record to
-        read, the copy is read from this offset on.
-
-        most: a copy is left out if more than ``most`` offsets would be read. The copies that are left out because they
-        have no leader are then in ``unanswered`` of this object.
+        parts: each copy with records of its source partition. offsets: each copy with an offset; the copy's records
+        from there on are included. most: a copy is left out if more than this many offsets would be read. Copies
+        without a leader are left out, and added to ``unanswered``.
         """
         parts = [*parts]
         starts = {copy: [self.copy_ends[copy]] for copy, _ in parts}
@@ -89,6 +83,7 @@ class Logs:
             if part.timestamps:
                 timestamps[copy] = min([*part.timestamps, timestamps.get(copy, part.timestamps[0])])
         timed = {copy: timestamp for copy, timestamp in timestamps.items() if timestamp >= 0}
+        # Records before the first one that is as new as the oldest source record are too old to be copies.
         found = self._target.groups.offsets_at(timed)
         self.unanswered = timed.keys() - found.keys()
         for copy in timestamps.keys() - timed.keys():  # records without a timestamp, of old message formats
@@ -116,13 +111,14 @@ class Logs:
 
 
 def _window(records: Records, live: Records | None, span: range, committed: int) -> Window:
-    """Return the records of a source partition as a `Window`, which begins where the timestamp changes, if it can.
+    """Return the records of a source partition from the first one whose timestamp differs from the record before.
 
-    span: the offsets that were read. If it begins at 0, all records are returned. Otherwise the records before the
-    first change of the timestamp are dropped, because earlier records, which were not read, may be identical with them.
-    If there is no such change below the offset ``committed``, no record is dropped. live: the records without those of
-    aborted or open transactions; None: no record was aborted.
+    All records are returned if the first offset is 0, or if no such record is below the offset ``committed``.
+
+    span: the offsets that were read. live: the records without those of aborted or open transactions; None: the offsets
+    have no gaps, so no record was aborted.
     """
+    # A record before the first change of the timestamp may be identical with an earlier record, which was not read.
     first = _first_of_a_timestamp(records, committed) if span.start else 0
     offsets = records.offsets[first or 0 :]
     kept = None if live is None else set(live.offsets)
@@ -141,9 +137,9 @@ def _short(spans: Mapping[TopicPartition, range], most: int) -> dict[TopicPartit
 
 
 def _first_of_a_timestamp(records: Records, committed: int) -> int | None:
-    """Return the index of the first record whose timestamp differs from that of the record before it.
+    """Return the index of the first record whose timestamp differs from the record before; None: there is none.
 
-    Only records before the offset ``committed`` are searched. None: there is no such record.
+    Only records below the offset ``committed`` are searched.
     """
     for index in range(1, len(records.offsets)):
         if records.offsets[index] >= committed:

@@ -1,4 +1,4 @@
-"""The two clusters between which a mirror copies topics, and how much is read to find an offset in a copy."""
+"""The two clusters between which a mirror copies topics."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MOST_RECORDS = 200_000
 
 
 class Mirror(NamedTuple):
-    """The cluster of the source group, and the cluster to which a mirror copies its topics.
+    """The cluster of the source group, and the cluster to which a mirror copies the group's topics.
 
-    names: finds the names of the copies. most_records: to find an offset in a copy, a range of at most this many
-    offsets of the partition is read on each cluster.
+    names: finds the names of the copies. most_records: to find an offset, read at most this many offsets of a partition
+    on each cluster.
     """
 
     source: Side

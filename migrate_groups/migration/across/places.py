@@ -1,7 +1,4 @@
-"""Find the offsets in a mirror's copies, on another cluster, that correspond to committed offsets.
-
-Nothing is written.
-"""
+"""Find the offsets in a mirror's copies of partitions that correspond to committed offsets. Reads only."""
 
 from __future__ import annotations
 
@@ -25,11 +22,10 @@ _GROWTH = 16
 
 
 class MirroredPartition(NamedTuple):
-    """A partition with a committed offset on the source, and its copy on the target.
+    """A partition with a committed offset on the source cluster, and its copy on the target cluster.
 
-    committed: the offset to find in the copy; None if a transactional commit is pending. copy: None if the target has
-    no copy. there: the group's committed offset in the copy, to be compared with the offset that is found; None:
-    nothing to compare.
+    committed: the offset to find in the copy; None if a transactional commit is pending. copy: None if there is no
+    copy. there: the group's committed offset in the copy; None if there is none, or if nothing is compared.
     """
 
     source: TopicPartition
@@ -39,10 +35,9 @@ class MirroredPartition(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The place (the offset at which a group must continue in a copy), and how far the mirror had come at that time.
+    """The offset at which a group must continue in a mirror's copy (``place``), and how far the mirror had copied.
 
-    mirrored_to: the last stable offset of the copy when the place was looked for; None: the copy was not read. All
-    records below it were taken into account. Records that the mirror has delivered since are at or after it.
+    mirrored_to: the last stable offset of the copy when the place was searched; None: the copy was not read.
     """
 
     place: Place
@@ -52,10 +47,10 @@ class Found(NamedTuple):
 def copies(
     partitions: Collection[TopicPartition], topics: Mapping[str, TopicDescription], names: TopicNames
 ) -> Mapping[TopicPartition, TopicPartition]:
-    """Return the copy of each partition that has one on the target.
+    """Return the mirror's copy of each partition that has a copy on the target cluster.
 
-    topics: the topics of the target. names: finds the names of the copies among them. Raises `InvalidInput` if a topic
-    has several possible copies, or if two topics have the same copy.
+    topics: the topics on the target. Raises `InvalidInput` if a topic has several possible copies, or if two topics
+    have the same copy.
     """
     on_target = names.of({each.topic for each in partitions}, topics)
     return {
@@ -68,10 +63,10 @@ def copies(
 def find_places(
     source: Side, target: Side, wanted: Collection[MirroredPartition], most_records: int
 ) -> Mapping[MirroredPartition, Found]:
-    """Return, for each partition, the offset at which a group must continue in the copy (the place), and its status.
+    """Return, for each partition, the offset at which a group must continue in the mirror's copy, and its status.
 
-    A place has `Status.UNDETERMINED` if more than ``most_records`` offsets of the partition would have to be read on
-    one of the clusters. Raises `NotAuthorized` and `ClusterUnavailable`.
+    The status is `Status.UNDETERMINED` if more than ``most_records`` offsets of a partition would have to be read.
+    Raises `NotAuthorized` and `ClusterUnavailable`.
     """
     try:
         return _Finder(source, target, wanted, most_records).found()
@@ -82,7 +77,7 @@ def find_places(
 
 
 class _Wanted(NamedTuple):
-    """A partition whose records must be read, to find the offset in its copy that matches its committed offset."""
+    """A partition whose records must be read to find the offset in its copy that matches the committed offset."""
 
     of: MirroredPartition
     source: TopicPartition
@@ -91,9 +86,9 @@ class _Wanted(NamedTuple):
 
 
 class _Finder:
-    """Finds, in rounds, the offset at which a group must continue in the copy of each partition.
+    """Finds the offset at which a group must continue in the mirror's copy of each partition.
 
-    If this offset is not certain after a round, the next round reads more records of the source partition.
+    It reads more and more records of the source partition, until the offset is certain.
     """
 
     def __init__(self, source: Side, target: Side, wanted: Collection[MirroredPartition], most_records: int) -> None:
@@ -122,10 +117,7 @@ class _Finder:
         return found
 
     def _wanted(self, each: MirroredPartition) -> _Wanted | Place:
-        """Return the offset in the copy, or why there is none, as a `Place`.
-
-        The result is a `_Wanted` if records must be read to know it.
-        """
+        """Return the offset in the copy, or why it is not known; a `_Wanted` if records must be read to find it."""
         reason = ""
         if each.committed is None:
             reason = "a transactional commit is pending"
@@ -147,20 +139,21 @@ class _Finder:
         return Place(status=Status.UNDETERMINED, reason=reason)
 
     def _end_of_copy(self, copy: TopicPartition, there: int | None) -> Place:
-        """Return the end of the copy as the offset to continue at, if the source's records are all deleted.
+        """Return the end of the copy as the offset at which a group must continue.
 
-        The group has read every record of the copy, because it committed the source's log end offset, which was read
-        after the end of the copy. there: the group's committed offset in the copy; the result counts the records from
-        it to the end.
+        Only for a source partition whose records are all deleted. there: the group's committed offset in the copy, to
+        count the records from there to the end; None if the group has none.
         """
+        # The group has read every record of the copy, because it committed the source's log end offset, which was read
+        # after the end of the copy.
         end = self._logs.copy_ends[copy]
         counts = Counts() if there is None else Counts(again=max(0, end - there), skipped=0)
         return Place(status=Status.EXACT, offset=end, counts=counts)
 
     def _parts(self, left: Sequence[_Wanted], window: int) -> Iterator[Sequence[_Wanted]]:
-        """Yield the partitions in portions, each of which is read at once, so that memory stays bounded.
+        """Yield the partitions in portions, so that the records of one portion fit into memory.
 
-        window: each is read from this many offsets before its committed offset.
+        window: how many offsets below each committed offset are read.
         """
         part: list[_Wanted] = []
         offsets = 0
@@ -174,10 +167,10 @@ class _Finder:
             yield part
 
     def _round(self, left: Sequence[_Wanted], window: int) -> dict[_Wanted, tuple[Place, bool]]:
-        """Return, for each partition, the offset in the copy at which a group must continue, and whether it is final.
+        """Return, for each partition, the offset at which a group must continue in the copy, and whether it is final.
 
-        It is final if reading more source records would not change it. window: a source partition is read from this
-        many offsets before its lowest committed offset; the next round reads more.
+        An offset is not final if more source records must be read. window: how many offsets before the committed offset
+        to read.
         """
         lowest: dict[TopicPartition, int] = {}
         for each in left:

@@ -11,13 +11,11 @@ from migrate_groups.planning.translation import Translated, Translation
 
 
 def translate(mirror: Mirror, group: str, starts: Mapping[TopicPartition, tuple[int, int | None]]) -> Translation:
-    """Return, for each offset, the offset at which a group must continue in the copy, and how exactly it is known.
+    """Return, for each offset, the offset at which a group must continue in the mirror's copy, and how exact it is.
 
-    group: the source group. starts: by partition of the source cluster, the offset to translate, and the source group's
-    committed offset (None if it has none).
+    group: the source group. starts: by source partition, the offset to translate, and the group's committed offset.
 
-    Raises `InvalidInput` if a topic has several possible copies, or if two topics have the same copy; `NotAuthorized`
-    and `ClusterUnavailable`.
+    Raises `InvalidInput` if the copy of a topic is not clear; `NotAuthorized` and `ClusterUnavailable`.
     """
     copy_of = copies(starts.keys(), mirror.target.groups.describe_topics(None), mirror.names)
     wanted = {

@@ -1,1 +1,1 @@
-"""Find the applications that share a consumer group, what sharing costs them, and a split that separates them."""
+"""Find the applications that share a consumer group, the cost of sharing, and how to give each a group of its own."""

@@ -1,7 +1,6 @@
-"""Compare the predicted cost of a split with its real cost, which the log of ``__consumer_offsets`` shows afterwards.
+"""Compare the predicted cost of splitting a consumer group with the cost measured in ``__consumer_offsets``.
 
-A split gives each application of a shared group a group of its own. It costs an application the time in which a
-partition of its topics has no owner: no member consumes it.
+The cost for an application is the time in which its partitions have no owner: no member consumes them.
 """
 
 from __future__ import annotations
@@ -24,12 +23,13 @@ seconds."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfterSplit:
-    """An application before and after the split. A value that is not known is None.
+    """An application before and after its consumer group was split. None means not known.
 
-    before: what sharing the source group cost the application. groups: the target groups that got its topics. restarts:
-    how often all its members restarted together since the split. measured: the seconds since the split in which its
-    partitions had no owner, from the log. predicted: the same, computed from ``before`` and ``restarts``. remarks: what
-    is not known, and why.
+    - before: what sharing the source group cost the application.
+    - groups: the target groups that took over the application's topics.
+    - restarts: how often all members of the application restarted together since the split.
+    - predicted, measured: the seconds since the split in which partitions of the application had no owner.
+    - remarks: what is not known, and why.
     """
 
     before: SharedCost
@@ -41,14 +41,15 @@ class AfterSplit:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the measured seconds without an owner are the predicted ones, within 20 % or 2 s, whichever is more.
+        """Whether the measured seconds differ from the prediction by at most 20 % or 2 s, whichever is more.
 
-        In a KIP-848 group chance decides whether a member that starts waits for a heartbeat, so any number of seconds
-        from ``predicted.seconds`` to ``predicted.at_most`` fits. None: there is no prediction, or no measurement.
+        In a KIP-848 group, any number from ``predicted.seconds`` to ``predicted.at_most`` is also right. None: no
+        prediction or no measurement.
         """
         if self.predicted is None or self.measured is None:
             return None
         off = self.measured - self.predicted.seconds
+        # In a KIP-848 group chance decides whether a member that starts waits for a heartbeat.
         if self.before.assignor == KIP_848:
             off = min(off, max(self.measured - self.predicted.at_most, 0))
         return abs(off) <= max(_SECONDS, self.measured * _SHARE)
@@ -56,10 +57,10 @@ class AfterSplit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """A split that was carried out: the topics of a source group went to target groups, with its committed offsets.
+    """A split that was carried out: target groups took over topics of a source group with their committed offsets.
 
-    targets: the target group of each topic. written_at: the time at which the target groups' offsets were written.
-    read_at: the time at which the log of ``__consumer_offsets`` was copied.
+    targets: the target group of each topic. written_at: when the target groups' offsets were written. read_at: when the
+    log of ``__consumer_offsets`` was copied.
     """
 
     targets: Mapping[str, str]
@@ -70,12 +71,10 @@ class Split:
 def compare(
     before: Sequence[SharedCost], after: Sequence[SharedCost], split: Split, delay: timedelta | None
 ) -> tuple[AfterSplit, ...]:
-    """Compare each application of the source group before and after the split.
+    """Compare each application of a source group before and after the split; the highest cost after the split is first.
 
-    before: the applications of the source group, from the log up to the split. after: the applications of the target
-    groups, from the log since. delay: ``group.initial.rebalance.delay.ms`` of the brokers; None: not known.
-
-    The application whose partitions had no owner for the longest time since the split comes first.
+    before: the applications of the source group until the split. after: the applications of the target groups since the
+    split. delay: ``group.initial.rebalance.delay.ms``; None: not known.
     """
     found = [_compared(row, after, split, delay) for row in before]
     return tuple(sorted(found, key=lambda each: (-(each.measured or 0), each.before.application)))

@@ -1,6 +1,6 @@
-"""Decide from measured costs whether to split a shared group, and predict what the split would cost.
+"""Advise whether to split a shared consumer group, and predict what a split costs.
 
-`migrate_groups.spark.offsets_topic.advice_job` measures the costs in the log of ``__consumer_offsets``.
+Both start from costs that a Spark job measured in the log of ``__consumer_offsets``.
 """
 
 from __future__ import annotations
@@ -24,17 +24,14 @@ KIP_848 = "consumer"
 """The value of ``assignor`` that the Spark job writes for a KIP-848 group."""
 
 _LOOK = 0.001
-"""If applications stood still for others for less than this share of the time, no change of the group is suggested."""
+"""If applications stood still because of others for less than this share of the time, no change is suggested."""
 
 _UNEVEN = 2.0
 """If the busiest member consumed at least this many times the mean of the members, the advice says so."""
 
 
 class Predicted(NamedTuple):
-    """A prediction of the seconds in which partitions of an application will have no owner after a split.
-
-    seconds: the expected number. at_most: the number in the worst case.
-    """
+    """The predicted seconds in which partitions of an application have no owner after a split: expected and at most."""
 
     seconds: float
     at_most: float
@@ -42,10 +39,11 @@ class Predicted(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCost:
-    """A group, what sharing it costs each application, and what to do about it.
+    """A consumer group, what sharing it costs each application, and what to do about it.
 
-    advice: what to do, as text for users. predicted: by application, the seconds for which its partitions would have no
-    owner in a group of its own (`alone`). An application without a prediction has no entry.
+    - advice: what to do, as text for users.
+    - predicted: by application, the seconds in which its partitions would have no owner if it did not share the group.
+      Applications without a prediction are left out.
     """
 
     group: str
@@ -55,7 +53,7 @@ class GroupCost:
 
     @property
     def stood_still(self) -> float | None:
-        """The most seconds for which one application stood still because members of other applications joined or left.
+        """The most seconds for which one application stood still when members of other applications joined or left.
 
         It is an upper bound. None: not known for any application.
         """
@@ -63,11 +61,10 @@ class GroupCost:
 
 
 def judge_costs(rows: Iterable[SharedCost], now: datetime, delay: timedelta | None) -> tuple[GroupCost, ...]:
-    """Return, for each group, what sharing it costs its applications, and the advice about it.
+    """Return the cost of sharing each group and the advice about it; the highest cost is first.
 
-    The groups are sorted: first the group that has the application which stood still longest because members of other
-    applications joined or left. rows: what sharing a group costs a single application. now: the end of the measured
-    time. delay: ``group.initial.rebalance.delay.ms`` of the brokers; None: not known.
+    rows: what sharing a group costs one application. now: the end of the measured time. delay:
+    ``group.initial.rebalance.delay.ms``; None: not known.
     """
     by_group = groupby(sorted(rows, key=lambda row: row.group), lambda row: row.group)
     found = (_judged(group, tuple(of_group), now, delay) for group, of_group in by_group)
@@ -77,28 +74,24 @@ def judge_costs(rows: Iterable[SharedCost], now: datetime, delay: timedelta | No
 def alone(
     row: SharedCost, delay: timedelta | None, *, restarts: int | None = None, times: float = 1.0
 ) -> Predicted | None:
-    """Predict for how many seconds an application's partitions would have no owner in a group of its own.
+    """Predict the seconds in which an application's partitions would have no owner if it did not share the group.
 
-    row: what sharing the group cost the application. delay: ``group.initial.rebalance.delay.ms``; None: not known.
-    restarts: how often all members of the application restart together; None: as often as in the shared group. times:
-    the length of the predicted period, divided by the length of the measured one.
+    - row: what sharing the group cost the application.
+    - delay: ``group.initial.rebalance.delay.ms``; None: not known.
+    - restarts: how often all members of the application restart together; None: as often as measured.
+    - times: the ratio of the predicted period to the measured period; 2.0: twice as long.
 
-    - Rebalances that other applications begin cost nothing any more.
-    - Rebalances that single members of the application begin cost as much as in the shared group.
-    - A restart of all members leaves the group Empty. A classic group then waits for ``delay`` after the first member
-      has joined, and once more if another member joins during this time. The time until the members come back is added:
-      at least ``row.restart_gone`` (it had no member), at most ``row.restart_outage`` (its partitions had no owner).
-    - A KIP-848 group does not wait for ``delay``. But the first member gets all partitions, and the second member may
-      get its partitions only with the first member's next heartbeat.
-
-    Returns None if ``delay`` is needed and not known, or if ``restarts`` is not 0, but the members never restarted
-    together in the shared group, so that there is no measurement. docs/advise.md#predictions has the measurements.
+    Returns None if ``delay`` or the duration of a restart is needed and not known.
     """
+    # Rebalances that other applications begin cost nothing any more; those that single members begin cost as much as
+    # before. docs/advise.md#predictions has the measurements.
     again = row.replaced if restarts is None else restarts
     single = max((row.outage or 0) - (row.restart_outage or 0), 0) * times
     if again and not row.replaced:
         return None
     if row.assignor == KIP_848:
+        # A KIP-848 group does not wait for `delay`. But the first member gets all partitions, and the second may get
+        # its partitions only with the first member's next heartbeat.
         each = (row.restart_outage or 0) / (row.replaced or 1)
         wait = max(_HEARTBEAT, row.single_most or 0) if len(row.clients) > 1 else 0.0
         return _predicted(again * each, again * each + (again + 1) * wait)
@@ -106,6 +99,8 @@ def alone(
         return _predicted(single, single)
     if delay is None:
         return None
+    # After a restart of all members, a classic group waits for `delay` once the first member has joined, and once more
+    # if another member joins meanwhile.
     waits = single + again * delay.total_seconds() * (2 if len(row.clients) > 1 else 1)
     least, most = (again * (each or 0) / row.replaced for each in (row.restart_gone, row.restart_outage))
     return _predicted(waits + least, waits + most)
@@ -159,10 +154,7 @@ def _advice(found: GroupCost, now: datetime) -> str:
 
 
 def _load(rows: tuple[SharedCost, ...]) -> list[str]:
-    """Return texts about the load, which a split does not change.
-
-    They name applications that do not keep up, members without a partition, and members loaded unevenly.
-    """
+    """Return texts about the load: applications that don't keep up, members without a partition, uneven members."""
     behind = [
         f"{row.application} ({row.keeps_up:.0%})" for row in rows if row.best_third is not None and row.best_third < 1
     ]

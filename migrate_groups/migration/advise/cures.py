@@ -1,4 +1,4 @@
-"""Client settings that may help a group that several applications share, and that cost less than a split."""
+"""Client settings that make the rebalances of a shared consumer group shorter or fewer, and cost less than a split."""
 
 from __future__ import annotations
 
@@ -12,20 +12,14 @@ _EAGER = ("range", "roundrobin", "sticky")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cure:
-    """A client setting to change.
-
-    setting: its name, and its value if there is only one that helps. why: the reason, as text for users.
-    """
+    """A client setting to change, and why, as texts for users."""
 
     setting: str
     why: str
 
 
 def cures(group: GroupStatus) -> tuple[Cure, ...]:
-    """Return the client settings that make a group's rebalances shorter or fewer, the most effective first.
-
-    They fit the group's protocol, assignor and members.
-    """
+    """Return the client settings that make this group's rebalances shorter or fewer, the most effective first."""
     found = []
     if group.group_type == "classic":
         found.append(

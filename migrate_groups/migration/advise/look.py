@@ -1,7 +1,4 @@
-"""Find shared groups from one description of all groups: their applications, and their members without a partition.
-
-This description does not show what sharing costs; `migrate_groups.migration.advise.costs` learns it from the log.
-"""
+"""Find groups that several applications share, and members without a partition, from one description of all groups."""
 
 from __future__ import annotations
 
@@ -22,11 +19,12 @@ _NO_MEMBERS = "it has no members: stopped, or consumers without membership; run 
 
 
 class Finding(StrEnum):
-    """The main finding about a group. The values are in order, the worst first.
+    """The main finding about the applications of a consumer group. The values are in order, the worst first.
 
-    shared: several applications share the group. joined by one subscription: the group is one application, and would be
-    several without one broad subscription. members without a partition: the group is one application, and some members
-    have no partition. not known: the members or their subscriptions are not known.
+    - shared: several applications share the group.
+    - joined by one subscription: the group would be several applications without one subscription, such as a regex.
+    - members without a partition: the group is one application, and some members have no partition.
+    - not known: the members or their subscriptions are not known.
     """
 
     SHARED = "shared"
@@ -38,11 +36,10 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAdvice:
-    """A group and the finding about it.
+    """A consumer group, and the finding about its applications.
 
-    advice: the finding as text for users. applications: the applications that share the group; None if they are not
-    known. broad: members that subscribe to the topics of several applications, for instance by a regular expression, so
-    that these count as one application; empty if there are none.
+    advice: the finding as text for users. applications: None if they are not known. broad: the members whose
+    subscription, such as a regular expression, connects topics that would otherwise belong to several applications.
     """
 
     status: GroupStatus
@@ -53,14 +50,14 @@ class GroupAdvice:
 
     @property
     def idle(self) -> tuple[Member, ...]:
-        """The members without an assigned partition; empty if the group was not examined (``applications`` is None)."""
+        """The members without an assigned partition; empty if ``applications`` is None."""
         return idle(self.status.members or ()) if self.applications is not None else ()
 
     @property
     def unsubscribed(self) -> frozenset[str]:
-        """The topics for which the group has a committed offset, and to which no member subscribes.
+        """The topics with a committed offset to which no member of the group subscribes.
 
-        Empty if the subscriptions are not known, for instance because the group has no members.
+        Empty if the subscriptions are not known.
         """
         if self.applications is None:
             return frozenset()
@@ -68,19 +65,16 @@ class GroupAdvice:
 
 
 def advise(reader: GroupReader, clock: Clock, groups: Sequence[str] = ()) -> tuple[GroupAdvice, ...]:
-    """Describe these groups, or all groups if none is named. Return a finding about each, the worst first.
+    """Return what was found about each of these groups, or about all groups if none is named; the worst finding first.
 
-    It says whether several applications share the group, and whether members have no partition. Raises `GroupNotFound`
-    if a named group does not exist; `NotAuthorized`; `ClusterUnavailable`.
+    A finding says whether several applications share the group, and whether members have no partition. Raises
+    `GroupNotFound`, `NotAuthorized` or `ClusterUnavailable`.
     """
     return tuple(sorted(map(judge, list_groups(reader, clock, names=groups)), key=_rank))
 
 
 def judge(status: GroupStatus) -> GroupAdvice:
-    """Return whether several applications share a group, whether members have no partition, or why it is not known.
-
-    The group's type, its state, its members and their subscriptions are judged.
-    """
+    """Return whether several applications share the group, and whether members have no partition, as far as known."""
     if is_streams(status.description):
         return _nothing(status, "the topics of a Kafka Streams application belong together")
     if other := other_kind(status.description, ()):
@@ -98,7 +92,7 @@ def judge(status: GroupStatus) -> GroupAdvice:
 
 
 def idle(members: Sequence[Member]) -> tuple[Member, ...]:
-    """Return the members that no partition is assigned to."""
+    """Return the members without an assigned partition."""
     return tuple(member for member in members if not member.assignment)
 
 

@@ -1,4 +1,4 @@
-"""Suggest what to do about a group that applications share: client settings, or a group for each application."""
+"""Suggest what to do about a group that several applications share: change client settings, or split the group."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from migrate_groups.migration.ports import GroupReader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """What may be done about a group.
+    """What to do about a consumer group that several applications share.
 
-    cures: client settings to try first, because they cost less than a split; empty unless several applications share
-    the group, or would if one broad subscription, such as a regular expression, did not make them one. proposal: a
-    split, which gives each application a group of its own; None if there is none, and ``why_not`` then says why.
+    cures: client settings to try first. proposal: a split, which gives each application a group of its own; None if
+    there is none. why_not: why there is no proposal.
     """
 
     cures: tuple[Cure, ...]
@@ -28,9 +27,9 @@ class Suggestion:
 
 
 def suggestions(reader: GroupReader, clock: Clock, groups: Collection[str]) -> dict[str, Suggestion]:
-    """Return for each of these groups that exists, by name, what may be done: client settings to change, or a split.
+    """Return, by group, what to do about it: client settings to change, or a split.
 
-    Raises `NotAuthorized` or `ClusterUnavailable`.
+    Groups that do not exist are left out. Raises `NotAuthorized` or `ClusterUnavailable`.
     """
     there = {each.group for each in reader.list_groups()}
     found = advise(reader, clock, sorted(there.intersection(groups))) if there.intersection(groups) else ()

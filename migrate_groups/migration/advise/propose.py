@@ -1,4 +1,4 @@
-"""Propose the split that separates the applications of a group."""
+"""Propose a split that gives each application of a shared consumer group a target group of its own."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from migrate_groups.text import counted, some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A proposed split, with the comments for its spec file.
+    """A proposed split of a consumer group, with the comments for the spec file.
 
-    heading: the comment lines at the top. notes: the comment lines above each target group, by its name; those above
-    the topics that stay with the source group have the key None.
+    heading: the comment lines at the top. notes: by target group, the comment lines above it; by None, those above the
+    topics that stay with the source group.
     """
 
     spec: SplitSpec
@@ -30,13 +30,10 @@ class Proposal:
 
 
 def propose(reader: GroupReader, advice: GroupAdvice) -> Proposal:
-    """Return the split of a shared group that gives each application a target group of its own.
+    """Return a split that gives each application of a shared group a new target group.
 
-    Topics that no member subscribes to stay with the source group. Topics that do not exist are left out. No target
-    group gets the name of a group that exists.
-
-    Raises `Refused` if the group is not shared by several applications; `Undetermined` if its applications are not
-    known; `NotAuthorized`; `ClusterUnavailable`.
+    Topics to which no member subscribes stay with the source group. Raises `Refused` if the group is not shared by
+    several applications; `Undetermined` if its applications are not known; `NotAuthorized`; `ClusterUnavailable`.
     """
     group, found = advice.status.group, advice.applications
     if advice.finding is Finding.UNKNOWN:

@@ -1,1 +1,1 @@
-"""The two ways to hand over: `migrate` waits for the source group to stop; `apply` writes offsets that it is given."""
+"""Write offsets to target groups: `migrate` waits for the source group to stop; `apply` writes given offsets."""

@@ -29,11 +29,10 @@ from migrate_groups.text import counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyRequest:
-    """The input of `apply`.
+    """The input of `apply`: the offsets to write to target groups, and the options of the write.
 
-    rows: the offsets to write; ``group`` of each row is the target group. options: the options of the write. approved:
-    the plan that was reviewed before, whose options replace ``options``; None if no plan was reviewed. source: the
-    group from which the rows were just read; None if they are from a file.
+    rows: ``group`` of each row is the target group. approved: the reviewed plan, whose options replace ``options``;
+    None if no plan was reviewed. source: the group from which the rows were just read; None if they are from a file.
     """
 
     rows: SnapshotTable
@@ -45,11 +44,11 @@ class ApplyRequest:
 def read_request(
     reader: GroupReader, source: str, to_groups: Sequence[str], options: WriteOptions, clock: Clock
 ) -> ApplyRequest:
-    """Return the request that hands over all current committed offsets of a group to each of ``to_groups``.
+    """Return the request that writes all current committed offsets of the group ``source`` to each of ``to_groups``.
 
     Raises `GroupNotFound`; `Refused` for a share group, or if the client's principal sees no topic of the group;
-    `UsageError` if ``to_groups`` has the group itself or a name that can't be a group's; `ClusterUnavailable`,
-    `NotAuthorized` and `PendingCommits`.
+    `UsageError` if ``to_groups`` has the group itself or an invalid name; `ClusterUnavailable`, `NotAuthorized` and
+    `PendingCommits`.
     """
     taken = take_snapshot(reader, [source], clock)
     if not len(taken):
@@ -62,19 +61,13 @@ def read_request(
 
 
 def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events: Events) -> Plan | None:
-    """Return the plan that writes the offsets of a request, from the cluster's current state. Writes nothing.
+    """Return the plan that writes the offsets of a request. Reads only.
 
-    If the run has written these offsets already and a target group has started since, the result is None, or one of two
-    errors: `PartlyApplied` if the source group still consumes the topics or can't be read, `Refused` if a target group
-    has lost a committed offset.
+    Returns None if an earlier call has written these offsets and a target group has started since.
 
-    Raises:
-        Refused: the receipt (the record of the run) has a deletion, or an unfinished rollback or hand-back; or a
-            committed offset has changed since ``wanted.approved`` was made, or an offset to write is no longer in the
-            log.
-        UsageError: the receipt is of another migration, or a target group has committed since the run.
-
-    Also raises `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
+    Raises `Refused` if the receipt (the record of the run) or the approved plan forbids the write; `UsageError` if the
+    receipt is of another migration; `PartlyApplied` if both source and target groups consume; `ClusterUnavailable`,
+    `NotAuthorized` and `PendingCommits`.
     """
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     if same_hand_over(file.receipt, wanted.rows.rows()) and is_over(reader, file, events):
@@ -89,14 +82,14 @@ def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, eve
 
 
 def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:
-    """Write the offsets in the rows of a request, and return the execution with the outcomes.
+    """Write the offsets of a request, and return the record of this write.
 
-    Returns None if an earlier run has handed over these rows and a target group has started since. But if the source
-    group then still consumes or can't be read, raises `PartlyApplied`.
+    Returns None if an earlier call has written them and a target group has started since. If an error is raised, this
+    call wrote nothing.
 
-    Raises `Refused` if the receipt (the record of the run) or a check forbids the write, the user does not agree, or a
-    committed offset has changed since the plan was made; `UsageError` if the receipt is of another migration;
-    `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`. If an error is raised, this call has written nothing.
+    Raises `Refused` if a check or the user forbids the write; `UsageError` if the receipt (the record of the run) is of
+    another migration; `PartlyApplied` if both source and target groups consume; `ClusterUnavailable`, `NotAuthorized`
+    and `PendingCommits`.
     """
     shown = plan_apply(clients.writer, wanted, file, events)
     if shown is None:
@@ -116,7 +109,7 @@ def _reading(wanted: ApplyRequest) -> str:
 
 
 def _advice(wanted: ApplyRequest) -> Advice:
-    """Return what the messages of checks tell the user to do, for rows from a file or rows just read from a group."""
+    """Return what checks tell the user to do next, for rows from a file or rows that were just read from a group."""
     if wanted.source is None:
         return FROM_FILE
     options = [f"--to-group {shlex.quote(group)}" for group in wanted.rows.groups() if group]

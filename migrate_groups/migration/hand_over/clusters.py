@@ -1,4 +1,4 @@
-"""The clusters of a hand-over: `OneCluster` for all groups, or `TwoClusters`. Both make the same kind of plan."""
+"""The clusters of a hand-over from a source group to target groups: `OneCluster`, or `TwoClusters` with a mirror."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from migrate_groups.planning.wanted import Wanted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A plan, with the partitions on the target cluster that target groups are to get.
+    """A plan to write offsets to target groups, and the facts from which it was made.
 
-    written: these partitions, each with the offset to start at. bounds: the log ranges of these partitions. facts: the
-    permissions, topic names and offsets retention, which do not change until the write; None if the next plan has to
-    read them again.
+    written: the partitions of the target groups, each with the offset to start at. bounds: the log ranges of these
+    partitions. facts: permissions and topic names for the next plan; None if it must read them again.
     """
 
     plan: Plan
@@ -34,7 +33,7 @@ class Planned:
 
 
 class Clusters(Protocol):
-    """The cluster of the source group and the cluster of the target groups, which may be the same."""
+    """The cluster of the source group and the cluster of the target groups, which may be one and the same."""
 
     @property
     def source(self) -> GroupReader:
@@ -48,59 +47,58 @@ class Clusters(Protocol):
 
     @property
     def elsewhere(self) -> GroupReader | None:
-        """The reader of the source group, if it is on another cluster than the target groups; otherwise None."""
+        """The reader of the source group if source and target groups are on different clusters; otherwise None."""
         ...
 
     def for_one_phase(self) -> Clusters:
-        """Return the same clusters, with readers that cache topics and permissions, for one step, such as a plan."""
+        """Return these clusters with readers that cache topics and permissions, for one step, such as a plan."""
         ...
 
     def plan(self, wanted: AllWanted, earlier: Planned | None = None) -> Planned:
         """Return the plan to write offsets to the target groups, with the verdict of every check. Reads only.
 
-        wanted: the partitions, and the source group's offsets. earlier: the plan that was made before the source group
-        stopped, whose permissions, topic names and offsets retention need not be read again. Raises
-        `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+        wanted: the partitions and offsets to hand over. earlier: a plan from before the source group stopped, whose
+        permissions and topic names may be used again. Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
         """
         ...
 
     def delivered_again(self, execution: Execution) -> str:
-        """Return a remark that names the copies to which a mirror has delivered records again; empty if none.
+        """Return a remark that names copies to which a mirror has delivered records again since the plan was made.
 
-        Records that it had delivered again before the plan was made do not count: the plan's offsets are after them.
+        The remark is empty if there are none. execution: the write of the plan.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OneCluster:
-    """All groups are on one cluster, so a target group gets the source group's offsets as they are."""
+    """Plans a hand-over on one cluster: the target groups get the source group's offsets unchanged."""
 
     reader: GroupReader
 
     @property
     def source(self) -> GroupReader:
-        """The reader of the source group, which is the reader of the target groups too."""
+        """The reader of the source group, which also reads the target groups."""
         return self.reader
 
     @property
     def target(self) -> GroupReader:
-        """The reader of the target groups, which is the reader of the source group too."""
+        """The reader of the target groups, which also reads the source group."""
         return self.reader
 
     @property
     def elsewhere(self) -> None:
-        """No reader of another cluster (None), because the source group is on the cluster of the target groups."""
+        """None, because source and target groups are on one cluster."""
 
     def for_one_phase(self) -> OneCluster:
-        """Return the same cluster, with a reader that caches topics and permissions, for one step, such as a plan."""
+        """Return this cluster with a reader that caches topics and permissions, for one step, such as a plan."""
         return OneCluster(for_one_phase(self.reader))
 
     def plan(self, wanted: AllWanted, earlier: Planned | None = None) -> Planned:
         """Return the plan to write the source group's offsets to the target groups, with the verdict of every check.
 
-        earlier: the plan that was made before the source group stopped. Permissions, topic names and offsets retention
-        are taken from it; all else is read again.
+        earlier: a plan from before the source group stopped, whose permissions, topic names and offsets retention are
+        used again.
         """
         known, partitions = wanted.knowledge, wanted.partitions
         facts = earlier.facts if earlier and earlier.facts else read_cluster_facts(self.reader, partitions)
@@ -108,5 +106,5 @@ class OneCluster:
         return Planned(plan=plan, written=partitions, bounds=wanted.reading.bounds, facts=facts)
 
     def delivered_again(self, execution: Execution) -> str:
-        """Return an empty text: within one cluster no mirror delivers records."""
+        """Return an empty text, because a hand-over on one cluster involves no mirror."""
         return ""

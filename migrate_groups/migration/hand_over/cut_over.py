@@ -30,14 +30,10 @@ _MIRROR_POLL_SECONDS = 0.5
 
 
 class CutOver:
-    """Wait until the source group has stopped (`wait_for_stop`), then make the final plan (`read`). Both only read.
+    """Waits until the source group has stopped (`wait_for_stop`), then makes the final plan (`read`). Reads only.
 
-    A source group that keeps topics may keep consuming them. A source group that hands over all its topics must be
-    Empty.
-
-    shown: the provisional plan that the user agreed to. wait: seconds until giving up. events: ``still_running`` is
-    called after each check, and ``said`` when the group has stopped. keep_baseline: called with the snapshot rows of
-    the source group each time that its committed offsets are read after it has stopped.
+    shown: the plan that the user agreed to. wait: seconds until giving up. keep_baseline: called with the source
+    group's snapshot rows each time that its committed offsets are read during the wait.
     """
 
     def __init__(
@@ -63,8 +59,7 @@ class CutOver:
         """Wait until the source group has stopped consuming the topics that it hands over. Reads only.
 
         Raises `Refused` if the wait runs out, or if the group no longer exists and its last known offsets may not be
-        used: they were read while it still ran, or the option ``vanished`` is not "restore". Raises `GroupNotFound`,
-        `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+        used; `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
         """
         with self._gone_is_restorable():
             self._prove_stopped()
@@ -72,13 +67,9 @@ class CutOver:
     def read(self) -> Prepared:
         """Return the plan to write, made from the committed offsets of the stopped source group.
 
-        To save time, a log end offset that was read for the shown plan, before the stop, is used again if the committed
-        offset does not exceed it.
-
-        Raises `Refused` if a check forbids the write, if a topic was added, removed or recreated since the plan was
-        shown, or if the group no longer exists and its last known offsets may not be used: they were read while it
-        still ran, or the option ``vanished`` is not "restore". Raises `GroupNotFound` if it disappears while it is
-        read, and these offsets could be used: run again; `ClusterUnavailable`; `NotAuthorized`; `PendingCommits`.
+        Raises `Refused` if a check forbids the write, if topics were added, removed or recreated since the plan was
+        shown, or if the group no longer exists and its last known offsets may not be used; `ClusterUnavailable`,
+        `NotAuthorized` or `PendingCommits`.
         """
         shown = self._shown
         with self._gone_is_restorable():
@@ -97,7 +88,7 @@ class CutOver:
         return Prepared(wanted=wanted, planned=planned)
 
     def _planned(self, wanted: AllWanted) -> Planned:
-        """Wait up to ``wait`` seconds for the mirror to reach the committed offsets, and return the plan."""
+        """Return the final plan. If a mirror is involved, first wait until it has reached the committed offsets."""
         plan = partial(self._clusters.plan, wanted, self._shown.planned)
         deadline = self._clock.monotonic() + self._wait
         planned = plan()
@@ -113,9 +104,9 @@ class CutOver:
 
     @contextmanager
     def _gone_is_restorable(self) -> Iterator[None]:
-        """Within the block, turn `GroupNotFound` into `Refused` if the group's last known offsets can't be restored.
+        """Turn `GroupNotFound` in a ``with`` block into `Refused` if the group's last known offsets may not be used.
 
-        The message of `Refused` says why they can't. If they can, `GroupNotFound` is raised unchanged.
+        If they may be used, `GroupNotFound` is raised unchanged.
         """
         try:
             yield
@@ -127,6 +118,7 @@ class CutOver:
         read = partial(
             read_group,
             *(self._reader, self._source, self._clock),
+            # To save time: an end read before the stop is used again if the committed offset does not exceed it.
             ends=self._shown.reading.ends,
             may_be_gone=self._may_be_gone,
         )
@@ -162,7 +154,7 @@ class CutOver:
 
 
 def _late(plan: Plan) -> list[Translated]:
-    """Return the partitions that the mirror has not yet copied up to the offset to translate.
+    """Return the partitions that the mirror has not yet copied up to the offset to hand over.
 
     The list is empty if a check refuses the plan anyway.
     """

@@ -1,4 +1,4 @@
-"""Find each partition's offset to hand over: the source group's committed offset, or one that was read earlier."""
+"""Find each partition's offset to hand over: the source group's committed offset, or a substitute if it has none."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ from migrate_groups.snapshots.split import SplitSpec, cover
 class Knowledge:
     """Facts from before the source group stopped, for partitions in which it has no committed offset any more.
 
-    - spec: the split: which target group gets which topics.
-    - options: the options of the write.
-    - receipt: the record of the run so far, with the offsets that an interrupted run handed over.
+    - spec: which target group gets which topics.
+    - receipt: the record of the run, with offsets that an interrupted run wrote.
     - last: the last known committed offsets of the source group.
     - ends: log end offsets that were read while a member consumed the topic.
-    - baseline: the reading of the source group before the wait for its stop. A partition that it lacks was added since.
-      None if the wait has not begun.
+    - baseline: the source group as read before the wait for its stop; None until this wait.
     """
 
     spec: SplitSpec
@@ -40,7 +38,7 @@ class Knowledge:
     baseline: Reading | None = None
 
     def wanted(self, reading: Reading) -> AllWanted:
-        """Return what the target groups are to get if the source group is as in ``reading``.
+        """Return the partitions and offsets that the target groups get, from what was read of the source group.
 
         Raises `InvalidInput` if the split does not cover the group's topics.
         """
@@ -85,10 +83,8 @@ class Knowledge:
     ) -> tuple[Origin, CommittedOffset | None, int | None]:
         """Return what a target group gets for a partition in which the source group has no committed offset now.
 
-        group: the target group. The result is (origin, expired, start). origin: where the offset comes from. expired:
-        the committed offset that the source group had, and that has expired. start: the offset to start at instead,
-        such as the log start offset. At least one of the two offsets is None; both are if nothing is known about the
-        partition.
+        The result is the origin of the offset, the source group's expired committed offset, and the offset to start at
+        instead. At least one of the two offsets is None.
         """
         if (translation := self._translation) is not None and (known := translation.of(partition)) is not None:
             if known.committed is None:
@@ -129,11 +125,10 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllWanted:
-    """The partitions and offsets that the target groups are to get, and the facts from which these follow.
+    """The partitions and offsets that the target groups are to get, and the facts from which they were found.
 
-    knowledge: the options, the receipt, which target group gets which topics, and what was read before the source group
-    stopped. reading: the source group's description, committed offsets and log ranges. partitions: each partition with
-    its offset, sorted by group, topic and partition.
+    knowledge: facts from before the source group stopped. reading: the source group's description, committed offsets
+    and log ranges. partitions: sorted by group, topic and partition.
     """
 
     knowledge: Knowledge
@@ -142,10 +137,9 @@ class AllWanted:
 
 
 def ends_of_live(reading: Reading) -> Mapping[TopicPartition, int]:
-    """Return the log end offset of each partition if the group is running; an empty mapping if it is Empty or Dead.
+    """Return the log end offset of each partition if the group is running; empty if the group is Empty or Dead.
 
-    These offsets are only for the plan that is shown before the source group has stopped. The final plan uses a log end
-    offset only if a member still consumed the topic after it was read (`EndsWhileConsumed`).
+    These offsets are only for the plan that is shown before the group has stopped.
     """
     if reading.observed.description.state in ("Empty", "Dead"):
         return {}

@@ -1,7 +1,4 @@
-"""Keep facts that can no longer be read once the source group has stopped.
-
-They are committed offsets, which may expire, and log end offsets from the time when members still consumed the topics.
-"""
+"""Keep committed offsets, which may expire, and log end offsets that were read while the source group ran."""
 
 from __future__ import annotations
 
@@ -22,8 +19,8 @@ from migrate_groups.text import counted
 class LastCommitted:
     """The last known committed offsets of the source group.
 
-    If some or all of them expire before the hand-over, and the option ``vanished`` is "restore", these last known
-    offsets are handed over. stopped: whether the group had stopped when they were read.
+    With the option ``vanished`` "restore", they replace committed offsets that expire before the write. stopped:
+    whether the group had stopped when they were read.
     """
 
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
@@ -44,30 +41,26 @@ class LastCommitted:
         return LastCommitted(committed, stopped=all(row.group_state == "Empty" for row in rows))
 
     def forget_recreated(self, baseline: SnapshotTable, topics: Mapping[str, TopicDescription]) -> None:
-        """Remove the offsets of topics that were deleted and created again since the baseline.
+        """Remove the offsets of topics that were deleted and created again since the snapshot ``baseline``.
 
-        They do not apply to the new topics. topics: the topics as they are now.
+        topics: the topics as they are now.
         """
         for row in baseline.rows():
             if row.topic in topics and is_recreated(row.topic_id, topics[row.topic].topic_id):
                 self.committed.pop(row.topic_partition, None)
 
     def seen(self, look: ObservedGroup) -> bool:
-        """Keep the committed offsets of an observation of the source group; return whether it has any.
-
-        The observation is made while this tool waits for the group to stop. It has committed offsets only if the group
-        has stopped.
-        """
+        """Keep the committed offsets of an observation of the source group; return whether it has any."""
         if not look.committed or not look.description.exists:
             return False
+        # The caller waits for the stop, and an observation has committed offsets only once the group has stopped.
         self.stopped = True
         return self._note(look)
 
     def refuse_unless_restorable(self, group: str, options: WriteOptions) -> None:
-        """Raise `Refused` if the last known offsets of a group that no longer exists can't be handed over.
+        """Raise `Refused` if the last known offsets of a group that no longer exists may not be handed over.
 
-        They can't be handed over if the option ``vanished`` is not "restore", or if the group still ran when they were
-        read. The caller has found that the group does not exist.
+        They may be handed over if ``vanished`` is "restore" and the group had stopped when they were read.
         """
         gone = (
             f"group {group!r} has no committed offset any more: {counted(len(self.committed), 'committed offset')} "
@@ -90,23 +83,12 @@ class LastCommitted:
 
 @dataclass(slots=True)
 class EndsWhileConsumed:
-    """The offsets at which target groups start in partitions without a committed offset of the source group.
+    """Log end offsets at which target groups start in partitions without a committed offset.
 
-    They are used with the option ``uncommitted`` "latest". Such an offset is the last log end offset that was read
-    while a member of the source group still consumed the topic. The log end offset at the time of the write would be
-    too high: records that were produced after the last member had left would be skipped.
+    They are used with the option ``uncommitted`` "latest".
 
-    While the source group runs, the log end offsets are read again and again. A log end offset is proven, and may be
-    used, if both of these conditions hold:
-
-    - A later observation finds the group Stable, with a member on the topic. So a member still consumed the topic after
-      the log end offset was read. In other states this is not certain: a KIP-848 member that is subscribed to the topic
-      may have none of its partitions.
-    - The last stable offset has reached the log end offset. Otherwise a transaction was open, and a ``read_committed``
-      member had not received its records.
-
-    partitions: the partitions without a committed offset; none if ``uncommitted`` is not "latest". unproven: by
-    partition, a log end offset that a later observation has to prove. proven: by partition, the offset to start at.
+    - proven: the offsets to start at. A member still consumed the topic later, so no record is skipped.
+    - unproven: log end offsets that become ``proven`` if a member is seen on the topic later.
     """
 
     reader: GroupReader
@@ -116,11 +98,10 @@ class EndsWhileConsumed:
 
     @staticmethod
     def of(reader: GroupReader, baseline: Reading, options: WriteOptions) -> EndsWhileConsumed:
-        """Return the log end offsets of the partitions without a committed offset, as ``unproven``.
+        """Return the log end offsets of the partitions without a committed offset, not to be used yet (``unproven``).
 
-        Unproven: it is not known yet whether a member consumed the topic after they were read. The result has no
-        partitions if the option ``uncommitted`` is not "latest". baseline: what was read of the source group before
-        this tool waits for it to stop.
+        The result is empty if the option ``uncommitted`` is not "latest". baseline: the source group as read before the
+        wait for its stop.
         """
         ends = {
             partition: baseline.bounds[partition].end
@@ -132,12 +113,12 @@ class EndsWhileConsumed:
         return watching
 
     def seen(self, look: ObservedGroup) -> None:
-        """Add an observation of the source group, made while this tool waits for it to stop.
+        """Add an observation of the source group, made during the wait for its stop.
 
-        If the group is Stable and a member is assigned or subscribed to a topic, the topic was still consumed after its
-        log end offsets were last read. So target groups may start at those offsets, and they become ``proven``. Then
-        the log end offsets are read again, for the next observation.
+        If a member still consumes a topic, the topic's log end offsets in ``unproven`` become ``proven``. Then the
+        topic's log end offsets are read again.
         """
+        # In other states a KIP-848 member that is subscribed to the topic may have none of its partitions.
         members = look.description.members if look.description.state == "Stable" else ()
         held = frozenset[str]().union(*(member.topics for member in members))
         still = [partition for partition in self.partitions if partition.topic in held]
@@ -147,11 +128,8 @@ class EndsWhileConsumed:
             self._note({partition: bounds.end for partition, bounds in self.reader.log_ranges(still).items()})
 
     def _note(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Add log end offsets to ``unproven``, until a member is seen to consume the topic after they were read.
-
-        Those above the last stable offset are left out: ``read_committed`` members have not received all records before
-        them.
-        """
+        """Add log end offsets to those not to be used yet (``unproven``), except those above the last stable offset."""
         stable = self.reader.last_stable_offsets(ends) if ends else {}
+        # Above the last stable offset a transaction is open: `read_committed` members have not received its records.
         reached = {partition: end for partition, end in ends.items() if stable.get(partition, -1) >= end}
         self.unproven = {**self.unproven, **reached}

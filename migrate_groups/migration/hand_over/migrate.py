@@ -1,4 +1,4 @@
-"""Carry out a cut-over: wait for the source group to stop, write its offsets to target groups, watch it afterwards."""
+"""Cut over: wait for the source group to stop, write its offsets to target groups, watch the source group."""
 
 from __future__ import annotations
 
@@ -47,10 +47,9 @@ if TYPE_CHECKING:
 class MigrateRequest:
     """The input of `migrate`, which hands over a source group's offsets to target groups.
 
-    file: the split, and its bytes as they were loaded. options: the options of the write. run: the run directory. wait:
-    seconds to wait for the source group to stop. hold: keep consumers out of the source group until the watch after the
-    write (``guard`` seconds) is over. approved: the file name of the plan that was reviewed, and that plan; None if no
-    plan was reviewed. mirror: the cluster of the source group and that of the target groups; None if they are the same.
+    run: the run directory. wait: seconds to wait for the source group to stop. hold: keep consumers out of the source
+    group until the watch after the write is over. approved: name and content of the reviewed plan; None if no plan was
+    reviewed. mirror: None if all groups are on one cluster.
     """
 
     file: SplitFile
@@ -62,7 +61,7 @@ class MigrateRequest:
     mirror: Mirror | None = None
 
     def __post_init__(self) -> None:
-        """Raise `UsageError` if topics stay with the source group and ``hold`` would keep their consumers out too."""
+        """Raise `UsageError` if ``hold`` is set and topics stay with the source group."""
         if self.hold and self.file.spec.stay:
             raise UsageError(
                 "--hold would also stop the consumers of the topics that stay with the old group: drop --hold"
@@ -70,18 +69,13 @@ class MigrateRequest:
 
 
 def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, events: Events) -> Prepared | None:
-    """Return the provisional plan from the cluster's current state. Reads only.
+    """Return the plan to show to the user before the source group stops. Reads only.
 
-    The plan is provisional, because `migrate` makes it again once the source group has stopped. Returns None if the run
-    has handed over already and a target group has started since. But if the source group then still consumes or can't
-    be read, raises `PartlyApplied`.
+    Returns None if an earlier call has handed over and a target group has started since.
 
-    Raises `Refused` if the receipt (the record of the run) forbids a hand-over, if groups, partitions or cluster differ
-    from those of the plan in ``wanted.approved``, if a target group that has started has lost a committed offset, or if
-    the source group no longer exists and its last known offsets may not be used (option ``vanished``); `UsageError` if
-    the options differ from those of that plan, or if the run directory is of another migration; `InvalidInput` if the
-    split does not cover the group's topics; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` and
-    `PendingCommits`.
+    Raises `Refused` if the receipt (the record of the run) or the reviewed plan forbids it; `InvalidInput` if the split
+    lacks a topic; `UsageError` for wrong options; `PartlyApplied` if both source and target groups consume;
+    `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
     with open_receipt(wanted.run.receipt, read_only=True) as file:
         refuse_by_record(file.receipt, Verb.HAND_OVER)
@@ -94,22 +88,12 @@ def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, ev
 def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Events) -> WriteResult | None:
     """Hand over the source group's offsets to the target groups, and return the result.
 
-    Returns None if an earlier run has handed over and a target group has started since. The same call resumes an
-    interrupted run. These are the steps:
+    Returns None if an earlier call has handed over and a target group has started since. If an error is raised, this
+    call wrote nothing.
 
-    - Make a provisional plan, ask the user, and wait until the source group has stopped.
-    - Keep consumers out of the source group, if ``hold`` is set.
-    - Read the log end offsets of ``__consumer_offsets``, which `audit` needs.
-    - Read the committed offsets, and make the final plan.
-    - Write the offsets, read them back, and save the files of the run.
-    - Watch the source group. If it is on another cluster, check whether the mirror has since delivered records a second
-      time.
-
-    If an error is raised, this call has written nothing: `Refused` if the user does not agree, the receipt or a check
-    forbids the write, or the source group does not stop in time; `UsageError` or `InvalidInput` if options, split and
-    run directory do not fit; `PartlyApplied` if an earlier run has handed over and a target group has started, but the
-    source group still consumes or can't be read; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` and
-    `PendingCommits`.
+    Raises `Refused` if a check or the user forbids it, or the source group does not stop; `UsageError` or
+    `InvalidInput` for wrong input; `PartlyApplied` if both source and target groups consume; `GroupNotFound`,
+    `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
     writer, run, clusters = clients.writer, wanted.run, _clusters(clients.writer, wanted)
     clients = clients._replace(elsewhere=clusters.elsewhere)
@@ -152,7 +136,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
 
 
 def _is_over(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, events: Events) -> bool:
-    """Return whether the run has handed over this split and a target group has started since. If so, tell the user."""
+    """Return whether the offsets are handed over and a target group has started since; if so, tell the user."""
     spec = wanted.file.spec
     return is_over(
         clusters.target,
@@ -164,11 +148,10 @@ def _is_over(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, even
 
 
 def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
-    """Return the cluster or the two clusters of a hand-over.
+    """Return the clusters of a hand-over: one, or two with a mirror.
 
-    With one cluster, raises `InvalidInput` if a target group is the source group. With two clusters, raises
-    `InvalidInput` if both are the same, and `UsageError` if ``wanted.hold`` is set: to keep consumers out, this tool
-    would join the source group, but nothing is to be changed on its cluster.
+    Raises `InvalidInput` if a target group is the source group, or if two clusters are the same; `UsageError` if
+    ``wanted.hold`` is set with two clusters.
     """
     if wanted.mirror is None:
         wanted.file.spec.check_other_groups()
@@ -182,10 +165,10 @@ def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
 
 
 def _prepared(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clock: Clock, events: Events) -> Prepared:
-    """Return the provisional plan (it is made again after the stop), and tell the user which members must stop.
+    """Return the plan to show to the user, and tell the user which members must stop.
 
-    Raises `UsageError` if the options differ from those of the plan in ``wanted.approved``, or if the receipt is of
-    another migration. Raises `Refused` if the groups, partitions or cluster differ from those of the approved plan.
+    Raises `UsageError` for other options than in the reviewed plan, or a receipt of another migration; `Refused` if
+    groups, partitions or cluster differ from the reviewed plan.
     """
     spec = wanted.file.spec
     baseline = wanted.run.load_baseline(spec.source)
@@ -199,7 +182,7 @@ def _prepared(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clo
 
 
 def _lacks_places(plan: Plan) -> bool:
-    """Return whether a plan is refused because it lacks partitions whose offset in a mirror's copy is not known."""
+    """Return whether a check refuses the plan because offsets in a mirror's copies are not known."""
     return any(check.name == PLACES and check.verdict is Verdict.REFUSE for check in plan.checks)
 
 
@@ -220,16 +203,14 @@ def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
 def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Receipt) -> None:
     """Raise an error that names each difference between a reviewed plan and the current plan, except in offsets.
 
-    The error is `UsageError` if the options differ, and otherwise `Refused`. approved: the file name of the reviewed
-    plan, and that plan; None means that there is nothing to compare.
-
-    receipt: the record of the run. If it has a hand-over, which is resumed now, changes without a source group are not
-    compared, because their partitions were added while the interrupted run waited.
+    The error is `UsageError` if the options differ, and otherwise `Refused`. approved: file name and content of the
+    reviewed plan; None: nothing to compare.
     """
     if approved is None:
         return
     name, reviewed = approved
     if receipt.hand_over is not None and plan.translation is None:
+        # Changes without a source group are of partitions that were added while the interrupted run waited.
         plan = replace(plan, changes=tuple(change for change in plan.changes if change.source_group))
     if differences := intent_differences(reviewed, plan):
         # An option that contradicts the plan is a wrong command line or spec, as with `apply`; all else is a refusal.
@@ -238,9 +219,9 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
 
 
 def _fences(clusters: Clusters, clock: Clock, events: Events) -> list[Fence]:
-    """Return the log end offsets of ``__consumer_offsets`` on each cluster, from which `audit` later reads the topic.
+    """Return the log end offsets of ``__consumer_offsets`` on each cluster, from which `audit` reads the topic later.
 
-    If they can't be read on one of the clusters, tell the user and return an empty list.
+    If they can't be read on a cluster, tell the user and return an empty list.
     """
     readers = [clusters.source] if clusters.elsewhere is None else [clusters.source, clusters.target]
     fences = [fence for reader in readers if (fence := take_fence(reader, clock)) is not None]
@@ -263,18 +244,16 @@ def keep(
     clock: Clock,
     events: Events,
 ) -> None:
-    """Save the files of the run after the write: split, snapshots and plan, and a snapshot of the target groups.
+    """Save the split, the plan, and snapshots of the source and target groups in the run directory, after the write.
 
-    If a partition is not confirmed or the source group still consumes, there is no snapshot of the target groups. If a
-    file can't be written, no error is raised, because the offsets are in place: ``file.failure`` says so.
-
-    The log end offsets are read here, after the write, because only the lag in the source group's snapshot needs them.
-    The new applications may start as soon as the offsets are written, and do not wait for this.
+    There is no snapshot of the target groups if the write did not fully succeed. If a file can't be written, no error
+    is raised, and ``file.failure`` says so.
     """
     reading, groups = final.reading, sorted({change.group for change in final.plan.changes})
     try:
         # Log start offsets were read right before the write. Log end offsets, which may be from before the source group
         # stopped, are read again.
+        # This is done after the write, so that the new applications need not wait for it.
         bounds = clusters.source.log_ranges(reading.observed.committed, starts=reading.starts)
         reading = replace(reading, bounds=bounds)
         reader = for_one_phase(clusters.target)
@@ -294,13 +273,13 @@ def keep(
 def _watched_after_hold(
     reader: GroupReader, held: HeldGroup, source: str, execution: Execution, clock: Clock, events: Events
 ) -> Execution:
-    """After this tool has left the source group, watch the group for ``options.guard`` seconds; return the execution.
+    """Watch the source group for consumers after this tool has left the group; return the record of the write.
 
-    While this tool was a member, other consumers could not join or commit, so an earlier watch could not detect them.
-    They try again, and process records that were handed over (docs/evidence/reliability.md#settle-and-hold). If they
-    do, messages about it are added to ``moved`` of the returned execution. If this tool may not have been a member all
-    the time, a message about that is added, and nothing is watched.
+    Messages about consumers that joined or committed are added to the record (``moved``). If this tool may not have
+    been a member all the time, it does not watch, and adds a message about that.
     """
+    # While this tool was a member, other consumers could not join or commit. They try again now, and process records
+    # that were handed over (docs/evidence/reliability.md#settle-and-hold).
     execution = execution.with_moved([held.lost] if held.lost else [])
     seconds = execution.options.guard
     if not (seconds and execution.is_whole):

@@ -1,4 +1,4 @@
-"""The provisional plan of a hand-over, and the facts from which it was made. The source group may still run."""
+"""The plan of a hand-over that is made while the source group may still run, and the facts from which it was made."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from migrate_groups.snapshots.split import SplitSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A plan, and the facts from which it was made."""
+    """A plan to write offsets to target groups, and the facts from which it was made."""
 
     wanted: AllWanted
     planned: Planned
@@ -53,8 +53,7 @@ class Prepared:
     def rows(self) -> Iterator[Row]:
         """Yield a snapshot row for each partition of a target group, with the offset that the group is to get.
 
-        It is None if the source group has no committed offset, so that the option ``uncommitted`` decides where to
-        start.
+        The offset is None if the source group has none; the option ``uncommitted`` then decides where to start.
         """
         look, bounds = self.reading.observed, self.planned.bounds
         for each in self.planned.written:
@@ -87,19 +86,13 @@ def prepare(
     *,
     hold: bool = False,
 ) -> Prepared:
-    """Return the provisional plan, from the source group's current committed offsets. Reads only.
+    """Return the plan to show to the user while the source group may still run. Reads only.
 
-    The source group may still run; the plan is made again once it has stopped (`CutOver`).
+    baseline: the source group's snapshot from an interrupted run, used if the group no longer exists. hold: also check
+    whether this tool can keep consumers out of the group.
 
-    spec: the split: which topics of the source group each target group gets.
-    receipt: the record of the run so far.
-    baseline: the source group's snapshot from an interrupted run; None if there is none. It is used if the group no
-    longer exists because all its offsets have expired. Its offsets of a topic that was deleted and created again since
-    are not used.
-    hold: also check whether this tool can join the stopped source group to keep consumers out.
-
-    Raises `InvalidInput` if the spec does not cover the group's topics; `GroupNotFound`; `Refused` if the group no
-    longer exists and the baseline can't replace it; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
+    Raises `InvalidInput` if the spec does not cover the group's topics; `Refused` if the baseline can't be used;
+    `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
     patterns = [pattern for target in spec.targets for pattern in target.topics]
     named_topics = {pattern.name for pattern in patterns if pattern.name is not None}

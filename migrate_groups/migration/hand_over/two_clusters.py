@@ -1,4 +1,4 @@
-"""A hand-over to groups of another cluster: translate the source group's offsets, and plan the write there."""
+"""Plan a hand-over to groups on another cluster: translate the source group's offsets to those in a mirror's copies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from migrate_groups.planning.wanted import Origin, Wanted
 
 @dataclass(frozen=True, slots=True)
 class TwoClusters:
-    """Plans a hand-over to groups on another cluster: translates offsets to those in the mirror's copies of topics."""
+    """Plans a hand-over to groups on another cluster: translates offsets to those in a mirror's copies of topics."""
 
     target: GroupReader
     mirror: Mirror
@@ -43,20 +43,21 @@ class TwoClusters:
 
     @property
     def elsewhere(self) -> GroupReader:
-        """The reader of the source group, because it is on another cluster than the target groups."""
+        """The reader of the source group; never None, because source and target groups are on different clusters."""
         return self.source
 
     def for_one_phase(self) -> TwoClusters:
-        """Return the same clusters, with readers that cache topics and permissions, for one step, such as a plan."""
+        """Return these clusters with readers that cache topics and permissions, for one step, such as a plan."""
         source = self.mirror.source._replace(groups=for_one_phase(self.source))
         return TwoClusters(for_one_phase(self.target), self.mirror._replace(source=source))
 
     def plan(self, wanted: AllWanted, earlier: Planned | None = None) -> Planned:
-        """Return the plan to write the offsets in the mirror's copies to the target groups, with every check's verdict.
+        """Return the plan to write translated offsets to the target groups, with the verdict of every check.
 
-        earlier: not used, because a mirror that was killed meanwhile may have delivered records again. Then a group
-        must continue after these records, at a higher offset in the copy.
+        A translated offset is the one in the mirror's copy at which the group must continue. earlier: not used.
         """
+        # Nothing of `earlier` is used: a mirror that was killed meanwhile may have delivered records again. Then a
+        # group must continue after these records, at a higher offset in the copy.
         reading, options, receipt = wanted.reading, wanted.knowledge.options, wanted.knowledge.receipt
         group = reading.observed.description.group
         # On its own cluster, the group is judged as if it handed each partition over to itself.
@@ -86,9 +87,9 @@ class TwoClusters:
         return Planned(plan=plan, written=written, bounds=there.bounds)
 
     def delivered_again(self, execution: Execution) -> str:
-        """Return a remark that names the copies to which the mirror has delivered records again; empty if none.
+        """Return a remark that names copies to which the mirror has delivered records again since the plan was made.
 
-        Records that it had delivered again before the execution was planned do not count.
+        The remark is empty if there are none. execution: the write of the plan.
         """
         return delivered_again(self.mirror, execution.translation) if execution.translation else ""
 
@@ -99,12 +100,10 @@ class TwoClusters:
         translation: Translation,
         options: WriteOptions,
     ) -> list[Wanted]:
-        """Return the copies of the wanted partitions, with the offset at which a target group continues in each.
+        """Return the mirror's copies of the wanted partitions, with the offset at which a group continues in each.
 
-        starts: the offsets to hand over, by partition of the source cluster. Copies of partitions not in ``starts``
-        have no offset. If the mirror has not yet delivered the records up to an offset in ``starts``, the result has
-        the log end offset of the copy instead, which is shown in the plan and never written. Other copies in which no
-        offset may be written are left out.
+        starts: by source partition, the offset to hand over. The copy of a partition that is not in ``starts`` gets no
+        offset. A copy whose right offset is not known is left out.
         """
         late = {each.target for each in translation.with_status(Status.NOT_MIRRORED) if each.target}
         ends = self.target.log_ranges(late)
@@ -115,6 +114,8 @@ class TwoClusters:
             start = each.start(options.accept_reread)
             if each.target is None or each.target.topic not in topics:
                 continue
+            # The mirror has not yet copied the records up to the offset. The plan shows the log end offset, and it is
+            # never written.
             if start is None and each.target in ends:
                 start = ends[each.target].end
             if start is not None:
@@ -139,9 +140,9 @@ class TwoClusters:
     def _without_start(self, wanted: Sequence[Wanted]) -> list[Wanted]:
         """Return the mirror's copy of each of these source partitions, without an offset to write.
 
-        The copy is the partition on the target cluster to which the mirror writes. Source partitions without a copy are
-        left out. A check needs the copies to find committed offsets that the target groups already have.
+        Partitions without a copy are left out.
         """
+        # A check needs the copies to find committed offsets that the target groups already have.
         copy_of = copies(
             {each.topic_partition for each in wanted}, self.target.describe_topics(None), self.mirror.names
         )
@@ -164,10 +165,8 @@ def _starts(decisions: Sequence[Decision]) -> Mapping[TopicPartition, CommittedO
 
 
 def _read_again(reader: GroupReader, facts: Survey, partitions: Collection[TopicPartition]) -> Survey:
-    """Read the source group's description and its committed offsets of these partitions again; return the new facts.
-
-    Its offsets of topics that it keeps are not read again, because transactional commits on them may be pending.
-    """
+    """Return the facts with newly read descriptions of the groups, and newly read offsets of these partitions."""
+    # Topics that the group keeps are not read again, because transactional commits on them may be pending.
     now = read_committed(reader, dict.fromkeys(facts.groups, partitions))
     committed = {group: {**facts.committed[group], **now[group]} for group in facts.groups}
     return replace(facts, groups=reader.describe_groups([*facts.groups]), committed=committed)

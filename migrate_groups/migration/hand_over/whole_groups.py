@@ -1,4 +1,4 @@
-"""Find the groups that a spec names if it moves whole groups to another cluster."""
+"""Find the consumer groups to move to another cluster, from the names and globs in a spec."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from migrate_groups.text import did_you_mean, named
 
 
 def find_groups(reader: GroupReader, patterns: Sequence[str], reviewed: Collection[str] = ()) -> list[str]:
-    """Return the names of the groups, each once, in the order of the patterns.
+    """Return the names of the groups that match the patterns, each once, in the order of the patterns.
 
-    reader: reads the cluster from which the groups move. patterns: names of groups, and globs. A name is returned even
-    if the group does not exist; its hand-over is then refused. reviewed: the groups of the reviewed plans. Globs match
-    them even if they do not exist now.
+    patterns: globs, and names of groups. A name is returned even if the group does not exist. reviewed: more names
+    that globs can match, even if these groups no longer exist.
 
-    Raises `InvalidInput` if a glob matches no group that the client's principal may describe; `ClusterUnavailable` and
-    `NotAuthorized`.
+    Raises `InvalidInput` if a glob matches no group; `ClusterUnavailable` and `NotAuthorized`.
     """
     listed = sorted({each.group for each in reader.list_groups()})
     found: dict[str, None] = {}

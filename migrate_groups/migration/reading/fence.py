@@ -1,7 +1,4 @@
-"""Read the log end offsets of ``__consumer_offsets`` once the source group has stopped (the fence).
-
-`audit` later reads the topic from these offsets on, to find every commit since then.
-"""
+"""Read the log end offsets of ``__consumer_offsets`` from which `audit` later reads the commits."""
 
 from __future__ import annotations
 
@@ -14,10 +11,10 @@ from migrate_groups.model.partitions import TopicPartition
 
 
 def take_fence(reader: GroupReader, clock: Clock) -> Fence | None:
-    """Return the fence: the current log end offset of each partition of ``__consumer_offsets``.
+    """Return the current log end offset of each ``__consumer_offsets`` partition, from which `audit` later reads.
 
-    In the fence, the log end offset of a partition without a leader is None. The result is None if the topic does not
-    exist, or if the client's principal may not describe it. Raises `ClusterUnavailable`.
+    The offset of a partition without a leader is None. The result is None if the client's principal may not describe
+    the topic, or if the topic does not exist.
     """
     try:
         described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)

@@ -1,7 +1,4 @@
-"""List and describe groups: state, members, committed offsets and lag, as far as the client's principal may see them.
-
-All groups are read at once, so that the number of requests does not grow with the number of groups.
-"""
+"""List and describe groups: state, members, committed offsets and lag, as far as the principal may see them."""
 
 from __future__ import annotations
 
@@ -49,16 +46,13 @@ def list_groups(
     topics: Collection[TopicPattern] = (),
     states: Collection[str] = (),
 ) -> tuple[GroupStatus, ...]:
-    """Return all groups that the client's principal may describe, sorted by name.
+    """Return the groups that the client's principal may describe, sorted by name.
 
-    The remarks of a group say what is not known of it. names: only groups with these names. topics: only groups that
-    have a committed offset, an assignment or a subscription for a matching topic, and groups whose topics are not
-    known. Only matching topics are in the result. states: only groups in one of these states, in any letter case.
+    names, states: only groups with one of these. topics: only groups with a committed offset, an assignment or a
+    subscription for a matching topic, and groups whose topics are not known.
 
-    A pending transactional commit is not waited for. A group that is deleted meanwhile is left out. Raises `UsageError`
-    for an unknown state; `GroupNotFound` if a named group does not exist; `InvalidInput` if a pattern is the name of a
-    topic that does not exist and that no group consumes or has a committed offset for; `NotAuthorized` if the principal
-    may not describe a named group or topic; `ClusterUnavailable`.
+    Raises `UsageError` for an unknown state; `GroupNotFound` if a named group does not exist; `InvalidInput` if a named
+    topic does not exist; `NotAuthorized`; `ClusterUnavailable`.
     """
     wanted = _states(states)
     named_topics = {pattern.name for pattern in topics if pattern.name is not None}
@@ -86,11 +80,10 @@ def list_groups(
 
 
 def describe(reader: GroupReader, groups: Sequence[str], clock: Clock) -> tuple[GroupStatus, ...]:
-    """Return the status of each of these groups, in the same order. The groups may have members.
+    """Return the status of each of these groups, in the same order, without a wait for pending transactional commits.
 
-    A pending transactional commit is not waited for. Raises `GroupNotFound`; `UsageError` for an empty name; `Refused`
-    if a member's metadata is not in Kafka's consumer protocol; `NotAuthorized`, also if the principal may not describe
-    a topic of a group; `ClusterUnavailable`.
+    Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` if a member's metadata is not in Kafka's consumer
+    protocol; `NotAuthorized` if the client's principal may not describe a group or a topic of it; `ClusterUnavailable`.
     """
     found = {group: existing(each) for group, each in reader.describe_groups([*map(not_empty, groups)]).items()}
     everywhere = raise_first(reader.all_committed_by_group(_committing(found)))
@@ -115,9 +108,8 @@ def _known_or_pending(
 ) -> CommittedOffsets:
     """Return a group's committed offsets, and None for each partition with a pending transactional commit.
 
-    commits: all committed offsets of the group. unknown: the partitions that ``commits`` lacks or has None for, which
-    were then requested by name. read: the answer to that request, which lacks the partitions with a pending commit.
-    Partitions without a committed offset are left out of the result.
+    unknown: partitions without an offset in ``commits``, which were then requested by name. read: the answer to this
+    request; it lacks partitions with a pending commit.
     """
     known = {partition: each for partition, each in {**commits, **read}.items() if each is not None}
     return {**known, **{partition: None for partition in unknown if partition not in read}}
@@ -145,9 +137,9 @@ def _listed(reader: GroupReader, names: Collection[str]) -> Sequence[GroupListin
 
 
 def _answers(answers: Mapping[str, T | MigrateGroupsError]) -> tuple[dict[str, T], dict[str, MigrateGroupsError]]:
-    """Return the answers and the errors, each by group. If an error is `ClusterUnavailable`, it is raised instead.
+    """Return the answers, and the errors, each by group. Raises the first `ClusterUnavailable` among the errors.
 
-    `NotAuthorized` is returned, although it is a subclass.
+    `NotAuthorized` is returned, although it is a subclass of `ClusterUnavailable`.
     """
     found: dict[str, T] = {}
     failed: dict[str, MigrateGroupsError] = {}

@@ -20,10 +20,9 @@ _FILE_RECORDS = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landing:
-    """The result of copying ``__consumer_offsets``: the copied log, and how many offsets could not be copied yet.
+    """The copied log of ``__consumer_offsets``, and how many offsets could not be copied yet.
 
-    held_back: by partition number, how many offsets before the log end could not be read because of an open
-    transaction.
+    held_back: by partition number, how many offsets below the log end can't be read because of an open transaction.
     """
 
     log: CopiedLog
@@ -31,33 +30,28 @@ class Landing:
 
     @property
     def ranges(self) -> list[tuple[int, int, int, int]]:
-        """For each partition: its number, the first copied offset, the one after the last, and a number of offsets.
-
-        The last value is how many offsets an open transaction kept from being copied (``held_back``). Spark reads these
-        tuples as `spark.offsets_topic.evidence.Range`.
-        """
+        """For each partition: its number, the first copied offset, the offset after the last one, and ``held_back``."""
+        # Spark reads these tuples as `spark.offsets_topic.evidence.Range`.
         return [
             (number, self.log.starts[number], self.log.ends[number], held) for number, held in self.held_back.items()
         ]
 
     @property
     def offsets(self) -> int:
-        """The number of copied offsets in all partitions. The number of records is lower if the log has gaps."""
+        """The number of copied offsets in all partitions. The number of records may be lower."""
         return sum(end - start for _, start, end, _ in self.ranges)
 
 
 def land(
     reader: GroupReader, topic: OffsetsTopicReader, log: CopiedLog, partitions: Collection[int], progress: Progress
 ) -> Landing:
-    """Copy the records of these partitions of ``__consumer_offsets`` that ``log`` lacks, up to the current log end.
+    """Copy the records of ``__consumer_offsets`` that ``log`` lacks, up to the current log end, and return the result.
 
-    partitions: their numbers; ``log`` must have a start offset for each. progress: called with the number of offsets
-    that are copied, and the number to copy. Returns the log with the new records, and how many offsets could not be
-    read.
+    ``log`` must have a start offset for each partition. progress: called with the number of copied offsets and the
+    number to copy.
 
-    Raises `Undetermined` if the log end of a partition is below the offset up to which it was copied before, because
-    the topic was created again or truncated; `ClusterUnavailable`, also if a partition has no leader; `NotAuthorized`;
-    `InvalidInput` if a file can't be written.
+    Raises `Undetermined` if the topic was created again or truncated since the last copy; `ClusterUnavailable`, also if
+    a partition has no leader; `NotAuthorized`; `InvalidInput` if a file can't be written.
     """
     found = _bounds(reader, {number: log.ends[number] for number in partitions})
     begun = {number: max(log.ends[number], ends.start) for number, ends in found.items()}
@@ -79,11 +73,10 @@ def land(
 
 
 def _bounds(reader: GroupReader, reached: Mapping[int, int]) -> dict[int, LogRange]:
-    """Return the current log range of each partition of ``__consumer_offsets`` in ``reached``, by partition number.
+    """Return the current log range of these partitions of ``__consumer_offsets``, by partition number.
 
-    reached: by partition number, the offset up to which the partition was copied before. Raises `ClusterUnavailable` if
-    a partition has no leader; `Undetermined` if the log end offset of a partition is now below its offset in
-    ``reached``.
+    reached: by partition number, the offset up to which it was copied before. Raises `ClusterUnavailable` if a
+    partition has no leader; `Undetermined` if a log end offset is now below the one in ``reached``.
     """
     bounds = reader.log_ranges([TopicPartition(OFFSETS_TOPIC, number) for number in reached])
     found = {partition.partition: ends for partition, ends in bounds.items()}

@@ -13,10 +13,7 @@ from migrate_groups.snapshots.times import milliseconds_of
 
 
 class LogEnd(NamedTuple):
-    """The log end offset of a partition at the time ``taken_at``.
-
-    log_end_offset: None if it can no longer be determined.
-    """
+    """The log end offset of a partition at the time ``taken_at``; None if it can no longer be determined."""
 
     topic: str
     partition: int
@@ -43,25 +40,20 @@ def log_ends(
 ) -> Iterator[LogEnd]:
     """Yield the log end offset of each partition at each of these times.
 
-    moments: the times, in ascending order. last: log end offsets that were read at the last of these times; a partition
-    that ``last`` lacks gets its current log end offset. progress: called with the number of times that are done, and
-    the number of all times.
+    moments: the times, in ascending order. last: log end offsets at the last time; missing ones are read now. progress:
+    called with the number of times done and the number of all times.
 
-    The log end offset at an earlier time is the offset of the first record at or after that time (``ListOffsets``). In
-    a compacted log, this may be a little higher than the log end offset was. If that record is the first in the log and
-    the log does not start at 0, ``log_end_offset`` is None, because earlier records may have been deleted.
-
-    The log end offset at the last time is not searched by timestamp. The clocks of producers differ from the local
-    clock, so the offset found could be lower than the committed offset of a group that has caught up.
-
-    A partition is left out if it does not exist or has no leader, or if the client's principal lacks Describe on its
-    topic. Raises `NotAuthorized` or `ClusterUnavailable`.
+    A partition that does not exist, has no leader or may not be described is left out. Raises `NotAuthorized` or
+    `ClusterUnavailable`.
     """
     visible = reader.describe_topics(None)
     wanted = [partition for partition in partitions if partition.topic in visible]
     bounds = reader.log_ranges(wanted)
     for number, moment in enumerate(moments, start=1):
         is_last = number == len(moments)
+        # The log end offset at an earlier time is the offset of the first record at or after that time. In a compacted
+        # log it may be a little too high. The last time is not searched, because the clocks of producers differ from
+        # the local clock: the offset found could be lower than the committed offset of a group that has caught up.
         found = {} if is_last else reader.offsets_at(dict.fromkeys(bounds, milliseconds_of(moment)))
         for partition, ends in bounds.items():
             if is_last or partition in found:
@@ -73,4 +65,5 @@ def log_ends(
 def _end(first: OffsetAndTimestamp | None, ends: LogRange) -> int | None:
     if first is None:
         return ends.end
+    # Before the first record of a log that does not start at 0, records may have been deleted.
     return None if first.offset <= ends.start > 0 else first.offset

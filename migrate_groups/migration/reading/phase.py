@@ -1,7 +1,6 @@
-"""Cache topics and permissions for one phase of a use case, for instance one plan, so that each is requested once.
+"""Cache topics and permissions for one step, such as making a plan, so that each is requested only once.
 
-Committed offsets, group descriptions and log end offsets are never cached, because they are read again to detect
-changes.
+Committed offsets, group descriptions and log end offsets are never cached.
 """
 
 from __future__ import annotations
@@ -15,10 +14,7 @@ from migrate_groups.model.topics import TopicDescription
 
 
 def for_one_phase(reader: GroupReader) -> GroupReader:
-    """Return a reader that requests each topic's description, and the permissions on each group or topic, only once.
-
-    All other methods are those of ``reader``.
-    """
+    """Return a reader that caches topic descriptions and permissions, for one step, such as making a plan."""
     return cast("GroupReader", _CachingReader(reader))
 
 
@@ -35,9 +31,7 @@ class _CachingReader:
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
         """Return the descriptions of these topics, and request only those that are not cached.
 
-        topics: None means all that the client's principal may describe. A topic that does not exist is left out. A
-        topic that was not in an earlier answer is requested again by name, because only then do brokers answer that the
-        principal may not describe it (`NotAuthorized`).
+        topics: None means all that the client's principal may describe. A topic that does not exist is left out.
         """
         if topics is None:
             if not self._has_all:
@@ -45,14 +39,16 @@ class _CachingReader:
                 self._has_all = True
             return self._topics
         names = set(topics)
+        # Only a topic that is requested by name gets the answer that the principal may not describe it.
         self._topics |= self._reader.describe_topics(names - self._topics.keys())
         return {name: self._topics[name] for name in sorted(names & self._topics.keys())}
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
         """Return the permissions on these groups and topics, and request only those that are not cached.
 
-        The cached description of a topic already contains them. ``None`` means that the brokers do not return them.
+        ``None`` means that the brokers do not return them.
         """
+        # The cached description of a topic contains its permissions.
         told = {
             resource: self._topics[resource.name].permitted
             for resource in resources

@@ -1,4 +1,4 @@
-"""Check that the offsets of a snapshot belong to the topics of the cluster that a command reads."""
+"""Check that a snapshot is from the cluster that is read, and that its topics were not created again since."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from migrate_groups.text import named
 
 
 def refuse_other_logs(reader: GroupReader, rows: Sequence[Row], without_file: str) -> Mapping[str, TopicDescription]:
-    """Raise `Refused` for rows from another cluster, and for topics that were created again since; return the topics.
+    """Return the topics of the snapshot rows. Raises `Refused` if a row is from another cluster or a recreated topic.
 
-    A recreated topic, which has another topic id (KIP-516), starts at offset 0. A topic that does not exist is left out
-    of the result. without_file: what the user can do instead of using the file, for the message.
+    A recreated topic was deleted and created again since the snapshot. A topic that does not exist is left out.
+    without_file: advice for the message: what to do without the snapshot's file.
     """
     cluster_id = reader.cluster_id()
     clusters = {row.cluster_id for row in rows if row.cluster_id not in (None, cluster_id)}
@@ -25,6 +25,7 @@ def refuse_other_logs(reader: GroupReader, rows: Sequence[Row], without_file: st
             f"{without_file}"
         )
     described = reader.describe_topics({row.topic for row in rows})
+    # A recreated topic has another topic id (KIP-516), and starts at offset 0.
     recreated = {
         row.topic
         for row in rows

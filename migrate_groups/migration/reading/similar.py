@@ -12,10 +12,7 @@ from migrate_groups.text import did_you_mean
 
 @contextmanager
 def similar_groups_named(reader: GroupReader) -> Iterator[None]:
-    """Within the block, add to the message of a `GroupNotFound` the groups of the cluster that have a similar name.
-
-    If the name contains a glob character, the message says instead that globs are for topics only.
-    """
+    """In a ``with`` block, add the names of similar groups to the message of a `GroupNotFound`."""
     try:
         yield
     except GroupNotFound as error:

@@ -1,4 +1,4 @@
-"""The status of a group: its members, the committed offset and lag of each partition, and what is not known of it."""
+"""The status of a group: its members, the committed offset and lag of each partition, and what could not be read."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from migrate_groups.text import counted, some
 class GroupStatus:
     """A group with its members, and the committed offset and log range of each of its partitions.
 
-    members: the group's members; None if they can't be read.
-    topics: the topics for which the group has a committed offset, an assignment or a subscription.
-    partitions: a snapshot row for each partition of these topics. If a topic can't be described, only the partitions
-    with a committed offset are known.
-    remarks: what is not known about the group, and why; empty if everything is known.
+    - members: None if they can't be read.
+    - topics: the topics for which the group has a committed offset, an assignment or a subscription.
+    - partitions: a snapshot row for each partition of these topics. Of a topic that can't be described, only the
+      partitions with a committed offset are included.
+    - remarks: what is not known about the group, and why.
     """
 
     description: GroupDescription
@@ -41,19 +41,19 @@ class GroupStatus:
 
     @property
     def state(self) -> str:
-        """The state as Kafka names it, such as ``Stable``."""
+        """The state of the group as Kafka names it, such as ``Stable``."""
         return self.description.state
 
     @property
     def group_type(self) -> str:
-        """The type as Kafka names it: ``classic``, ``consumer`` (KIP-848), ``share``, ``streams``."""
+        """The type of the group as Kafka names it: ``classic``, ``consumer`` (KIP-848), ``share`` or ``streams``."""
         return self.description.group_type
 
     @property
     def lag(self) -> int | None:
-        """The sum of all known lags; None if the lag of no partition is known.
+        """The sum of all known lags; None if no lag is known.
 
-        A partition without a committed offset has an unknown lag, and not lag 0.
+        The lag of a partition without a committed offset is not known.
         """
         known = [row.lag for row in self.partitions if row.lag is not None]
         return sum(known) if known else None
@@ -66,11 +66,11 @@ class GroupStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFacts:
-    """What was read about the groups and their topics.
+    """What was read about groups and their topics.
 
-    committed: committed offsets by group and partition; None means that a transactional commit is pending. hidden:
-    topics that the client's principal may not describe. undescribed: the groups whose description could not be read,
-    each with the error. unread: the groups whose committed offsets could not be read, each with the error.
+    committed: by group and partition; None: a transactional commit is pending. hidden: topics that the client's
+    principal may not describe. undescribed: by group, the error of reading its description. unread: by group, the error
+    of reading its committed offsets.
     """
 
     groups: Mapping[str, GroupDescription]
@@ -84,8 +84,8 @@ class GroupFacts:
 def with_time_lags(reader: GroupReader, groups: Sequence[GroupStatus]) -> tuple[tuple[GroupStatus, ...], str]:
     """Return the groups with the timestamp of each partition's oldest unread record, and a remark for the user.
 
-    The remark says that some timestamps may be those of transaction markers, because the client's principal may not
-    read a topic; otherwise it is empty. Raises `NotAuthorized` or `ClusterUnavailable`.
+    The remark is empty, or says that a timestamp may be that of a transaction marker. Raises `NotAuthorized` or
+    `ClusterUnavailable`.
     """
     from migrate_groups.migration.reading.time_lag import with_time_lag
     from migrate_groups.snapshots.snapshot import SnapshotTable
@@ -98,14 +98,14 @@ def with_time_lags(reader: GroupReader, groups: Sequence[GroupStatus]) -> tuple[
 
 
 def partitions_of(topics: Mapping[str, TopicDescription], names: frozenset[str]) -> list[TopicPartition]:
-    """Return all partitions of the topics in ``names`` that exist. topics: the topics that exist, by name."""
+    """Return all partitions of each existing topic in ``names``. topics: the existing topics."""
     return [TopicPartition(name, number) for name in names & topics.keys() for number in topics[name].partitions]
 
 
 def statuses(
     reader: GroupReader, clock: Clock, facts: GroupFacts, own: Mapping[str, frozenset[str]]
 ) -> tuple[GroupStatus, ...]:
-    """Return the status of each group in ``own``. own: by group, the topics whose partitions the status includes."""
+    """Return the status of each group in ``own``. own: by group, the topics to include."""
     taken_at = clock.now()
     offsets = {}
     for group, topics in own.items():
@@ -156,5 +156,5 @@ def _status(principal: str, facts: GroupFacts, reading: Reading, topics: frozens
 
 
 def has_readable_members(group: GroupDescription) -> bool:
-    """Return whether the members of a group are known: the group is classic or KIP-848, or it is Empty."""
+    """Return whether the members of a group can be read: the group is classic, KIP-848 or Empty."""
     return group.group_type in ("classic", "consumer") or group.state == "Empty"

@@ -1,4 +1,4 @@
-"""Read from the cluster what the checks of a write judge: groups, committed offsets, topics, logs, permissions."""
+"""Read what the checks before a write need: groups, committed offsets, topics, log ranges and permissions."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def permissions_unless_hidden(
 ) -> Mapping[Resource, frozenset[Operation] | None]:
     """Return the operations that the client's principal may perform on each group and topic in ``wanted``.
 
-    wanted: the operations that it needs. ``None`` in the result means that the brokers do not return the operations.
-    Raises `NotAuthorized` if the principal lacks Describe on one of the groups and topics; the message names all
-    ``wanted`` operations that it lacks. Without this check, brokers would leave that group or topic out of their
-    answers without an error (docs/kafka-behaviour.md#what-a-principal-may-not-see).
+    None means that the brokers do not return the operations. Raises `NotAuthorized` if the principal lacks Describe on
+    one of the groups and topics; the message names all ``wanted`` operations that are missing.
     """
     permissions = reader.permissions([*wanted])
+    # Brokers leave a hidden group or topic out of their answers without an error
+    # (docs/kafka-behaviour.md#what-a-principal-may-not-see).
     if hidden(permissions):
         raise NotAuthorized(f"not authorized: {lacks(reader.principal, missing(wanted, permissions))}")
     return permissions
 
 
 def refuse_unreadable(reader: GroupReader, topics: Collection[str]) -> None:
-    """Raise `NotAuthorized` if the client's principal lacks Read on any of these topics. The message names each."""
+    """Raise `NotAuthorized`, which names the topics, if the client's principal lacks Read on any of these topics."""
     wanted = of_hand_over((), (), topics)
     if lacking := missing(wanted, reader.permissions([*wanted])):
         raise NotAuthorized(f"not authorized: {lacks(reader.principal, lacking)}")
@@ -49,8 +49,7 @@ def refuse_unreadable(reader: GroupReader, topics: Collection[str]) -> None:
 def read_cluster_facts(reader: GroupReader, wanted: Sequence[Wanted]) -> ClusterFacts:
     """Return the permissions on the groups and topics in ``wanted``, all visible topics, and the offsets retention.
 
-    Raises `NotAuthorized` if the client's principal lacks Describe on one of the groups and topics;
-    `ClusterUnavailable`.
+    Raises `NotAuthorized` if the client's principal lacks Describe on a group or topic; `ClusterUnavailable`.
     """
     visible = reader.describe_topics(None)
     return ClusterFacts(
@@ -68,13 +67,13 @@ def survey(
     cluster_facts: ClusterFacts | None = None,
     reading: Reading | None = None,
 ) -> Survey:
-    """Return the descriptions and committed offsets of the groups in ``wanted``, and their topics and log ranges.
+    """Return the groups in ``wanted`` with their committed offsets, topics and log ranges.
 
-    cluster_facts: permissions, topic names and offsets retention, if they were read before; they are read again if they
-    lack a group or topic. reading: what was just read of the source group, which is not read again. Every partition of
-    every topic is requested by name, so that brokers return an error for a topic on which the principal lacks Describe,
-    and do not leave it out. Raises `NotAuthorized` if the principal lacks Describe on one of the groups and topics;
-    `ClusterUnavailable`; `PendingCommits` if a transactional commit is still pending at the time-out.
+    cluster_facts: permissions, topic names and offsets retention, if they were just read. reading: the source group, if
+    it was just read.
+
+    Raises `NotAuthorized` if the client's principal lacks Describe on a group or topic; `PendingCommits` if a
+    transactional commit is still pending at the time-out; `ClusterUnavailable`.
     """
     if cluster_facts is None or not needed(wanted).keys() <= cluster_facts.permissions.keys():
         cluster_facts = read_cluster_facts(reader, wanted)
@@ -86,6 +85,8 @@ def survey(
     to_read = {group for group, described in groups.items() if described.exists and group not in looks}
     committed: dict[str, CommittedOffsets] = {
         **dict.fromkeys(groups, MappingProxyType({})),
+        # Every partition is requested by name, so that brokers return an error for a topic without Describe, and do not
+        # leave it out.
         **read_committed(reader, _involved_partitions(to_read, wanted, topics)),
         **{group: looks[group].committed for group in groups if group in looks},
     }
@@ -101,18 +102,15 @@ def survey(
 
 
 def _cut(reader: GroupReader, wanted: Sequence[Wanted]) -> Mapping[tuple[TopicPartition, CommittedOffset], int]:
-    """Return the wanted offsets before which an unclean leader election has replaced records (`Survey.cut`).
+    """Return the wanted offsets below which an unclean leader election replaced records.
 
-    A committed offset has the leader epoch of the last record that the group has processed. If this epoch ends at a
-    lower offset, the next leader had only the records up to there. So the committed offset is returned, with the end
-    offset of its leader epoch.
-
-    If no record lies between the two offsets, the group has read only a transaction marker there, and the committed
-    offset is left out (docs/kafka-behaviour.md#logs).
+    The values are the offsets of the first replaced records.
     """
     ends = reader.epoch_ends([epoch for _, _, epoch in _with_epochs(wanted)])
     if not ends:  # true in almost every cut-over; the consumers are stopped meanwhile, so nothing more is done
         return {}
+    # A committed offset has the leader epoch of the last record that the group has processed. If this epoch ends at a
+    # lower offset, the next leader had only the records up to there.
     cut = {
         (partition, committed): ends[epoch]
         for partition, committed, epoch in _with_epochs(wanted)
@@ -124,6 +122,8 @@ def _cut(reader: GroupReader, wanted: Sequence[Wanted]) -> Mapping[tuple[TopicPa
         spans[partition] = range(min(end, of_others.start), max(committed.offset, of_others.stop))
     records = reader.first_records(spans) if spans else {}
     unknown = {partition: OffsetAndTimestamp(offset=span.start, timestamp=-1) for partition, span in spans.items()}
+    # Without a record between the two offsets, the group has read only a transaction marker there
+    # (docs/kafka-behaviour.md#logs).
     first: dict[TopicPartition, OffsetAndTimestamp | None] = {**unknown, **records}
     return {
         (partition, committed): end
@@ -133,7 +133,7 @@ def _cut(reader: GroupReader, wanted: Sequence[Wanted]) -> Mapping[tuple[TopicPa
 
 
 def _with_epochs(wanted: Sequence[Wanted]) -> Iterator[tuple[TopicPartition, CommittedOffset, LeaderEpoch]]:
-    """Yield each committed offset that has a leader epoch, with its partition and this leader epoch."""
+    """Yield each committed offset that has a leader epoch, with its partition and its leader epoch."""
     for each in wanted:
         if (committed := each.committed) is not None and committed.leader_epoch is not None:
             partition = each.topic_partition

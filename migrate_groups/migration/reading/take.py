@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedGroup:
-    """A group at one moment: its coordinator's description, and its committed offsets on some topics.
+    """What was read of a group at one time: its coordinator's description, and its committed offsets on some topics.
 
-    topics: the descriptions of these topics. committed: the committed offset of each of their partitions; None if there
-    is none, or if a transactional commit is pending. Of topics that a hand-over leaves with this group, such partitions
-    are left out.
+    topics: the descriptions of these topics. committed: by partition; None if no offset is committed, or if a
+    transactional commit is pending. Of a topic that a hand-over leaves with this group, only the partitions with a
+    committed offset are included.
     """
 
     description: GroupDescription
@@ -41,12 +41,10 @@ class ObservedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsToRead:
-    """The topics of a group to read: its own topics, and further ones.
+    """The topics of a group to read: those with a commit, an assignment or a subscription, and ``also``.
 
-    Its own topics are those for which it has a commit, an assignment or a subscription. also: the further topics. stay:
-    patterns of topics that stay with the group. Transactional commits on them may be pending for as long as the group's
-    members run, so the read does not wait for them. A partition of these topics is left out if its committed offset is
-    not known.
+    stay: patterns of topics that a hand-over leaves with the group. Pending transactional commits on them are not
+    waited for.
     """
 
     also: frozenset[str] = frozenset()
@@ -58,7 +56,7 @@ OWN_TOPICS = TopicsToRead()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """An observed group, with the cluster and the time at which it was read.
+    """A group as read from the cluster, with the cluster id, the time and the log ranges.
 
     bounds: the log start and log end offset of each partition that exists and has a leader.
     """
@@ -81,7 +79,7 @@ class Reading:
     def rows(self) -> Iterator[Row]:
         """Yield a snapshot row for each partition, with the group's committed offset and the log range.
 
-        A value that is not known is None: the committed offset, the log range, or the topic id.
+        A value that is not known is None.
         """
         group, topics = self.observed.description, self.observed.topics
         for partition, offset in self.observed.committed.items():
@@ -111,11 +109,10 @@ def take_snapshot(
     known: Mapping[TopicPartition, LogRange] = MappingProxyType({}),
     working: Working = in_silence,
 ) -> SnapshotTable:
-    """Return a snapshot of these groups. They may have members.
+    """Return a snapshot of these groups, which may have members.
 
-    The snapshot has one row for every partition of every topic for which a group has a commit, an assignment or a
-    subscription. known: log start and log end offsets that were just read, and are not read again. working: shows the
-    progress.
+    It has a row for every partition of every topic for which a group has a commit, an assignment or a subscription.
+    known: log ranges that are not read again.
 
     Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; `PendingCommits` if a
     transactional commit is still pending at the time-out; `NotAuthorized`; `ClusterUnavailable`.
@@ -144,21 +141,18 @@ def read_group(
     ends: Mapping[TopicPartition, int] | None = None,
     may_be_gone: bool = False,
 ) -> Reading:
-    """Return a group's committed offsets on its own topics and on ``topics.also``, with log start and log end offsets.
+    """Return a group's committed offsets, with log start and log end offsets.
 
-    The group's own topics are those for which it has a commit, an assignment or a subscription.
-
-    ends: log end offsets that were read before. Such an offset is used again if the committed offset does not exceed
-    it, because under one leader a log end only moves forward. The log end is read again if the committed offset exceeds
-    it, if nothing is committed, or if the leader has changed.
+    ends: log end offsets that were read before, and are used again where possible. may_be_gone: if the group does not
+    exist, raise no error, and return no committed offset.
 
     Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` for a share group; `PendingCommits` if a
-    transactional commit is still pending at the time-out; `NotAuthorized`; `ClusterUnavailable`. With ``may_be_gone``,
-    a group that does not exist has no committed offsets, and neither the name nor the type of the group is checked.
+    transactional commit is still pending at the time-out; `NotAuthorized`; `ClusterUnavailable`.
     """
     description = reader.describe_group(group) if may_be_gone else _committing(existing_group(reader, group))
     look = observe(reader, description, topics.also.union, topics.stay)
     taken_at = clock.now()
+    # Under one leader a log end only moves forward. `log_ranges` reads it again if the leader has changed.
     within = {
         partition: ends[partition]
         for partition, committed in look.committed.items()
@@ -180,9 +174,11 @@ def observe(
 ) -> ObservedGroup:
     """Return the described group with its committed offsets on the topics that ``choice`` returns.
 
-    choice: called with the group's own topics, for which it has a commit, an assignment or a subscription. stay:
-    patterns of topics that a hand-over leaves with the group. Raises `PendingCommits` if a transactional commit on a
-    topic that does not stay is still pending at the time-out; `NotAuthorized`; `ClusterUnavailable`.
+    choice: called with the topics for which the group has a commit, an assignment or a subscription. stay: patterns of
+    topics on which pending transactional commits are ignored.
+
+    Raises `PendingCommits` if a transactional commit on one of the other topics is still pending at the time-out;
+    `NotAuthorized`; `ClusterUnavailable`.
     """
     everywhere = reader.all_committed(description.group)
     chosen = frozenset(choice(own_topics_of(everywhere, description)))
@@ -190,6 +186,7 @@ def observe(
     partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
     # Read partitions without a commit by name, because the answer for all partitions leaves out a pending first commit
     # (docs/kafka-behaviour.md#pending-transactions).
+    # On topics that stay, transactional commits may be pending for as long as the group's members run.
     left = {topic for pattern in stay for topic in pattern.matching(topics)}
     unknown = [each for each in partitions if everywhere.get(each) is None and each.topic not in left]
     known = {**everywhere, **reader.committed(description.group, unknown)}
@@ -200,16 +197,16 @@ def observe(
 def read_committed(
     reader: OffsetsReader, wanted: Mapping[str, Collection[TopicPartition]]
 ) -> Mapping[str, CommittedOffsets]:
-    """Return the committed offsets of each group for its partitions in ``wanted``, all read at once.
+    """Return the committed offsets of each group for its partitions in ``wanted``; None: no committed offset.
 
-    None means no committed offset. Raises `ClusterUnavailable` or `NotAuthorized`; `PendingCommits` if a transactional
-    commit is still pending at the time-out.
+    Raises `ClusterUnavailable` or `NotAuthorized`; `PendingCommits` if a transactional commit is still pending at the
+    time-out.
     """
     return raise_first(reader.committed_by_group(wanted))
 
 
 def committed_by_order(reader: GroupReader, orders: Iterable[Order]) -> dict[Order, CommittedOffset | None]:
-    """Return the current committed offset for each group, topic and partition in ``orders``; None if there is none.
+    """Return the current committed offset for each group, topic and partition in ``orders``; None: no committed offset.
 
     Raises `ClusterUnavailable` or `NotAuthorized`; `PendingCommits` if a transactional commit is still pending at the
     time-out.
@@ -233,9 +230,9 @@ def own_topics(reader: GroupReader, description: GroupDescription) -> frozenset[
 
 
 def own_topics_of(committed: Iterable[TopicPartition], description: GroupDescription) -> frozenset[str]:
-    """Return the topics of these partitions, and those that a member of the group is assigned or subscribed to.
+    """Return the topics for which a group has a commit, an assignment or a subscription.
 
-    committed: the partitions for which the group has a committed offset.
+    committed: the partitions for which it has a committed offset.
     """
     return frozenset(partition.topic for partition in committed).union(*(each.topics for each in description.members))
 
@@ -243,8 +240,8 @@ def own_topics_of(committed: Iterable[TopicPartition], description: GroupDescrip
 def existing_group(reader: GroupReader, group: str) -> GroupDescription:
     """Return the description of a group.
 
-    Raises `GroupNotFound` if the group does not exist; `UsageError` for an empty name; `NotAuthorized`;
-    `ClusterUnavailable`; `Refused` if a member's metadata is not in Kafka's consumer protocol.
+    Raises `GroupNotFound`; `UsageError` for an empty name; `Refused` if a member's metadata is not in Kafka's consumer
+    protocol; `NotAuthorized`; `ClusterUnavailable`.
     """
     return existing(reader.describe_group(not_empty(group)))
 
@@ -274,8 +271,8 @@ def _committing(description: GroupDescription) -> GroupDescription:
 def check_visible(reader: GroupReader, patterns: Iterable[TopicPattern]) -> None:
     """Raise `NotAuthorized` if the client's principal may not describe a topic that a pattern names.
 
-    The message names each of these topics. Globs and regular expressions are ignored. From a group's offsets, brokers
-    would leave out the offsets of a topic that the principal may not describe, without an error. So each topic is
-    requested by name (docs/kafka-behaviour.md#what-a-principal-may-not-see). Also raises `ClusterUnavailable`.
+    Globs and regular expressions are ignored. Also raises `ClusterUnavailable`.
     """
+    # Requested by name, because brokers leave hidden topics out of a group's offsets without an error
+    # (docs/kafka-behaviour.md#what-a-principal-may-not-see).
     reader.describe_topics({pattern.name for pattern in patterns if pattern.name is not None})

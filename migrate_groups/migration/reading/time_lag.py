@@ -1,12 +1,6 @@
-"""Lag as time: the timestamp of each partition's oldest unread record.
+"""Find the age of each partition's oldest unread record (lag as time), with requests for offsets by timestamp.
 
-Kafka returns the first record at or after a timestamp (``ListOffsets``), but not the timestamp of a record. So a binary
-search finds the latest timestamp for which Kafka returns the committed offset or a lower one. Each step halves the
-range for all partitions at once, with one request to each leader, and reads no record.
-
-If the timestamps in the log ascend, the result is the timestamp of the record at the committed offset. If they are out
-of order, it is the latest timestamp of any record up to that offset. An unread record may be older than that. So the
-true time lag is at least the one shown.
+If the timestamps in a log are out of order, the true time lag may be higher than the one found.
 """
 
 from __future__ import annotations
@@ -32,8 +26,7 @@ _FOREVER = 2**63 - 1
 class TimeLag:
     """A snapshot with the timestamp of the oldest unread record of each partition.
 
-    remark: a text that says that timestamps may be those of transaction markers, because the principal may not read the
-    log; otherwise empty.
+    remark: empty, or says that a timestamp may be that of a transaction marker.
     """
 
     snapshot: SnapshotTable
@@ -43,10 +36,9 @@ class TimeLag:
 def with_time_lag(reader: GroupReader, snapshot: SnapshotTable) -> TimeLag:
     """Return the snapshot with the timestamp of the oldest unread record of each partition, and a remark for the user.
 
-    The timestamp is None if no record is unread, or if no offset is committed. Transaction markers and aborted records
-    do not count. If one of them may be at the committed offset, the log is read, which needs Read on the topic. Without
-    this permission, markers and aborted records count as records, and the remark says so. Raises `NotAuthorized`
-    without Describe on a topic; `ClusterUnavailable`.
+    The timestamp is None if no record is unread, or if no offset is committed. The remark is empty, or says that a
+    timestamp may be that of a transaction marker. Raises `NotAuthorized` without Describe on a topic;
+    `ClusterUnavailable`.
     """
     rows = list(snapshot.rows())
     found: dict[tuple[str | None, TopicPartition], int] = {}
@@ -67,11 +59,10 @@ def with_time_lag(reader: GroupReader, snapshot: SnapshotTable) -> TimeLag:
 
 @dataclass(slots=True)
 class _Search:
-    """A binary search for the timestamp of the record at an offset.
+    """A binary search for the timestamp of the record at an offset. All fields but ``offset`` are timestamps.
 
-    ``low``, ``next`` and ``high`` are timestamps. The first record at or after ``low`` has the searched offset or a
-    lower one. The first record at or after ``high`` has a higher offset, or does not exist. The search looks up
-    ``next`` in its next step.
+    The first record at or after ``low`` has ``offset`` or a lower one. The first record at or after ``high`` has a
+    higher offset, or does not exist. The next step looks up ``next``.
     """
 
     offset: int
@@ -97,9 +88,8 @@ def _oldest(
 ) -> tuple[dict[TopicPartition, int], str]:
     """Return the timestamp of the first record in each span of offsets, and a remark for the user.
 
-    A span without records is left out. The remark says that timestamps may be those of transaction markers, because the
-    principal may not read a topic; otherwise it is empty. now: the first timestamp to try. All
-    timestamps are milliseconds since 1970.
+    A span without records is left out. The remark is empty, or says that a timestamp may be that of a transaction
+    marker. now: the first timestamp to try. All timestamps are milliseconds since 1970.
     """
     searches = _searches(reader, spans, now)
     found = {partition: search.low for partition, search in searches.items()}
@@ -120,10 +110,10 @@ def _oldest(
 
 
 def _searches(reader: GroupReader, spans: Mapping[TopicPartition, range], now: int) -> Mapping[TopicPartition, _Search]:
-    """Find the timestamp of the record at the first offset of each span, with a binary search for each partition.
+    """Find the timestamp of the record at the first offset of each range; it is ``low`` of the returned search.
 
-    Return the search of each partition, whose ``low`` is the timestamp. A partition without records or without a leader
-    is left out. now: the first timestamp to try.
+    A partition without records or without a leader is left out. now: the first timestamp to try, in milliseconds since
+    1970.
     """
     searches = {}
     for partition, start in reader.offsets_at(dict.fromkeys(spans, 0)).items():
@@ -135,6 +125,10 @@ def _searches(reader: GroupReader, spans: Mapping[TopicPartition, range], now: i
                 if start.offset < offset
                 else _Search(offset=start.offset, low=start.timestamp, next=start.timestamp + 1)
             )
+    # Kafka returns the first record at or after a timestamp (ListOffsets), but not the timestamp of a record. So a
+    # binary search finds the latest timestamp for which Kafka returns the offset or a lower one. If timestamps are out
+    # of order, that is the latest timestamp of any record up to the offset. Each step is one request to each leader for
+    # all partitions.
     ongoing = dict(searches)
     while ongoing:
         answers = reader.offsets_at({partition: search.next for partition, search in ongoing.items()})

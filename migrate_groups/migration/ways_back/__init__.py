@@ -1,1 +1,1 @@
-"""Undo a hand-over (rollback), give the topics back to the source group (hand-back), or delete its offsets for them."""
+"""Commands after a hand-over: undo it (rollback), give topics back (hand-back), delete the source group's offsets."""

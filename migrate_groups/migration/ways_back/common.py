@@ -1,4 +1,4 @@
-"""Functions that rollback, hand-back and delete-offsets share."""
+"""Functions that the commands rollback, hand-back and delete-offsets share."""
 
 from __future__ import annotations
 
@@ -29,16 +29,15 @@ def last_hand_over(receipt: Receipt) -> Execution:
 
 
 def options_of_write(options: WriteOptions, groups: Iterable[str]) -> WriteOptions:
-    """Return the options for a write to these groups: ``options``, or the same without a second client.
+    """Return the options for a write to these groups, without confluent-kafka if it would misread a group's name.
 
-    The second client (confluent-kafka) is left out if librdkafka would change the name of a group, because it would
-    then read another group (docs/kafka-behaviour.md#confluent-kafka).
+    librdkafka changes some names (docs/kafka-behaviour.md#confluent-kafka).
     """
     return replace(options, second_client="none") if any(map(is_trimmed, groups)) else options
 
 
 def same_cluster(reader: GroupReader, execution: Execution) -> Check:
-    """Check that the reader is connected to the cluster that the execution wrote to; otherwise the check refuses."""
+    """Return a check that refuses if the reader's cluster is not the one to which ``execution`` wrote."""
     here, source = reader.cluster_id(), execution.translation
     if source is not None and here == source.cluster_id:
         reason = f"this is the old group's cluster, {here}: pass the new groups' cluster, {execution.cluster_id}"
@@ -50,10 +49,9 @@ def same_cluster(reader: GroupReader, execution: Execution) -> Check:
 
 
 def both_clusters(source: GroupReader, target: GroupReader, execution: Execution) -> Check:
-    """Return a check that passes if the readers are connected to the clusters of a hand-over, and otherwise refuses.
+    """Return a check that refuses if a reader is not connected to its cluster of a hand-over.
 
-    source: reads the source group's cluster. target: reads the target groups' cluster, which may be the same.
-    execution: the hand-over.
+    source: reads the source group. target: reads the target groups. execution: the hand-over.
     """
     if execution.translation is None:
         return same_cluster(target, execution)
@@ -71,11 +69,8 @@ def both_clusters(source: GroupReader, target: GroupReader, execution: Execution
 
 
 def plan_for_wrong_cluster(reader: GroupReader, execution: Execution, check: Check) -> Plan:
-    """Return a plan without changes, and with only the check that refuses the cluster of the reader.
-
-    Other checks are left out, because groups of the same names on another cluster would mislead. execution: the
-    hand-over.
-    """
+    """Return a plan without changes, with only ``check``, which refuses the cluster of the reader."""
+    # Other checks would mislead: another cluster may have groups of the same names.
     return Plan(cluster_id=reader.cluster_id(), options=execution.options, changes=(), checks=(check,))
 
 
@@ -84,7 +79,7 @@ def permissions_wanted(
 ) -> Mapping[Resource, frozenset[Operation]]:
     """Return, for each group and topic, the operations that the client's principal needs to write these changes.
 
-    looked_at: groups that are only read, for which Describe is needed.
+    looked_at: groups that only need Describe.
     """
     wanted = {Resource(ResourceType.GROUP, group): frozenset({Operation.DESCRIBE}) for group in looked_at}
     for change in changes:
@@ -95,10 +90,9 @@ def permissions_wanted(
 
 
 def permitted(reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions) -> Check:
-    """Check that the client's principal has all wanted permissions; otherwise the check refuses.
+    """Return a check that refuses if the client's principal lacks a wanted permission.
 
-    permissions: the operations that the principal may perform. None, for a group or topic whose operations the brokers
-    don't return, counts as all.
+    permissions: the operations that the principal may perform; None (the brokers don't return them) counts as all.
     """
     lacking = missing(wanted, permissions)
     if not lacking:
@@ -107,9 +101,9 @@ def permitted(reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation
 
 
 def nobody_holds(described: Mapping[str, GroupDescription], topics: Mapping[str, set[str]]) -> Check:
-    """Check that each group has stopped consuming its topics in ``topics``; otherwise the check refuses.
+    """Return a check that refuses if a member of a group may still consume one of the group's ``topics``.
 
-    topics: by group. A member still consumes a topic if it is assigned or subscribed to it.
+    topics: by group, the topics that the group must no longer consume.
     """
     live = [
         f"{group} {reason}"

@@ -30,22 +30,13 @@ from migrate_groups.text import named
 
 
 def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader | None = None) -> Plan:
-    """Return the plan that deletes the moved partitions' committed offsets from the source group.
+    """Return the plan that deletes the source group's committed offsets of partitions that target groups took over.
 
-    With these offsets, the source group would show a growing lag on topics that it no longer consumes. reader: reads
-    the source group. elsewhere: reads the target groups; None if they are on the same cluster.
+    A check refuses if a target group lacks an offset, or if the source group still consumes. elsewhere: reads target
+    groups on another cluster.
 
-    The checks of the plan refuse in these cases:
-
-    - A target group has no committed offset, or a lower one than the hand-over wrote.
-    - The source group has committed since the hand-over.
-    - A member of the source group is still assigned or subscribed to the topics.
-
-    A check warns if a target group has no member and still has the offsets that the hand-over wrote.
-
-    Raises `Refused` if, by the receipt (the record of the run), another write has not finished, partitions were rolled
-    back or handed back, or there is nothing to delete; `UsageError` if ``elsewhere`` is None and the target groups are
-    on another cluster, or if it is given and they are not; `NotAuthorized`, `ClusterUnavailable` and `PendingCommits`.
+    Raises `Refused` if the receipt (the record of the run) forbids it or has nothing to delete; `UsageError` if
+    ``elsewhere`` is missing or not needed; `NotAuthorized`, `ClusterUnavailable` and `PendingCommits`.
     """
     refuse_by_record(receipt, Verb.DELETE_OFFSETS)
     lanes = [lane for lane in receipt.lanes.values() if lane.takes(Verb.DELETE_OFFSETS, *WORKS)]
@@ -100,30 +91,28 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
 
 
 def _refused(reader: GroupReader, receipt: Receipt) -> list[Change]:
-    """Return the changes that brokers refused in the hand-over, so that it is not complete; not of deleted topics.
+    """Return the changes that brokers refused in the hand-over, without the changes of deleted topics.
 
-    If several target groups get the same partition (``fan_out``), one of them may still need the offset to delete.
     reader: reads the target groups.
     """
+    # If several target groups get the same partition (fan_out), one of them may still need the offset to delete.
     changes = [lane.entry.change for lane in receipt.refused.values() if lane.handed_over_by]
     topics = reader.describe_topics({change.topic for change in changes}) if changes else {}
     return [change for change in changes if change.topic in topics]
 
 
 def _taken_over(reader: GroupReader, handed_over: Collection[Change], refused: Collection[Change]) -> Check:
-    """Check that the target groups have started, and continue from the offsets that were handed over.
+    """Return a check that refuses if a target group has no committed offset, or a lower one than was handed over.
 
-    The check refuses if a target group has no committed offset, or a lower one than was handed over. It warns about a
-    target group that has no member and still has every offset that this tool wrote, because it may not have started.
-
-    reader: reads the target groups. refused: changes that brokers refused in the hand-over. A target group whose offset
-    is still that from before the hand-over lacks it, too.
+    The check warns of a target group that may not have started. refused: the changes that brokers refused in the
+    hand-over.
     """
     now = committed_by_order(reader, dict.fromkeys(change.order for change in (*handed_over, *refused)))
     described = reader.describe_groups(sorted({change.group for change in handed_over}))
     behind = [
         f"{change.group} {change.topic_partition}" for change in handed_over if _is_behind(now[change.order], change)
     ]
+    # If brokers refused the write, a target group that still has its offset from before lacks the one handed over.
     behind += [
         f"{change.group} {change.topic_partition}"
         for change in refused

@@ -1,7 +1,7 @@
-"""Carry out a rollback, hand-back or delete-offsets from the receipt of a run: plan, ask the user, re-plan, write.
+"""Carry out a rollback, hand-back or delete-offsets: plan, ask the user, plan again, write.
 
-A rollback restores the offsets from before the run. A hand-back moves the source group to the target groups' offsets.
-Delete-offsets deletes the source group's offsets of the partitions that it handed over.
+A rollback restores the offsets from before the hand-over. A hand-back moves the source group to the target groups'
+offsets. Delete-offsets deletes the source group's offsets of handed-over partitions.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ _ALREADY = {
 
 
 def is_done(file: ReceiptFile, verb: Verb, events: Events, *, watch_again: bool = False) -> bool:
-    """Return whether this verb (rollback, hand-back or delete-offsets) was completed before. If so, tell the user.
+    """Return whether a command (rollback, hand-back or delete-offsets) was completed before; if so, tell the user.
 
-    Raises `PartlyApplied` if it was completed, but members or commits of a group that must no longer consume were seen
-    after the write. watch_again: if such a group could not be watched after the write, return False, because the caller
-    watches it now; without ``watch_again`` this raises `PartlyApplied` too.
+    Raises `PartlyApplied` if a group that had to stop still consumed after the write, or could not be watched.
+    watch_again: return False instead if a group could not be watched.
     """
     if not file.receipt.is_done(verb):
         return False
@@ -68,13 +67,12 @@ def _last(file: ReceiptFile, verb: Verb) -> Execution:
 def plan_way_back(
     reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock, elsewhere: GroupReader | None = None
 ) -> Plan:
-    """Return the plan of a rollback, hand-back or delete-offsets from the cluster's current state. Reads only.
+    """Return the plan of a rollback, hand-back or delete-offsets, from the cluster's current state. Reads only.
 
-    The plan of a hand-back is provisional, because it is made again once the target groups and the source group have
-    stopped. elsewhere: for delete-offsets, reads the target groups if they are on another cluster.
+    elsewhere: for delete-offsets, reads target groups on another cluster.
 
-    Raises `Refused` if the receipt forbids the verb or there is nothing to write; for delete-offsets, `UsageError` if
-    ``elsewhere`` is missing or not needed; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
+    Raises `Refused` if the receipt (the record of the run) forbids the command, or there is nothing to write;
+    `UsageError` if ``elsewhere`` is missing or not needed; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
     plan = _plan(reader, verb, file, clock, elsewhere)
     return plan.provisional(("targets", "not moved")) if verb is Verb.HAND_BACK else plan
@@ -83,24 +81,21 @@ def plan_way_back(
 def go_back(
     clients: Clients, verb: Verb, file: ReceiptFile, clock: Clock, events: Events, *, wait: float = 0.0
 ) -> Execution | None:
-    """Carry out a rollback, hand-back or delete-offsets, and return its execution with the outcomes.
+    """Carry out a rollback, hand-back or delete-offsets, and return the record of this write.
 
-    If the receipt shows that the verb was completed before, nothing is written, and the result is None. But if the
-    groups that must no longer consume could not be watched then, they are watched now, and the execution is returned. A
-    hand-back waits up to ``wait`` seconds until the target groups and the source group have stopped. A rollback or
-    delete-offsets checks twice that nothing was committed, because a consumer without membership shows only by its
-    commits. Between the checks are ``settle`` seconds, an option of the hand-over.
+    Returns None if nothing was left to do. If an error is raised, this call wrote nothing. wait: seconds that a
+    hand-back waits for all groups to stop.
 
-    Raises `Refused` if the receipt or a check forbids the verb, if the wait runs out, or if the user does not agree;
-    `PartlyApplied` if the verb was completed before, but a group that must no longer consume was seen to consume;
-    `UsageError` if ``clients.elsewhere`` is missing or not needed; `ClusterUnavailable`, `NotAuthorized` and
-    `PendingCommits`. If an error is raised, this call has written nothing.
+    Raises `Refused` if a check or the user forbids it, or the wait runs out; `PartlyApplied` if a group still consumes
+    after an earlier call; `UsageError` for the wrong clusters; `ClusterUnavailable`, `NotAuthorized` and
+    `PendingCommits`.
     """
     if is_done(file, verb, events, watch_again=True):
         return None
     reader = clients.writer
     if file.receipt.is_done(verb):
         last = _last(file, verb)
+        # The groups that must no longer consume could not be watched after the write, so they are watched now.
         cluster = same_cluster(reader, last)
         refuse_forbidden([cluster] if cluster.verdict is Verdict.REFUSE else [])
         events.said(f"{file.path} {_ALREADY[verb]}; its groups could not be watched after the write")
@@ -112,6 +107,7 @@ def go_back(
     if verb is Verb.HAND_BACK:
         _wait_for_both(reader, shown, clock, events, wait)
     else:
+        # A consumer without membership shows only by its commits, so the plan is made twice, `settle` seconds apart.
         settle(shown, clock, events)
     plan = _plan(reader, verb, file, clock, clients.elsewhere)
     refuse_forbidden(plan.refusals(at_the_write=True))

@@ -1,4 +1,4 @@
-"""Hand topics back after the target groups have run: move the source group forward to their committed offsets."""
+"""Give topics back to the source group: move it forward to the target groups' committed offsets."""
 
 from __future__ import annotations
 
@@ -42,16 +42,13 @@ _SHARED = (
 
 
 def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
-    """Return the plan of a hand-back: the target groups hand over to their source group.
+    """Return the plan that moves the source group's offsets forward to the target groups' current committed offsets.
 
-    The plan moves the source group's offsets forward only, to the target groups' current committed offsets. It warns of
-    topics that a target group also consumes and that the run did not hand over, because these are not handed back. On
-    another cluster than that of the run, the plan has no changes, and a check refuses.
+    A check warns of topics that the run did not hand over.
 
-    Raises `Refused` if, by the receipt (the record of the run), a hand-over or rollback has not finished, partitions
-    were rolled back, or the source group is on another cluster; if not exactly one source group handed over a topic; if
-    two target groups share a partition; if a target group no longer has its committed offset for a partition; or if
-    there is nothing to hand back. Raises `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+    Raises `Refused` if the receipt (the record of the run) forbids the hand-back, if a partition does not have
+    exactly one source group and one target group, or if a target group has no offset to give back; `GroupNotFound`,
+    `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     refuse_by_record(receipt, Verb.HAND_BACK)
     lanes = {order: lane for order, lane in receipt.lanes.items() if lane.state is not State.NEW}
@@ -115,18 +112,18 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
 
 
 def _not_handed_over(reader: GroupReader, refused: Sequence[Lane], groups: Collection[str]) -> list[Check]:
-    """Check that the source group may go on with the partitions that brokers refused in the hand-over; [] without such.
+    """Return a check of the partitions that brokers refused to write in the hand-over; an empty list if there are none.
 
-    The check refuses if a target group has consumed such a partition nevertheless, or has a member on its topic,
-    because the source group would process the same records. It also refuses if the source group has lost its offset.
-
-    groups: the target groups that hand back, whose members need not be looked at, because the hand-back waits for them.
+    The check refuses if a target group consumes or has consumed such a partition, or if the source group lost its
+    offset.
+    groups: the target groups that hand back; their members are not checked.
     """
     if not refused:
         return []
     moved = [(lane.entry.change, source) for lane in refused for source in lane.handed_over_by]
     now = committed_by_order(reader, [each.order for pair in moved for each in pair])
     topics: dict[str, set[str]] = defaultdict(set)
+    # The hand-back waits for the members of `groups` anyway.
     for change in (change for change, _ in moved if change.group not in groups):
         topics[change.group].add(change.topic)
     described = reader.describe_groups(sorted(topics))
@@ -171,9 +168,9 @@ def _offset(committed: CommittedOffset | None) -> int:
 
 
 def _other_topics(taken: Iterable[Row], handed_over: Collection[tuple[str, str]]) -> Check:
-    """Warn of the target groups' offsets on topics that the run did not hand over; a hand-back does not move them.
+    """Return a check that warns of target groups' committed offsets on topics that were not handed over.
 
-    taken: the target groups' committed offsets. handed_over: each target group with each topic that it got.
+    taken: the target groups' committed offsets. handed_over: pairs of a target group and a topic that it got.
     """
     stay: dict[str, set[str]] = defaultdict(set)
     for row in taken:

@@ -37,18 +37,12 @@ from migrate_groups.text import counted, named
 def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     """Return the plan that sets the target groups' offsets back to those from before the hand-over, or deletes them.
 
-    An offset is deleted if the target group had none before the hand-over. If the source group no longer has its
-    committed offset for a partition, the plan first sets it again, from the receipt. Otherwise no group would have a
-    committed offset for the partition.
+    The plan also restores offsets that the source group has lost. Checks refuse if a target group has members or has
+    committed since. After `delete-offsets --group`, which needs no hand-over, the plan restores the offsets that were
+    deleted last.
 
-    The plan's checks refuse if a target group has members or has committed since, because the source group would
-    process again what the target group has processed.
-
-    In a receipt of deletions without a hand-over, the plan sets the offsets of the last deletion again, with the same
-    checks. A warning names earlier deletions that are not undone yet.
-
-    Raises `Refused` if, by the receipt (the record of the run), a hand-back or delete-offsets has begun since the
-    hand-over, or the hand-over wrote nothing; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
+    Raises `Refused` if the receipt (the record of the run) forbids it; `ClusterUnavailable`, `NotAuthorized` and
+    `PendingCommits`.
     """
     refuse_by_record(receipt, Verb.ROLLBACK)
     undoes, lanes = receipt.to_roll_back()
@@ -81,6 +75,7 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     added = committed_by_order(reader, receipt.added(topics))
     changes = [structs.replace(inverse, before=now[inverse.order]) for inverse in inverses]
     of_sources = committed_by_order(reader, stopped)
+    # Otherwise no group would have a committed offset for the partition after the rollback.
     restored = [change for order, change in stopped.items() if of_sources[order] is None]
     return Plan(
         cluster_id=reader.cluster_id(),
@@ -101,7 +96,7 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
 
 
 def _earlier_deletions(receipt: Receipt, undone: set[Order]) -> list[Check]:
-    """Return a warning if offsets that earlier executions deleted stay deleted after the rollback; otherwise nothing.
+    """Return a warning if earlier deletions of offsets are not undone by the rollback; otherwise an empty list.
 
     undone: group, topic and partition of each offset that this rollback sets again.
     """
@@ -114,11 +109,9 @@ def _earlier_deletions(receipt: Receipt, undone: set[Order]) -> list[Check]:
 
 
 def _stopped(lanes: Iterable[Lane]) -> dict[Order, Change]:
-    """Return, for each partition of a source group, the change that sets its offset again if the group has lost it.
+    """Return, by partition of a source group, the change that sets its committed offset again if the group lost it.
 
-    The offset is that of the hand-over. If the source group had no committed offset then, for instance for a new
-    partition, it is the offset that was written to the target group; nothing is set again if that write was refused.
-
+    If the source group had no committed offset at the hand-over, the offset is the one that the target group got.
     lanes: the partitions of the target groups.
     """
     found = {}

@@ -1,4 +1,4 @@
-"""The checks of a rollback: whether the target groups have started, and from where the source groups continue."""
+"""The checks of a rollback: whether the target groups have started, and where the source groups continue."""
 
 from __future__ import annotations
 
@@ -24,14 +24,11 @@ def source_group(
     stopped: Mapping[Order, Change],
     now: Mapping[Order, CommittedOffset | None],
 ) -> Check:
-    """Check that the source groups will continue from the offsets at which they stopped.
+    """Return a check of whether the source groups will continue from the offsets at which they stopped.
 
-    If such an offset has expired or was deleted, the rollback sets it again, and the check warns. The check refuses
-    instead if the group has members or is not a consumer group, because brokers then don't accept the offset. It also
-    warns if a source group has committed since, and if it is on another cluster, because then it is not read.
-
-    stopped: by partition of a source group, the change that sets its offset again. now: the source groups' current
-    committed offsets.
+    The check warns if a source group has committed since the hand-over, is on another cluster, or lost an offset. It
+    refuses if a lost offset can't be set again. stopped: the changes that set offsets again if they are lost. now: the
+    current committed offsets.
     """
     name = "source group"
     if (there := execution.translation) is not None:
@@ -48,6 +45,7 @@ def source_group(
         elif after is not None and committed.offset != after.offset:
             moved[change.group].append(f"{change.topic_partition} {after.offset} → {committed.offset}")
     live = [
+        # Brokers accept an offset only for a consumer group without members.
         f"{group} no longer has a committed offset for {some(partitions)}, and {reason}"
         for group, partitions in lost.items()
         if (described := reader.describe_group(group)).exists
@@ -81,12 +79,11 @@ def in_range(
     changes: Sequence[Change],
     now: Mapping[Order, CommittedOffset | None],
 ) -> Check:
-    """Check that the groups start within the log. Consumers apply auto.offset.reset to an offset outside the log.
+    """Return a check of whether all groups continue within the log; outside it, consumers apply auto.offset.reset.
 
-    The check refuses if a source group's lost offset to set again is outside, and warns about all other offsets.
-
-    restored: the changes that set these offsets. changes: those of the target groups. now: the source groups' current
-    committed offsets.
+    The check refuses if an offset in ``restored`` is outside the log, and warns about other offsets. restored: the
+    changes that restore a source group's lost offset. changes: those of the target groups. now: the source groups'
+    offsets.
     """
     lost = [(change.group, change.topic_partition, change.after) for change in restored]
     others = [(change.group, change.topic_partition, change.after) for change in changes]
@@ -120,17 +117,17 @@ def _outside(
 
 
 def is_deleted_or_recreated(topics: Mapping[str, TopicDescription], execution: Execution, topic: str) -> bool:
-    """Return whether a topic no longer exists, or was created again, since an execution. topics: those of now."""
+    """Return whether a topic was deleted or recreated since ``execution``. topics: the current topics."""
     now = topics.get(topic)
     return now is None or is_recreated(execution.topic_ids.get(topic), now.topic_id)
 
 
 def same_topics(topics: Mapping[str, TopicDescription], execution: Execution, changed: Collection[str]) -> Check:
-    """Check that no topic was deleted or recreated since the execution; otherwise the check refuses.
+    """Return a check that refuses if a topic was deleted or recreated since ``execution``, an earlier write.
 
-    A recreated topic, which has another topic id (KIP-516), starts at offset 0. topics: the topics of now. changed: the
-    names of those whose offsets the rollback changes.
+    topics: the current topics. changed: the names of the topics whose offsets the rollback changes.
     """
+    # A recreated topic has another topic id (KIP-516), and starts at offset 0.
     recreated = [topic for topic in sorted(changed) if is_deleted_or_recreated(topics, execution, topic)]
     write = _name_of(execution)
     complaint = f"deleted, or created again, since the {write}: set offsets on the new topic with rewind and apply"
@@ -142,7 +139,7 @@ def _name_of(execution: Execution) -> str:
 
 
 def nobody_in(reader: GroupReader, groups: set[str]) -> Check:
-    """Check that no target group has members; otherwise the check refuses."""
+    """Return a check that refuses if one of these groups has members."""
     live = [
         f"{group} {reason}"
         for group in sorted(groups)
@@ -159,22 +156,18 @@ def not_committed_since(
     now: Mapping[Order, CommittedOffset | None],
     added: Mapping[Order, CommittedOffset | None],
 ) -> Check:
-    """Check that no group has committed since the run's write; otherwise the check refuses.
+    """Return a check that refuses if a group has committed since the run's write, or has lost an offset.
 
-    Each offset in ``now`` must be one that the run wrote; None if the run deleted it. The offset from before the run
-    passes too, if the new one was not read back after the write, or if the write is already undone. The check also
-    refuses if ``now`` has None although the run read an offset back: it has expired or was deleted, and it is not known
-    how far the group had read.
-
-    lanes: the partitions of the write, with what the receipt says about them. now: their committed offsets, by group,
-    topic and partition. added: the committed offsets of target groups on partitions that were added since; there must
-    be none.
+    lanes: the written partitions, with what the receipt (the record of the run) says about them. now: their current
+    committed offsets. added: committed offsets on partitions that were added since; all must be None.
     """
     since = [f"{group} {topic}-{number}" for (group, topic, number), committed in added.items() if committed]
     gone: list[str] = []
     for lane in lanes:
         change, committed = lane.entry.change, now[lane.entry.change.order]
         is_whole = lane.state is State.HANDED_OVER and lane.entry.settled
+        # The offset from before the run passes too, if the new one was not read back, or if the write is already
+        # undone.
         if committed in lane.entry.written or (committed == change.before and not (is_whole and lane.entry.written)):
             continue
         (since if committed else gone).append(f"{change.group} {change.topic_partition}")

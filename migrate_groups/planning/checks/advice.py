@@ -1,7 +1,4 @@
-"""The advice in the reasons of checks: what the user has to do next.
-
-The advice depends on whether the offsets to write come from a file or from a group.
-"""
+"""What checks tell the user to do next, for offsets from a file or from a group."""
 
 from __future__ import annotations
 
@@ -10,9 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """Texts for the reasons of checks: what the user should do next. The defaults fit offsets from a snapshot file.
+    """What checks tell the user to do next. The defaults fit offsets from a snapshot file.
 
-    read_again: what to do if the offsets are out of date. still_running: what to do while a source group runs.
+    - read_again: what to do if the offsets are out of date.
+    - still_running: what to do while a source group runs.
     """
 
     read_again: str = "take a new snapshot"

@@ -1,4 +1,4 @@
-"""Check that this tool can hold the source group: join it after the stop, so that no consumer can join."""
+"""Check that this tool can hold the source group: join it under a protocol type that keeps consumers out."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from migrate_groups.planning.plan import Check
 
 
 def can_be_held(principal: str, source: GroupDescription, permitted: frozenset[Operation] | None) -> Check:
-    """Check that the principal may join the source group, to keep consumers out; warn if the group never had a member.
+    """Check that the principal may hold the source group: join it under a protocol type that keeps consumers out.
 
-    Joining requires Read on the group. permitted: the operations that the principal may perform on the group. If the
-    brokers don't return them (None), the check passes.
-
-    In a group that never had a member, each offset expires ``offsets.retention.minutes`` after its commit. By joining,
-    this tool becomes a member. After it has left, all offsets expire together, once ``offsets.retention.minutes`` have
-    passed (KIP-211, docs/kafka-behaviour.md#holding-a-group).
+    The check refuses if the principal lacks Read on the group. It warns if the group never had a member: joining makes
+    all its offsets expire together (KIP-211, docs/kafka-behaviour.md#holding-a-group).
     """
     if permitted is not None and Operation.READ not in permitted:
         reason = f"{principal} lacks Read on Group {source.group!r}, which --hold needs: grant it, or drop --hold"

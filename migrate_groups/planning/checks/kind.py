@@ -15,18 +15,11 @@ _INTERNAL = ("-changelog", "-repartition")
 
 
 def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
-    """Check that the applications of every group start at its committed offsets and keep no other state.
+    """Check that all groups are plain consumer groups, which start at committed offsets and keep no other state.
 
-    - A share group has no committed offsets (KIP-932), so it is refused, even with the option ``any_kind``.
-    - A Kafka Streams application may have state in internal topics. Their names begin with the name of its group. This
-      state agrees only with the old group's committed offsets. So an application with internal topics is refused, also
-      when it has stopped. A Kafka Streams application without internal topics passes with a warning.
-    - A Connect sink's group is named after its connector, and Connect has its own API for offsets (KIP-875). So such a
-      group is refused.
-
-    With ``any_kind``, groups of Streams and Connect, and groups that are not consumer groups, pass with a warning. The
-    check recognises the kind by what brokers return: the group's type and name, client ids, and topic names. It can't
-    recognise Flink and Spark, which start from their own checkpoints.
+    The check refuses share groups, Connect sinks, groups that are not consumer groups, and Kafka Streams applications
+    with internal topics. With the option ``any_kind``, it refuses only share groups. It can't recognise Flink and
+    Spark, which start from their own checkpoints.
     """
     name = "kind"
     involved = {group for row in wanted for group in (row.group, row.source_group) if group is not None}
@@ -53,23 +46,23 @@ def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Che
 def is_streams(group: GroupDescription) -> bool:
     """Return whether a group's description shows that it belongs to Kafka Streams.
 
-    The signs are the group type ``streams`` (KIP-1071) and, for a classic group, the assignor. Coordinators return no
-    assignor for an Empty group, so the result is False for a classic group of Kafka Streams that has stopped.
+    The result is False for a stopped classic group, because brokers return no assignor for an Empty group.
     """
     return group.group_type == "streams" or group.assignor == "stream"
 
 
 def other_kind(group: GroupDescription, internal_topics: Collection[str]) -> str | None:
-    """Return why a group is not a plain consumer group; None if it is one, as far as brokers show it.
+    """Return why a group is not a plain consumer group, such as ``belongs to a Connect sink``; None if it is one.
 
-    The reason completes a sentence that begins with the group's name. internal_topics: the internal topics of Kafka
-    Streams in the cluster.
+    internal_topics: the internal topics of Kafka Streams in the cluster.
     """
     if group.exists and not group.is_consumer_group:
         return f"is not a consumer group: its type is {group.kind}"
     if group.group.startswith("connect-") or any(
         member.client_id.startswith("connector-consumer-") for member in group.members
     ):
+        # The group is named after its connector. Connect has its own API for offsets (KIP-875).
         return "belongs to a Connect sink"
+    # The state in internal topics fits only the committed offsets of this group.
     topics = [topic for topic in internal_topics if topic.startswith(f"{group.group}-")]
     return f"belongs to a Kafka Streams application with state: it has {named('topic', topics)}" if topics else None

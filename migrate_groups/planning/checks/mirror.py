@@ -1,4 +1,4 @@
-"""Checks of a hand-over to another cluster: the mirror, and how offsets are translated to its copies of the topics."""
+"""Checks of a mirror between two clusters, and of offsets that were translated to the mirror's copies of the topics."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from migrate_groups.planning.translation import Translated, Translation
 from migrate_groups.text import counted, some
 
 PLACES = "places"
-"""The name of the check of the places. Its verdict is ``pending`` while the mirror has not caught up."""
+"""The name of the check of the translated offsets. Its verdict is ``pending`` while the mirror has not caught up."""
 
 
 def places(translation: Translation, options: WriteOptions) -> Check:
-    """Check that for every offset its place, the corresponding offset in the mirror's copy, is known exactly.
+    """Check that every offset was translated exactly to the mirror's copy of its partition.
 
-    The verdict is ``pending`` if the mirror has not delivered the records up to an offset yet, because it may do so
-    before the write. In all other cases a place that is not known exactly is refused, unless a group that starts there
-    reads at most ``accept_reread`` records of the partition again.
+    The verdict is ``pending`` while the mirror has not delivered all records up to an offset. The check only warns if a
+    group would read at most ``accept_reread`` records of a partition again.
     """
     counts = Counter(each.place.status for each in translation.partitions)
     tally = ", ".join(f"{counts[status]:,} {status}" for status in Status if counts[status]) or "none"
@@ -46,7 +45,7 @@ def places(translation: Translation, options: WriteOptions) -> Check:
 def delivered(translation: Translation) -> Check:
     """Warn if the mirror has delivered records of aborted transactions, which the target group then reads.
 
-    MirrorMaker 2 delivers them, unless its consumer has ``isolation.level=read_committed``.
+    MirrorMaker 2 delivers them by default. It does not if its consumer has ``isolation.level=read_committed``.
     """
     aborted = sum(each.place.counts.aborted for each in translation.partitions)
     if not aborted:
@@ -59,12 +58,10 @@ def delivered(translation: Translation) -> Check:
 
 
 def synchronised(decisions: Sequence[Decision]) -> Check:
-    """Warn if target groups have committed offsets already: the mirror may write these, and overwrite planned ones.
+    """Warn if target groups have committed offsets already: a mirror that syncs offsets may overwrite planned ones.
 
-    MirrorMaker 2 writes the offsets of groups without members if ``sync.group.offsets.enabled`` is set.
-
-    Refuse if a target group would keep its committed offset (`Decision.stays`) although it is higher than the planned
-    one, because the group would skip the records in between.
+    MirrorMaker 2 syncs offsets if ``sync.group.offsets.enabled`` is set. The check refuses if a target group would keep
+    an offset above the planned one, because the group would skip records.
     """
     name = "group sync"
     ahead = [
@@ -92,10 +89,9 @@ def synchronised(decisions: Sequence[Decision]) -> Check:
 def partitions(
     translation: Translation, here: Mapping[str, TopicDescription], there: Mapping[str, TopicDescription]
 ) -> Check:
-    """Check that no copy has more partitions than its topic: target groups get no offset for additional partitions.
+    """Check that no mirrored copy has more partitions than its topic. No offset is written for additional partitions.
 
-    here, there: the topics of the source cluster and of the target cluster. Another check (`places`) refuses a
-    partition without a copy.
+    here, there: the topics of the source cluster and of the target cluster.
     """
     more = [
         f"{copy} has {counted(len(there[copy].partitions), 'partition')}, not {len(here[topic].partitions)}"

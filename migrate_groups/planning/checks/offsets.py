@@ -1,4 +1,4 @@
-"""Checks of the offsets: each lies within the log, and every partition of every moved topic has one."""
+"""Checks of the offsets to write: each lies within the log, and no partition of the topics lacks an offset."""
 
 from __future__ import annotations
 
@@ -20,15 +20,9 @@ Offset = tuple[TopicPartition, CommittedOffset]
 def in_range(decisions: Sequence[Decision], offsets: Iterable[Offset], survey: Survey) -> Check:
     """Check that every offset to write lies between the log start offset and the log end offset.
 
-    Brokers do not check it (docs/kafka-behaviour.md#altering-offsets). The check refuses in these cases:
-
-    - The offset is below the log start offset, because the records from it to the log start were deleted. With the
-      option ``out_of_range`` "earliest", the log start offset is written instead, and the check only warns.
-    - The offset is beyond the log end offset.
-    - An unclean leader election has replaced records that the group has read (`Survey.cut`).
-    - The partition does not exist or has no leader.
-
-    decisions: used to name the offsets that were raised to the log start offset. offsets: the offsets to write.
+    Brokers accept other offsets too (docs/kafka-behaviour.md#altering-offsets). The check also refuses a partition
+    without a leader, and an offset below which an unclean leader election has replaced records. It warns if offsets in
+    ``decisions`` were raised to the log start offset.
     """
     below, beyond, unknown, cut = [], [], [], []
     # A topic that does not exist is refused by the check `topics`.
@@ -81,12 +75,11 @@ def _gone(partition: TopicPartition, offset: int, start: int) -> str:
 
 
 def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOptions, advice: Advice) -> Check:
-    """Check that every partition of every moved topic has an offset, or that the option ``uncommitted`` covers it.
+    """Check that every partition of the topics has an offset to write.
 
-    In a partition without an offset, the target group's auto.offset.reset decides. If that is ``latest``, records that
-    are produced between the stop of the source group and the start of the target group are lost
-    (docs/kafka-behaviour.md#logs). With the default of ``uncommitted``, "refuse", the check refuses such partitions. It
-    only warns if no source group hands over any of them, for instance if the offsets come from a file of ``rewind``.
+    In a partition without an offset, the target group's auto.offset.reset decides, and may skip records
+    (docs/kafka-behaviour.md#logs). The check refuses such partitions, unless the option ``uncommitted`` allows them. It
+    only warns if no source group hands them over.
     """
     name = "complete"
     missing = [each.wanted for each in decisions if each.wanted.offset is None]
@@ -130,12 +123,12 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
 
 
 def _left_out(decisions: Sequence[Decision], survey: Survey) -> set[TopicPartition]:
-    """Return the partitions that no decision names and for which the target group has no committed offset.
+    """Return the partitions for which no offset was decided and the target group has no committed offset.
 
-    Only topics whose offsets are set without a source group can have such partitions. If a source group hands over a
-    topic, every partition has a decision (the offset to write to a target group, or that there is none).
+    Only topics whose offsets are set without a source group are searched.
     """
     topics = {(each.wanted.group, each.wanted.topic) for each in decisions if each.wanted.source_group is None}
+    # If a source group hands over a topic, every partition has a decision.
     if not topics:
         return set()
     known = {(each.wanted.group, each.wanted.topic_partition) for each in decisions}

@@ -25,8 +25,8 @@ _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
     """Check that the principal has Describe on the source groups, and Read on the target groups and on each topic.
 
-    The check warns if brokers don't return the permissions. A rollback also needs Delete on a target group and Read on
-    a source group; the check warns if these are missing (docs/kafka-behaviour.md#what-a-principal-may-not-see).
+    The check warns if brokers don't return the permissions, or if the permissions for a later rollback are missing
+    (docs/kafka-behaviour.md#what-a-principal-may-not-see).
     """
     name = "permission"
     permissions, principal = survey.cluster_facts.permissions, survey.cluster_facts.principal
@@ -45,7 +45,7 @@ def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
 def source_permission(rows: Sequence[Wanted], survey: Survey) -> Check:
     """Check that the principal has Describe on the source groups, and Read on each topic, on the source cluster.
 
-    The check warns if brokers don't return the permissions. survey: the facts of the source cluster.
+    The check warns if brokers don't return the permissions.
     """
     name = "permission"
     wanted = of_hand_over({row.source_group for row in rows if row.source_group}, (), {row.topic for row in rows})
@@ -54,7 +54,7 @@ def source_permission(rows: Sequence[Wanted], survey: Survey) -> Check:
 
 
 def _not_granted(name: str, wanted: Mapping[Resource, frozenset[Operation]], survey: Survey) -> Check | None:
-    """Return a check that refuses if permissions are missing, or warns if they are not known; None: all are granted."""
+    """Return a check that refuses missing permissions, or warns of unknown ones. None if all are granted."""
     permissions, principal = survey.cluster_facts.permissions, survey.cluster_facts.principal
     if lacking := missing(wanted, permissions):
         return Check.refused(name, lacks(principal, lacking))
@@ -67,9 +67,8 @@ def _not_granted(name: str, wanted: Mapping[Resource, frozenset[Operation]], sur
 def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
     """Warn if a source group may have offsets on topics that the principal can't see because it lacks Describe.
 
-    Brokers leave such topics out of their answers without an error
-    (docs/kafka-behaviour.md#what-a-principal-may-not-see). So the check can't find them. It warns if the principal may
-    not describe ``__consumer_offsets``, because then there may be other topics that the principal may not describe.
+    Brokers leave out these topics without an error (docs/kafka-behaviour.md#what-a-principal-may-not-see). The check
+    warns if ``__consumer_offsets`` is not visible, because other topics may be hidden then too.
     """
     name = "hidden topics"
     sources = {row.source_group for row in rows if row.source_group is not None}
@@ -84,7 +83,7 @@ def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
 
 
 def needed(rows: Sequence[Wanted]) -> Mapping[Resource, frozenset[Operation]]:
-    """Return, for each group and topic, the operations that are required to hand over these partitions."""
+    """Return, for each group and topic, the operations that the principal needs to hand over these partitions."""
     return of_hand_over(
         {row.source_group for row in rows if row.source_group is not None},
         {row.group for row in rows if row.group is not None},
@@ -108,8 +107,7 @@ def of_hand_over(
 def missing(wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions) -> list[str]:
     """Return the permissions that are wanted and not granted, as texts such as ``Read on Group 'big'``.
 
-    wanted: operations by group and topic. permissions: the operations that the principal may perform on each of them. A
-    group or topic for which the brokers return no permissions (None) is left out.
+    permissions: the granted operations. A group or topic for which they are not known (None) is left out.
     """
     return [
         f"{' and '.join(sorted(lacking))} on {resource}"
@@ -119,15 +117,15 @@ def missing(wanted: Mapping[Resource, frozenset[Operation]], permissions: Permis
 
 
 def lacks(principal: str, lacking: Sequence[str]) -> str:
-    """Return a message: which permissions a principal lacks, and what to do next.
+    """Return a message for users: the principal lacks these permissions; grant them and run again.
 
-    lacking: these permissions, as texts such as ``Read on Group 'big'``.
+    lacking: texts such as ``Read on Group 'big'``.
     """
     return f"{principal} lacks {some(lacking, most=20)}; grant this and run again"
 
 
 def hidden(permissions: Permissions) -> bool:
-    """Return whether brokers hide any group or topic in ``permissions``: the principal lacks Describe on it.
+    """Return whether the principal lacks Describe on at least one of these groups and topics.
 
     A group or topic for which the brokers return no permissions (None) does not count.
     """

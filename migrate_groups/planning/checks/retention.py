@@ -14,13 +14,10 @@ _SHORT = timedelta(days=1)
 
 
 def retention(changes: Sequence[Change], survey: Survey) -> Check:
-    """Report when the offsets written to the target groups expire, and warn if that may be soon. Never refuses.
+    """Report when the offsets written to the target groups expire, and warn if that may be soon (KIP-211).
 
-    If ``offsets.retention.minutes`` can't be read, the check passes and says so. The offsets of a group without members
-    expire after this time (KIP-211). In a group that the write creates, and in an Empty KIP-848 group, each offset
-    expires this long after its own commit. In a classic group that has had members, all offsets expire this long after
-    the last member left. Altering offsets does not change this, and no request returns when the last member left
-    (docs/kafka-behaviour.md#expiry).
+    In a classic group that has had members, all offsets expire ``offsets.retention.minutes`` after the last member
+    left. In other groups, each offset expires this long after its commit (docs/kafka-behaviour.md#expiry).
     """
     name = "retention"
     kept = survey.cluster_facts.offsets_retention

@@ -18,7 +18,7 @@ from migrate_groups.planning.wanted import Origin
 
 
 def written(changes: Iterable[Change]) -> Iterator[offsets.Offset]:
-    """Yield the offsets that these changes set, without those that are in place already."""
+    """Yield each partition and offset that these changes set, without offsets that are in place already."""
     for change in changes:
         if change.after is not None and change.action is not Action.UNCHANGED:
             yield change.topic_partition, change.after
@@ -32,10 +32,9 @@ def run_checks(
     receipt: Receipt = NOTHING_WRITTEN,
     advice: Advice = FROM_FILE,
 ) -> tuple[Check, ...]:
-    """Return all checks of these decisions with their verdicts, in the order in which they are shown.
+    """Run all checks of a write, and return their verdicts in the order in which they are shown.
 
-    changes: the changes that follow from the decisions. receipt: the record of the run so far, with the offsets that
-    this run wrote. advice: texts for the checks' reasons: what the user should do next.
+    changes: the changes that follow from the decisions. receipt: the record of the run so far.
     """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
     return (

@@ -25,11 +25,10 @@ _ADVICE = Advice(read_again="run the same command again")
 def checks_of_source(
     decisions: Sequence[Decision], survey: Survey, options: WriteOptions, receipt: Receipt
 ) -> tuple[Check, ...]:
-    """Return the checks of the source group, on its own cluster.
+    """Return the checks of a source group whose offsets are translated to another cluster.
 
-    decisions: for each partition, the offset to translate. Their target group is the source group itself, because the
-    real target groups are on the other cluster. survey: the facts of the source cluster; its committed offsets were
-    read again after the corresponding offsets on the target cluster were found. receipt: the record of the run so far.
+    decisions: the offsets to translate, with the source group in place of the target groups. survey: facts of the
+    source cluster, with committed offsets that were read after the translation.
     """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
     starts = [(each.wanted.topic_partition, each.after) for each in decisions if each.after is not None]
@@ -48,7 +47,7 @@ def checks_of_source(
 
 
 def checks_of_mirror(translation: Translation, here: Survey, there: Survey, options: WriteOptions) -> tuple[Check, ...]:
-    """Return the checks of the mirror, and of the offsets in its copies that correspond to those of the source group.
+    """Return the checks of the mirror, and of the offsets that were translated to its copies.
 
     here, there: the facts of the source cluster and of the target cluster.
     """
@@ -65,8 +64,8 @@ def checks_of_target(
 ) -> tuple[Check, ...]:
     """Return the checks of the target groups, on the target cluster.
 
-    A check that is also made for the source group has the prefix ``target`` in its name. decisions: the offsets that
-    the target groups get. receipt: the record of the run so far.
+    The name of a check that is also made of the source group begins with ``target``. receipt: the record of the run so
+    far.
     """
     wanted, changes = [each.wanted for each in decisions], changes_of(decisions)
     return (

@@ -1,4 +1,4 @@
-"""Checks of the source groups: cluster and topic ids as in the snapshot, stopped, and no commit since the snapshot."""
+"""Checks of the source groups: they have stopped, and cluster, topics and committed offsets are as in the snapshot."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LINGERS = "a killed member, or a closed static one, stays until its session tim
 
 
 def cluster(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check:
-    """Check that the offsets were read on this cluster, because on another cluster the same offset is another record.
+    """Check that the offsets were read on this cluster, because elsewhere the same offset is another record.
 
     The check warns if the cluster of an offset is not known.
     """
@@ -45,11 +45,10 @@ def cluster(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check:
 
 
 def hand_over(wanted: Sequence[Wanted], advice: Advice) -> Check:
-    """Check that every partition is handed over by a source group to one target group; refuse if there are no offsets.
+    """Check that every partition is handed over by a source group, to only one target group.
 
-    The check warns if offsets have no source group, because then no check can tell whether a group still consumes the
-    partition. It also warns if several target groups get a partition of a source group, because each of them processes
-    its records. This is legal (``fan_out``). advice: texts that tell the user what to do next.
+    The check warns if an offset has no source group, or if several target groups get the same partition from one
+    source group. It refuses if there are no offsets.
     """
     if not wanted:
         return Check.refused("hand-over", f"the file has no offsets to write: {advice.read_again}")
@@ -72,11 +71,10 @@ def hand_over(wanted: Sequence[Wanted], advice: Advice) -> Check:
 
 
 def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, advice: Advice) -> Check:
-    """Check that every source group is Empty, or Stable with no member assigned or subscribed to the moved topics.
+    """Check that no member of a source group may still consume the topics that the group hands over.
 
-    If a source group still runs, the verdict is ``pending``, because it may stop before the write. A source group that
-    does not exist is refused, unless the option ``vanished`` is ``restore``. Then it passes: the group has no members,
-    and its last known committed offsets are handed over.
+    If a member may, the verdict is ``pending``, because the group may stop before the write. A source group that does
+    not exist is refused. The option ``vanished`` "restore" allows it.
     """
     topics: dict[str, set[str]] = defaultdict(set)
     for each in wanted:
@@ -101,14 +99,11 @@ def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, adv
 
 
 def running(group: GroupDescription, topics: Set[str] | None) -> list[str]:
-    """Return why a group may still consume these topics; empty if it has stopped. topics: None means any topic.
+    """Return why a group may still consume these topics; empty if the group has stopped. topics: None means any topic.
 
-    Each reason completes a sentence that begins with the group's name. A group has stopped if it is Empty. If topics
-    are given, it has also stopped if it is Stable and none of its members may consume them (`may_consume`).
-
-    In other states, a description does not show the partitions that a KIP-848 member is revoking and may still commit.
-    Nor does it show the subscriptions of classic members (docs/kafka-behaviour.md#members-and-states). A Stable group
-    that shows no members, or that is not a consumer group, has not stopped.
+    Each reason completes a sentence that begins with the group's name. An Empty group has stopped. A Stable consumer
+    group (classic or KIP-848) has stopped if no member is assigned or subscribed to ``topics``. A group in another
+    state has not stopped.
     """
     if group.stopped:
         return []
@@ -127,7 +122,7 @@ def running(group: GroupDescription, topics: Set[str] | None) -> list[str]:
 def holding(group: GroupDescription, topics: Set[str] | None) -> tuple[Member, ...]:
     """Return the members that may consume these topics. topics: None means any topic.
 
-    All members are returned if the description does not show which topics each has, for instance during a rebalance.
+    All members are returned if the description does not show which topics each member has.
     """
     if topics is None or not shows_topics(group):
         return group.members
@@ -137,11 +132,11 @@ def holding(group: GroupDescription, topics: Set[str] | None) -> tuple[Member, .
 def may_consume(member: Member, topics: Set[str]) -> bool:
     """Return whether a member is assigned one of these topics, or subscribed to one by name or regular expression.
 
-    Brokers match the expression again when topics are added, and assign the topics that it matches. If RE2 can't parse
-    the expression, the result is True, because it may match any topic.
+    The result is True if RE2 can't parse the expression, because it may match any topic.
     """
     if member.topics & topics:
         return True
+    # Brokers match the expression again when topics are added, and assign the topics that it matches.
     try:
         return bool(
             member.subscription_regex and TopicPattern(member.subscription_regex, is_regex=True).matching(topics)
@@ -151,19 +146,13 @@ def may_consume(member: Member, topics: Set[str]) -> bool:
 
 
 def shows_topics(group: GroupDescription) -> bool:
-    """Return whether a group's description shows which member has which topics.
-
-    It does for a Stable consumer group with members. In other states it does not show the partitions that a KIP-848
-    member is revoking, nor the subscriptions of classic members.
-    """
+    """Return whether a group's description shows which member has which topics: the group is Stable and has members."""
+    # Other states hide partitions that a KIP-848 member is revoking, and subscriptions of classic members.
     return group.state == "Stable" and bool(group.members) and group.is_consumer_group
 
 
 def describe_member(member: Member) -> str:
-    """Return a text that identifies a member for users: client id, host and ``group.instance.id``, topics and regex.
-
-    If the client id is missing, the text has the member id.
-    """
+    """Return a text that identifies a member for users: client id, host, ``group.instance.id``, topics and regex."""
     static = f", static {member.group_instance_id}" if member.group_instance_id else ""
     topics = f" on {some(member.topics, most=2)}" if member.topics else ""
     regex = f" subscribed to regex {member.subscription_regex}" if member.subscription_regex else ""
@@ -173,10 +162,8 @@ def describe_member(member: Member) -> str:
 def not_moved(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check:
     """Check that the source groups' committed offsets are still those of the snapshot, with the same leader epochs.
 
-    If they are not, the verdict is ``pending`` while a source group still runs, and otherwise ``refuse``. A leader
-    epoch that is None in the snapshot is not compared, because none is written then. A written one above the current
-    one would stop a Java consumer (docs/kafka-behaviour.md#logs). Offsets that have expired since, or were deleted, are
-    not reported here, but by the check `vanished`.
+    If an offset differs, the verdict is ``pending`` while a source group runs, and otherwise ``refuse``. Offsets that
+    have expired or were deleted are ignored.
     """
     if all(each.source_group is None for each in wanted):
         return Check.passed("not moved", NOTHING_TO_CHECK)
@@ -201,10 +188,8 @@ def not_moved(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check
 def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, receipt: Receipt) -> Check:
     """Check that no committed offset of the snapshot has expired in its source group, or was deleted from it.
 
-    Offsets older than the retention expire as soon as no member subscribes to their topic, even in a live group
-    (docs/kafka-behaviour.md#expiry). With the option ``vanished`` "restore", the offsets of the snapshot are handed
-    over anyway, and the check warns. It warns too, and does not refuse, if an interrupted run has handed over these
-    offsets already.
+    The option ``vanished`` "restore" turns a refusal into a warning. Offsets that an interrupted run has handed over
+    only cause a warning. Offsets can expire even in a live group (docs/kafka-behaviour.md#expiry).
     """
     if all(each.source_group is None for each in wanted):
         return Check.passed("vanished", NOTHING_TO_CHECK)
@@ -229,10 +214,9 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
 
 
 def way_back(source: str, wanted: Sequence[Wanted], source_topics: Collection[str], options: WriteOptions) -> Check:
-    """If topics stay with ``source``, warn that all its members must stop to give the moved topics back to it later.
+    """Warn if the source group keeps some topics: a later hand-back of the others requires all its members to stop.
 
-    Brokers refuse offsets for a group with members. source: the source group. wanted: the partitions that are handed
-    over. source_topics: all topics of the source group, handed over or not.
+    wanted: the partitions that are handed over. source_topics: all topics of the source group.
     """
     stay = set(source_topics) - {each.topic for each in wanted}
     if not stay:
@@ -247,7 +231,7 @@ def way_back(source: str, wanted: Sequence[Wanted], source_topics: Collection[st
 def same_topics(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check:
     """Check that every topic exists and has the topic id of the snapshot (KIP-516).
 
-    A topic that was deleted and created again starts at offset 0, so the offsets of the snapshot do not apply to it.
+    The offsets of the snapshot do not apply to a topic that was deleted and created again.
     """
     gone = {each.topic for each in wanted if each.topic not in survey.topics}
     if gone:
@@ -264,11 +248,12 @@ def same_topics(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Che
 
 
 def _change(wanted: Wanted, now: CommittedOffset) -> str:
-    """Return what differs between a source group's wanted and current committed offset; empty if nothing does."""
+    """Return how a source group's current committed offset differs from the wanted one; empty if it does not."""
     if wanted.offset is None:
         return f"no offset → {now.offset}"
     if wanted.offset != now.offset:
         return f"{wanted.offset} → {now.offset} ({now.offset - wanted.offset:+,})"
+    # A written epoch above the current one would stop a Java consumer (docs/kafka-behaviour.md#logs).
     epoch = wanted.committed.leader_epoch if wanted.committed else None
     if epoch is None or epoch == now.leader_epoch:
         return ""

@@ -19,12 +19,8 @@ _TRIMMED = frozenset(" \t\n\v\f\r")  # librdkafka trims these (docs/kafka-behavi
 def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
     """Check that every target group is Empty or does not exist, and that no target group is also a source group.
 
-    With the option ``restore``, a target group may also be a source group. The coordinator refuses offsets for a group
-    that has members (UNKNOWN_MEMBER_ID, error 25).
-
-    librdkafka changes some group names (`is_trimmed`). confluent-kafka, which reads the offsets back, would then read
-    another group. So such a name is refused, unless the option ``second_client`` is "none". White space at the end of a
-    name is legal and a warning, because a table does not show it.
+    With the option ``restore`` (write a group's own snapshot back to it), a group may be both. A group name that
+    librdkafka would change is refused if confluent-kafka is to read the offsets back.
     """
     targets = sorted({each.group for each in wanted})
     both = sorted(set(targets) & {each.source_group for each in wanted})
@@ -42,10 +38,12 @@ def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) ->
         )
         return Check.refused("targets", reason)
     described = [survey.groups[group] for group in targets]
+    # The coordinator refuses offsets for a group that has members (UNKNOWN_MEMBER_ID, error 25).
     live = [f"{group.group} {reason}" for group in described if group.exists for reason in running(group, None)]
     if live:
         reason = f"{some(live, most=3)}; stop these members: brokers accept offsets only for groups without members"
         return Check.refused("targets", reason)
+    # Legal, but a table does not show it.
     if padded := [ascii(group) for group in targets if group != group.rstrip()]:
         return Check.warned("targets", f"{named('group name', padded)} with white space at the end: check the spelling")
     new = [group.group for group in described if not group.exists]
@@ -56,16 +54,15 @@ def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) ->
 def is_trimmed(group: str) -> bool:
     """Return whether librdkafka would change a group's name, so that confluent-kafka would read another group.
 
-    It changes a name with white space at its start, or with a NUL.
+    It changes a name that begins with white space or contains a NUL.
     """
     return group[:1] in _TRIMMED or "\0" in group
 
 
 def second_client(survey: Survey, options: WriteOptions) -> tuple[Check, ...]:
-    """Return a check if the second client (confluent-kafka) can't log in to read offsets back; otherwise ``()``.
+    """Return a check if confluent-kafka is to read the offsets back and can't log in; otherwise ``()``.
 
-    With the option ``second_client`` "required" the check refuses, and with "auto" it warns. With "none" there is no
-    check.
+    The check refuses if the option ``second_client`` is "required", and warns if it is "auto".
     """
     name = "second client"
     lacks = survey.cluster_facts.second_client_lacks
@@ -77,11 +74,10 @@ def second_client(survey: Survey, options: WriteOptions) -> tuple[Check, ...]:
 
 
 def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, receipt: Receipt) -> Check:
-    """Check that no target group has another committed offset than the planned one, unless ``on_existing`` allows it.
+    """Check that no target group has another committed offset than the planned one.
 
-    Partitions for which nothing is written are included, because their target group would start at the offset that it
-    has. The planned offset may always replace an offset that this run wrote, or that the target group had when its
-    partitions were handed back to the source group.
+    With the option ``on_existing`` "forward" or "overwrite", the check only warns. Offsets that this migration wrote
+    are allowed.
     """
     own = receipt.own_writes()
     differing = []
@@ -89,6 +85,7 @@ def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, recei
         before, after, wanted = decision.before, decision.after, decision.wanted
         if before is None:
             continue
+        # Without an offset to write, the group would start at the offset that it has.
         ours = after is not None and before in own.get((wanted.group, wanted.topic, wanted.partition), ())
         if not ours and (after is None or before.offset != after.offset):
             instead = f"not {after.offset}" if after else "and stays there"

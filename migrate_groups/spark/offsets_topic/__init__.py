@@ -1,1 +1,1 @@
-"""The jobs behind audit, history and advise, which decode the log of ``__consumer_offsets``."""
+"""The Spark jobs behind the commands audit, history and advise. They read the log of ``__consumer_offsets``."""

@@ -1,4 +1,4 @@
-"""The job behind ``advise --log``. It writes tables of what sharing a group costs, and returns a short summary."""
+"""The Spark job behind ``advise --log``, which measures what sharing a consumer group costs each application."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ class Span(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What sharing a group costs its applications (members that share topics): ``table`` has one row for each.
+    """What sharing a group costs each application (the members of a group that share topics).
 
-    found: the tables from which the costs are computed. applications: the first `MAX_ROWS` rows of ``table``.
+    table: one row for each application (columns: `SharedCost`). applications: the first `MAX_ROWS` rows of ``table``.
+    found: the tables from which the costs are computed.
     """
 
     found: Overload
@@ -45,10 +46,9 @@ class Measured(NamedTuple):
 
 
 def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[str], span: Span) -> Measured:
-    """Measure, from a copy of the log of ``__consumer_offsets``, what sharing a group costs the group's applications.
+    """Measure what sharing a group costs each application (the members of a group that share topics).
 
-    An application is the members of a group that share topics. log: the copy. groups: the names of the groups; empty:
-    all. span: the period whose records count.
+    log: a copy of the log of ``__consumer_offsets``. groups: the group names; empty: all. span: the measured period.
 
     Raises `Undetermined` if the log has no record of the members of these groups.
     """
@@ -79,12 +79,10 @@ def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[s
 
 
 def write_costs(measured: Measured, out: Path, timeline: DataFrame | None = None) -> Costs:
-    """Write the tables of `Overload` and the table ``advice``, as Parquet and as CSV, and return a summary.
+    """Write the costs of shared groups as Parquet and CSV tables, and return a summary.
 
-    `Overload` and `SharedCost` describe the columns. measured: what `measure_costs` returned. out: an existing folder.
-    timeline: lag over time of some of the groups (`history.history`). From it come two columns of ``advice``:
-    ``keeps_up``, the records consumed divided by those produced, and ``best_third``, the highest such ratio of a third
-    of the time. They stay null for all other groups.
+    out: an existing folder. timeline: lag over time of some of the groups (`history.history`). Without it, the columns
+    keeps_up and best_third of the table ``advice`` are null.
     """
     found, table, shown = measured
     if timeline is not None:
@@ -112,13 +110,15 @@ def _rows(table: DataFrame) -> tuple[SharedCost, ...]:
 
 
 def advice(found: Overload, classic: DataFrame, new: DataFrame, missing: DataFrame) -> DataFrame:
-    """Return one row for each application of each group: what sharing the group costs it (columns of `SharedCost`).
+    """Return the costs of a shared group for each application (members that share topics), one row each.
 
-    An application is the members of a group that share topics. found: the tables made by `overload`. classic: one row
-    for each generation of a classic group. new: one row for each record of a KIP-848 member's subscription. missing:
-    columns log_partition and missing (how many of its offsets have no record). The columns keeps_up and best_third are
-    null, because `load.keeps_up` computes them, from lag over time.
+    Columns: those of `SharedCost`; keeps_up and best_third are null.
+
+    - found: the result of `overload`.
+    - classic: the generations of classic groups. new: the subscriptions of KIP-848 members.
+    - missing: how many offsets of each partition of ``__consumer_offsets`` have no record.
     """
+    # The columns keeps_up and best_third stay null here, because load.keeps_up computes them from lag over time.
     place = ["group", "application"]
     own = found.subscriptions.groupBy(*place).agg(
         F.array_sort(F.array_distinct(F.flatten(F.collect_set("topics")))).alias("topics"),
@@ -171,17 +171,17 @@ def advice(found: Overload, classic: DataFrame, new: DataFrame, missing: DataFra
 
 
 def _seconds(rows: Column) -> Column:
-    """Return the sum of ``seconds`` over the rows for which the condition ``rows`` is true.
+    """Return the sum of the column ``seconds`` over the rows for which the condition ``rows`` is true.
 
-    The sum is 0 if there is no such row, and null if all of them have null seconds.
+    The sum is 0 if there is no such row, and null if ``seconds`` is null in all of them.
     """
     return F.when(F.count_if(rows) == 0, 0.0).otherwise(F.round(F.sum(F.when(rows, F.col("seconds"))), 3))
 
 
 def _missing(spark: SparkSession, raw: DataFrame, log: LandedFiles) -> DataFrame:
-    """Return the columns log_partition and missing: how many offsets of each partition of the log have no record.
+    """Return how many offsets in the copied range of each partition of ``__consumer_offsets`` have no record.
 
-    Their records were compacted away or have expired.
+    Columns: log_partition, missing.
     """
     sizes = [(number, end - start) for number, start, end, _ in log.ranges]
     schema = StructType([StructField("log_partition", IntegerType()), StructField("size", LongType())])
@@ -193,7 +193,7 @@ def _missing(spark: SparkSession, raw: DataFrame, log: LandedFiles) -> DataFrame
 
 
 def _write(table: DataFrame, out: Path, name: str) -> None:
-    """Write a table as Parquet and as CSV, each as a folder with one file. In the CSV a list is a text with commas."""
+    """Write a table as Parquet and as CSV, each as a folder with one file. In the CSV, lists are texts with commas."""
     lists = [each.name for each in table.schema if isinstance(each.dataType, ArrayType)]
     one = table.coalesce(1).sortWithinPartitions("group", *(["application"] if "application" in table.columns else []))
     one.write.parquet(written_path(str(out / f"{name}.parquet")))

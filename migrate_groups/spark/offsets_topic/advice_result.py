@@ -10,33 +10,28 @@ from typing import NamedTuple
 class SharedCost(NamedTuple):
     """What sharing a group costs one of its applications (members that share topics), from ``__consumer_offsets``.
 
-    All times are seconds; None: not known.
+    All times are in seconds. None means: not known.
 
     - assignor: the last assignor of the group; ``consumer`` for a KIP-848 group.
     - applications: the number of applications in the group.
-    - regex: whether a member of the group subscribes by a regular expression, whose topics are then not known.
+    - regex: whether a member of the group subscribes by a regular expression. Its topics are then not known.
     - clients: the client ids of the application, at most 20.
     - since: the time of the group's first record about members.
-    - rebalances: the number of generations of the group that have ended since then.
+    - rebalances: the number of the group's generations that have ended.
     - caused: how many of these generations ended because members of this application joined or left.
-    - stood_still: an upper bound of the total time for which the application stood still because members of other
-      applications joined or left. Generations for which this time is not known are left out.
-    - outage: the same for its own members that joined or left. In a KIP-848 group: the total time in which partitions
-      of the application had no owner.
+    - stood_still: how long, at most, the application stood still because members of other applications joined or left.
+    - outage: how long, at most, the application stood still because its own members joined or left. In a KIP-848 group:
+      how long partitions of the application had no owner.
     - replaced: how often all members of the application restarted together.
-    - restart_outage: the part of ``outage`` in these restarts.
+    - restart_outage: the part of ``outage`` in the restarts of all members.
     - restart_gone: the part of ``restart_outage`` in which the application certainly had no member.
     - single_most: the longest single outage in which not all members restarted.
-    - keeps_up: the number of records consumed divided by the number produced, since ``since``. None: nothing was
-      produced, or the history of the group was not computed.
-    - best_third: the highest ratio of the three thirds of this period, each computed like ``keeps_up``. None: one of
-      them is not known.
-    - idle: the number of members without a partition in the last generation in which the application had members. None:
-      not known, as in a KIP-848 group.
-    - spread: the number of records that the busiest member consumed, divided by the mean of all members of the
-      application; an average over the generations, weighted by records. None: not known, or nothing was consumed.
-    - missing: how many records of the group's partition of ``__consumer_offsets``, which other groups may share, were
-      compacted away or have expired.
+    - keeps_up: the records consumed divided by the records produced, since ``since``.
+    - best_third: the highest ratio of records consumed to records produced in a third of this time.
+    - idle: the number of members without a partition in the application's last generation. None in a KIP-848 group.
+    - spread: the records that the busiest member consumed, divided by the mean of all members.
+    - missing: the number of records in the group's partition of ``__consumer_offsets`` that were compacted away or have
+      expired.
     """
 
     group: str
@@ -63,11 +58,12 @@ class SharedCost(NamedTuple):
 
 
 class Generation(NamedTuple):
-    """A generation of a classic group.
+    """A generation of a classic group: the time from one rebalance to the next.
 
-    until: when the next generation began; None for the last one. members: the number of members. joined, left: the
-    client ids of the members that joined or left at the end of the generation. caused_by: the applications of these
-    members.
+    - until: when the next generation began; None: the log has no next generation.
+    - members: the number of members.
+    - joined, left: the client ids of the members that joined or left at ``until``; None if ``until`` is None.
+    - caused_by: the applications (members that share topics) whose members joined or left.
     """
 
     group: str
@@ -82,7 +78,7 @@ class Generation(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """A client id in a group, its application, and the topics to which the members with this client id subscribed."""
+    """A client id in a group, its application (the members that share topics), and the topics that it subscribes to."""
 
     group: str
     application: str
@@ -92,12 +88,14 @@ class Subscription(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What sharing groups costs their applications. Each list has at most 1000 rows (`audit_result.MAX_ROWS`).
+    """What shared groups cost each application (the members of a group that share topics).
 
-    applications: sorted by the number of applications in their group, then by the time for which other applications'
-    rebalances made them stand still (``stood_still``), the highest first. found: the number of all applications.
-    generations: the latest generations of the groups that several applications share. subscriptions: one row for each
-    client id in these groups, with its topics, sorted by group.
+    Each list has at most 1000 rows.
+
+    - applications: sorted by the number of applications in the group, then by ``stood_still``, the highest first.
+    - found: the number of all applications.
+    - generations: of the groups with several applications, the latest first.
+    - subscriptions: of the groups with several applications.
     """
 
     applications: tuple[SharedCost, ...]

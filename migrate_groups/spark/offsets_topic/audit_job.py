@@ -1,4 +1,4 @@
-"""The audit job: it judges a hand-over from the log of the offsets topic, and returns plain values of bounded size."""
+"""The Spark job behind ``audit``, which judges a migration from the log of ``__consumer_offsets``."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _COLUMNS = (
 
 
 class Log(NamedTuple):
-    """The copied log of a cluster's offsets topic, and the groups to judge.
+    """The copied log of a cluster's ``__consumer_offsets``, and the groups to judge.
 
-    raw: the log, with the columns of `offsets_log.RAW`; it must return the same rows each time it is read. groups: for
-    each group its name, its partition of the log, and the offset from which its records count. ranges: the ranges of
-    offsets that were copied.
+    raw: the copied records (columns: `offsets_log.RAW`), the same at each read. groups: the name of each group, its
+    partition of the log, and the offset in that partition from which the group is judged. ranges: the offsets that were
+    copied.
     """
 
     raw: DataFrame
@@ -50,12 +50,11 @@ class Log(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What the audit needs of the log of one cluster, from the hand-over on.
+    """What the audit reads from the copied log of one cluster's ``__consumer_offsets``.
 
-    records: the decoded records; commits of target groups may be left out. summed: one row for each group and
-    partition, with its first own and last committed offset, and numbers of its commits, rewinds and deletions. found:
-    how complete each partition of the log is. deleted: the names of deleted groups. is_late: whether a source group has
-    committed since it stopped. has_deletions: whether an offset or a group was deleted.
+    records: decoded records, which may leave out commits of target groups. summed: a summary of all commits of each
+    group and partition. found: how complete the copy is. deleted: the names of deleted groups. is_late: whether a
+    source group has committed since it stopped.
     """
 
     records: DataFrame
@@ -71,10 +70,9 @@ def run_audit(
 ) -> Audit:
     """Judge from the log of ``__consumer_offsets`` whether source groups stayed stopped, and where target groups began.
 
-    handed_over: for each partition the source group and its topic's name on its cluster; the target group, topic and
-    partition; the source group's last offset, the target group's offset before and after the write, a list of all
-    offsets written; the topic id (`audit.HANDED_OVER` without the last column). log: the log of the target groups'
-    cluster. source: the log of the source groups' cluster; None: ``log`` has the source groups too.
+    handed_over: the partitions that target groups took over, as tuples with the columns of `audit.HANDED_OVER` without
+    log_partition. log: the log of the target groups' cluster. source: the log of the source groups' cluster; None: it
+    is the same cluster.
     """
     moved, number_of = [*handed_over], {group: number for group, number, _ in log.groups}
     given = local_table(spark, ((*each, number_of[each[2]]) for each in moved), audit.HANDED_OVER)
@@ -102,10 +100,10 @@ _ELSEWHERE = "on the old group's cluster"
 
 
 def _read(spark: SparkSession, copy: Log, given: DataFrame, targets: set[str], sources: set[str]) -> _Read:
-    """Decode the copied log of one cluster, and count the commits and deletions of each group and partition in it.
+    """Decode the copied log of one cluster, and count the commits and deletions of each group and partition.
 
-    given: the partitions that were handed over to groups of this log (columns: `audit.HANDED_OVER`). targets, sources:
-    the target and the source groups in this log.
+    given: the partitions that groups of this log took over (columns: `audit.HANDED_OVER`). targets, sources: the target
+    and source groups in this log.
     """
     of_groups = local_table(spark, ((*each, each[0] in targets) for each in copy.groups), audit.GROUPS)
     raw = copy.raw.where(F.col("log_partition").isin([each[0] for each in copy.ranges]))
@@ -130,9 +128,9 @@ def _read(spark: SparkSession, copy: Log, given: DataFrame, targets: set[str], s
 
 
 def _of_log(read: _Read, keys: DataFrame) -> OfLog:
-    """Return what the audit found in one log: deletions, how complete the log is, and records that can't be decoded.
+    """Return what the audit found in one log: deletions, missing records, and records that can't be decoded.
 
-    keys: the partitions (group, topic, partition) whose deletions are shown.
+    keys: the partitions (group, topic, partition) whose deletions are returned.
     """
     malformed: tuple[Malformed, ...] = ()
     if any(each.malformed for each in read.found):
@@ -181,7 +179,7 @@ def _concluded(proof: DataFrame, late: DataFrame | None, log: OfLog, source_log:
 
 
 def plain_rows(table: DataFrame, kind: Any) -> tuple[Any, ...]:
-    """Collect the first `MAX_ROWS` rows of a table. kind: the named tuple of each row. Times are in UTC."""
+    """Return the first `MAX_ROWS` rows of a table as named tuples of the class ``kind``, with times in UTC."""
 
     def value(each: Any) -> Any:
         return each.astimezone(UTC) if isinstance(each, datetime) else each

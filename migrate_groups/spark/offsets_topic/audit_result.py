@@ -1,4 +1,4 @@
-"""The result of the audit job: plain values of bounded size."""
+"""The result of the audit job as plain values. Its lists have a maximum length."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MAX_ROWS = 1000
 
 
 class AuditedTopic(NamedTuple):
-    """The verdicts on one topic of a target group.
+    """The audit's verdicts on one topic of a target group.
 
-    old: verdict on the source group -> number of partitions. new: the same for the target group. rewinds: the number of
-    partitions with a commit at a lower offset than the previous commit.
+    old, new: the number of partitions by verdict on the source group and on the target group. rewinds: the number of
+    partitions in which the target group committed a lower offset than before.
     """
 
     source_group: str | None
@@ -28,13 +28,13 @@ class AuditedTopic(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """A partition that has a problem or the verdict ``undetermined``, or in which the target group has rewound.
+    """A partition with a problem or the verdict ``undetermined``, or with a target group that committed a lower offset.
 
-    stopped_at: the source group's committed offset at the hand-over; if it had none, the same as ``written``. written:
-    the offset that the migration wrote for the target group. old, new: the verdicts on the source group and on the
-    target group. first_own: the offset of the target group's first commit that the migration did not write. committed:
-    the target group's last committed offset. rewinds: the number of its commits at a lower offset than the previous
-    commit. reason: why the evidence is in doubt; None: it is not.
+    stopped_at: the source group's last committed offset; equal to ``written`` if there was none. written: the offset
+    that the migration wrote for the target group. old, new: the verdicts on the source group and on the target group.
+    late_commits: the number of the source group's commits since it stopped. first_own: the offset of the target group's
+    first commit, not counting the migration's. committed: the target group's last committed offset. rewinds: the number
+    of the target group's commits at a lower offset than before. reason: why a verdict is in doubt, or None.
     """
 
     source_group: str | None
@@ -53,10 +53,10 @@ class Partition(NamedTuple):
 
 
 class LateCommit(NamedTuple):
-    """A commit of a source group after the hand-over.
+    """A commit that a source group made after the migration.
 
-    beyond: the committed offset minus the source group's offset at the hand-over, which is the number of records that
-    both groups process. It is negative if the source group has committed a lower offset.
+    beyond: the number of records that both groups process: the committed offset minus the source group's offset at the
+    migration. A negative number means that the source group committed a lower offset. None: not known.
     """
 
     group: str
@@ -77,7 +77,7 @@ class Deletion(NamedTuple):
 
 
 class Malformed(NamedTuple):
-    """A record that can't be decoded. problem: the reason."""
+    """A record of ``__consumer_offsets`` that can't be decoded. problem: the reason."""
 
     log_partition: int
     log_offset: int
@@ -85,10 +85,10 @@ class Malformed(NamedTuple):
 
 
 class OfLog(NamedTuple):
-    """What an audit found in the log of one cluster.
+    """What an audit found in the log of one cluster's ``__consumer_offsets``.
 
-    deletions: committed offsets that were deleted or have expired. evidence: for each partition of the log, the range
-    of offsets that was read and how many records are missing from it. malformed: records that can't be decoded.
+    deletions: committed offsets that were deleted or have expired. evidence: how complete each partition of the log is.
+    malformed: records that can't be decoded.
     """
 
     deletions: tuple[Deletion, ...]
@@ -98,15 +98,14 @@ class OfLog(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """The result of `audit_job.run_audit`. Each table has at most `MAX_ROWS` rows.
+    """The result of the command audit. Each table has at most 1000 rows.
 
-    old: verdict on the source group -> number of partitions. new: the same for the target group. rewinds: the number of
-    partitions with a commit at a lower offset than the previous commit. problems: the number of partitions with such a
-    commit or with one of the verdicts ``late-commit`` (the source group has committed since it stopped), ``earlier``,
-    ``later`` (the target group began below or above the written offset) and ``missing`` (it has lost this offset).
-    undetermined: the number of other partitions with the verdict ``undetermined``. doubtful: the partitions that
-    ``problems`` and ``undetermined`` count. log: what was found in the log of the target groups' cluster. source_log:
-    the same for the source groups' cluster; None: it is the same cluster.
+    old, new: the number of partitions by verdict on the source group and on the target group. rewinds: the number of
+    partitions in which a target group committed a lower offset than before. problems: the number of partitions with a
+    rewind or with the verdict ``late-commit``, ``earlier``, ``later`` or ``missing``. undetermined: the number of other
+    partitions with the verdict ``undetermined``. doubtful: the partitions that ``problems`` and ``undetermined`` count.
+    log: what was found in the log of the target groups' cluster. source_log: what was found in the log of the source
+    groups' cluster; None: it is the same cluster.
     """
 
     old: dict[str, int]

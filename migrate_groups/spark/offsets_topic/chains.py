@@ -1,9 +1,4 @@
-"""Sum up each chain of commits in one row. A chain is all commits of a group for a partition, in the order of the log.
-
-Spark shuffles and sorts the records only once, by group and partition and then by their order in the log. Windows over
-this order compare each record with the previous one. All aggregates are numbers, because Spark computes numbers in a
-hash table, which does not keep the records.
-"""
+"""Sum up the commits of each group for each partition in one row."""
 
 from __future__ import annotations
 
@@ -22,7 +17,7 @@ _BEFORE = ("log_offset", "offset", "tombstone", "topic_id")
 
 
 def is_commit() -> Column:
-    """Return whether a record is the commit or the deletion of an offset, and can be decoded."""
+    """Return, as a boolean column, whether a record is the commit or the deletion of an offset, and can be decoded."""
     return (F.col("kind") == OFFSET_COMMIT) & F.col("problem").isNull()
 
 
@@ -32,30 +27,13 @@ def is_group_record() -> Column:
 
 
 def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Return one row for each group and partition that was handed over, or that has a commit in the log.
+    """Return one row for each group and partition that was migrated or has commits, with a summary of the commits.
 
-    log: the decoded records of some groups (`audit.of_groups`). handed_over: one row for each partition handed over.
-    Its column ``ours`` lists all offsets that the migration wrote or may have written, and ``before`` is the target
-    group's committed offset before the write.
+    log: the decoded records of some groups (`audit.of_groups`). handed_over: the migrated partitions
+    (`audit.HANDED_OVER`).
 
-    The first commit that the migration can't have written, and all commits after it, are the group's own. The migration
-    may have written a commit if its offset is in ``ours`` and differs from the committed offset before it. The first
-    commit in the log may be the migration's even if its offset equals ``before``.
-
-    Columns:
-
-    - log_partition, group, is_target, topic, partition.
-    - from ``handed_over``: source_group, source_topic, stopped_at (the source group's offset at the hand-over), before,
-      written (the offset that the migration wrote).
-    - first_own, first_own_time: offset and time of the first own commit. in_place: the committed offset before it.
-    - committed: the last committed offset.
-    - numbers of commits: commits (own commits), rewinds (own commits at a lower offset than the previous commit),
-      resumed (own commits right after a deletion), recreated (commits for another topic of the same name, which count
-      as deletions), all_commits.
-    - deletions: the number of deletions of the committed offset.
-    - malformed: the number of records that can't be decoded. They are counted in separate rows without a topic.
-    - group_tombstones: the number of tombstones of records about the group itself, also in rows without a topic.
-      `audit.group_deletions` finds the tombstones that delete the group.
+    A row has the migrated offset, the first commit that can't be the migration's (first_own), the last committed
+    offset, and numbers of commits, rewinds and deletions. Rows without a topic count records that can't be decoded.
     """
     # The offset handed over is a row before all commits, because a join would need more exchanges.
     first = handed_over.select(
@@ -84,6 +62,8 @@ def _with_previous_record(rows: DataFrame) -> DataFrame:
             **{f"previous_{name}": F.lag(name).over(order) for name in _BEFORE},
         }
     )
+    # Kafka 4.3 writes a topic id into each commit that is not in a transaction. A commit with another id is of other
+    # records, and counts as a deletion. A commit without an id counts as one for the topic handed over.
     recreated, was_recreated = (
         F.coalesce(F.col(name) != F.col("first_id"), F.lit(False)) for name in ("topic_id", "previous_topic_id")
     )
@@ -105,12 +85,14 @@ def _with_previous_record(rows: DataFrame) -> DataFrame:
 
 
 def _with_own(rows: DataFrame) -> DataFrame:
-    """Return the records with two more columns, which are computed for each group and partition.
+    """Return the records with two more columns for the commits of each group and partition.
 
-    own: whether the record is the first commit that the migration can't have written, or a later commit. reached: the
-    offset of the last commit before the record; deletions do not count.
+    own: whether the record is the first commit that can't be the migration's, or a later commit. reached: the offset of
+    the last commit before the record.
     """
     order = Window.partitionBy(*_PLACE).orderBy("log_offset")
+    # The migration may have written a commit if its offset is in `ours` and differs from the committed offset before
+    # it. The first commit in the log may be the migration's even if its offset equals `before`.
     is_other = F.col("is_first") | ~F.col("in_place").eqNullSafe(F.col("offset"))
     is_ours = F.coalesce(F.array_contains("ours", F.col("offset")), F.lit(False)) & is_other
     whole = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
@@ -128,18 +110,19 @@ def _with_own(rows: DataFrame) -> DataFrame:
 
 def _summed(rows: DataFrame) -> DataFrame:
     own, is_commit, tombstone = F.col("own"), F.col("is_commit"), F.col("tombstone")
+    # All aggregates are numbers, because Spark computes numbers in a hash table, which does not keep the records.
     first_own = F.when(own, F.col("log_offset"))
     return rows.groupBy(*_PLACE, *_GIVEN).agg(
         F.max("is_target").alias("is_target"),
         F.min_by("offset", first_own).alias("first_own"),
-        F.min_by("in_place", first_own).alias("in_place"),
+        F.min_by("in_place", first_own).alias("in_place"),  # the committed offset before the first own commit
         F.min_by("log_time", first_own).alias("first_own_time"),
         F.max_by("offset", "log_offset").alias("committed"),
         F.count_if(own).alias("commits"),
         F.count_if(own & (F.col("offset") < F.col("reached"))).alias("rewinds"),
         F.count_if(is_commit & tombstone).alias("deletions"),
-        F.count_if(own & F.col("was_deleted")).alias("resumed"),
-        F.count_if("recreated").alias("recreated"),
+        F.count_if(own & F.col("was_deleted")).alias("resumed"),  # own commits right after a deletion
+        F.count_if("recreated").alias("recreated"),  # commits for a new topic of the same name
         F.count_if(is_commit & ~tombstone).alias("all_commits"),
         F.count_if("malformed").alias("malformed"),
         F.count_if(~is_commit & tombstone & ~F.col("malformed")).alias("group_tombstones"),

@@ -1,10 +1,4 @@
-"""Count the records in the log of ``__consumer_offsets``, and say why commits of a group may be missing from it.
-
-The evidence in a partition of the log is whole (it has all commits) under three conditions. Every offset from the fence
-(the log end offset when the source group had stopped) to the end has a record or a control record (transaction marker).
-Every record can be decoded. No open transaction holds offsets back. A missing offset means that a record was compacted
-away or has expired, and it may have been a commit.
-"""
+"""Find out whether commits of a group may be missing from a copy of the log of ``__consumer_offsets``."""
 
 from __future__ import annotations
 
@@ -20,16 +14,16 @@ Range = tuple[int, int, int, int]
 first offset, the end (exclusive), and how many offsets after it could not be read, because a transaction is open."""
 
 REASONS = StructType([StructField("group", StringType(), nullable=False), StructField("reason", StringType())])
-"""The reason why the evidence about a group is not whole. A group without a row has whole evidence."""
+"""The columns of a table of the groups whose commits may be missing from the copied log. reason: why."""
 
 
 class Evidence(NamedTuple):
-    """The range of offsets that was read of a partition of ``__consumer_offsets``, and counts of these offsets.
+    """How complete the copy of a partition of ``__consumer_offsets`` is, from start_offset to end_offset (exclusive).
 
-    records: offsets of records, except aborted ones. control: offsets of transaction markers. aborted: offsets of
-    records of aborted transactions. missing: offsets whose records were compacted away or have expired. malformed: the
-    number of records that can't be decoded. held_back: the number of offsets after the range that an open transaction
-    holds back. whole: whether nothing is missing, malformed or held back.
+    records, control, aborted: the number of records, of transaction markers, and of records of aborted transactions.
+    missing: the number of offsets whose records were compacted away or have expired; negative: records were copied
+    twice. malformed: the number of records that can't be decoded. held_back: the number of offsets from end_offset on
+    that an open transaction hides. whole: whether missing, malformed and held_back are 0.
     """
 
     log_partition: int
@@ -45,11 +39,10 @@ class Evidence(NamedTuple):
 
 
 def evidence(raw: DataFrame, malformed: Mapping[int, int], ranges: Iterable[Range]) -> tuple[Evidence, ...]:
-    """Return, for each partition of the log in order, counts that show whether records are missing from its copy.
+    """Return how complete the copy of each partition of ``__consumer_offsets`` is, sorted by partition.
 
-    Runs one job, which does not read keys or values. raw: the copied records (columns of `offsets_log.RAW`). malformed:
-    partition of the log -> number of its records that can't be decoded. ranges: the range of offsets that was copied
-    from each partition.
+    raw: the copied records (columns: `offsets_log.RAW`). malformed: partition -> the number of its records that can't
+    be decoded. ranges: the offsets that were copied from each partition.
     """
     kinds = (F.count_if(F.col("kind") == kind).alias(name) for kind, name in _KINDS.items())
     counted = {row.log_partition: row for row in raw.groupBy("log_partition").agg(*kinds).collect()}
@@ -80,14 +73,14 @@ def _of_range(copied: Range, counted: Row | None, malformed: int) -> Evidence:
 def reasons(
     groups: Iterable[tuple[str, int, int]], found: Iterable[Evidence], deleted: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield (group, reason) for each group whose commits may be missing from the copied log, or be in it twice.
+    """Yield (group, reason) for each group whose commits may be missing from the copied log, or in the log twice.
 
-    groups: for each group its name, its partition of the log, and the offset of the first record that is needed. found:
-    what was found in each partition of the log. deleted: the names of deleted groups. Their commits are compacted away;
-    only the deletion is certain to remain.
+    groups: the name of each group, its partition of the log, and an offset that is not used here. found: how complete
+    the copied partitions are. deleted: the names of deleted groups.
     """
     of_partitions = {each.log_partition: [*_reasons(each)] for each in found}
     for group, log_partition, _ in groups:
+        # The commits of a deleted group are compacted away; only the deletion is certain to remain.
         of_group = [f"group {group} was deleted"] if group in deleted else []
         if told := [*of_partitions[log_partition], *of_group]:
             yield group, "; ".join(told)

@@ -1,8 +1,6 @@
-"""Decode the members in each generation of a group: DataFrame to DataFrame, in Spark SQL functions only.
+"""Decode the members of a group in each generation, from the log of ``__consumer_offsets``.
 
-Each rebalance of a classic group writes a record with all members, their subscriptions and their assignments
-(``GroupMetadataValue.json``, versions 0 to 3). Each member of a KIP-848 group has a record with its subscription
-(``ConsumerGroupMemberMetadataValue.json``).
+Messages: ``GroupMetadataValue.json`` (versions 0 to 3) and, for KIP-848, ``ConsumerGroupMemberMetadataValue.json``.
 """
 
 from __future__ import annotations
@@ -22,14 +20,12 @@ _PARTITIONS = "array<struct<topic:string,partition:int>>"
 
 
 def generations(raw: DataFrame) -> DataFrame:
-    """Return one row for each generation of a classic consumer group, from the records of a copied log.
+    """Return one row for each generation of a classic consumer group. Connect and other protocol types are left out.
 
-    raw: the copied records of ``__consumer_offsets`` (`offsets_log.RAW`). Records that delete a group are left out, and
-    so are groups of another protocol type, such as Connect.
+    raw: the copied records of ``__consumer_offsets`` (`offsets_log.RAW`).
 
-    Columns: group, log_partition, log_offset, log_time, generation, assignor, members. The column members is an array
-    of structs with member_id, client_id, rebalance_timeout_ms, topics and partitions. It is empty if the group was
-    Empty, and null if the members can't be decoded.
+    Columns: group, log_partition, log_offset, log_time, generation, assignor, members. The column members is a list of
+    structs (member_id, client_id, rebalance_timeout_ms, topics, partitions); null: it can't be decoded.
     """
     rows = records(raw, _CLASSIC)
     version = F.when(F.octet_length("value") >= 2, number(F.lit(1), 2))
@@ -57,10 +53,10 @@ def generations(raw: DataFrame) -> DataFrame:
 
 
 def consumers(raw: DataFrame) -> DataFrame:
-    """Return one row for each record of a copied log that has the subscription of a KIP-848 member.
+    """Return one row for each record that has the subscription of a KIP-848 member.
 
     raw: the copied records of ``__consumer_offsets`` (`offsets_log.RAW`). Columns: group, log_partition, log_offset,
-    log_time, member_id, client_id, topics (null: they can't be decoded), regex (null: the member subscribes by none).
+    log_time, member_id, client_id, topics (null: they can't be decoded), regex (the regular expression, or null).
     """
     rows = records(raw, _KIP_848).where(number(F.lit(1), 2).isin(0, 1))
     # The positions of the group instance id, the rack, the client id, the host and the topics.
@@ -90,12 +86,11 @@ def consumers(raw: DataFrame) -> DataFrame:
 
 
 def commits(raw: DataFrame) -> DataFrame:
-    """Return one row for each commit in a copied log.
+    """Return one row for each commit in the copied records of ``__consumer_offsets`` (`offsets_log.RAW`).
 
-    raw: the copied records of ``__consumer_offsets`` (`offsets_log.RAW`). Columns: group, topic, partition,
-    log_partition, log_offset, log_time, offset (the committed offset; null: the value is cut short). No other field is
-    decoded, because the caller needs none.
+    Columns: group, topic, partition, log_partition, log_offset, log_time, offset (null: it can't be decoded).
     """
+    # No other field of a commit is decoded, because the callers need none.
     said = of_kinds(raw, (0, 1)).where(F.col("kind") == "record")
     group_size = fold(unsigned("key", 3, 2), 16)
     sized = said.where(F.col("value").isNotNull()).select(
@@ -113,11 +108,11 @@ def commits(raw: DataFrame) -> DataFrame:
 
 
 def records(raw: DataFrame, kind: int, *, deleted: bool = False) -> DataFrame:
-    """Return the records of ``__consumer_offsets`` that have one type and a valid key.
+    """Return the records of ``__consumer_offsets`` that have a valid key of one type.
 
-    raw: the copied records (`offsets_log.RAW`). kind: the type, which is the number with which the key begins. deleted:
-    whether tombstones (records without a value) are included. Columns: group, member (empty in the record of a classic
-    group), log_partition, log_offset, log_time, value (bytes).
+    raw: the copied records (`offsets_log.RAW`). kind: the number with which the key begins. deleted: include
+    tombstones. Columns: group, member (member id; empty for a classic group), log_partition, log_offset, log_time,
+    value (bytes).
     """
     said = of_kinds(raw, (kind,)).where(F.col("kind") == "record")
     group_size = fold(unsigned("key", 3, 2), 16)
@@ -132,7 +127,7 @@ def records(raw: DataFrame, kind: int, *, deleted: bool = False) -> DataFrame:
 
 
 def _members() -> Column:
-    """Return the members in the record of a classic group's generation; null if the record is cut short."""
+    """Return the members that the record of a classic group's generation lists; null if the record is cut short."""
     found = number(F.col("_members_at"), 4)
     count = F.least(found, F.octet_length("value") / _LEAST_MEMBER).cast("int")
     begun = F.struct((F.col("_members_at") + 4).cast("int").alias("at"), F.array().cast(_MEMBERS).alias("found"))
@@ -169,10 +164,7 @@ _MEMBERS = (
 
 
 def _member(member_id: Column, client_id: Column, subscription: Column, assignment: Column) -> Column:
-    """Return one member as a struct. Each argument is the position in ``value`` where this field of the member begins.
-
-    If the subscription is empty, the member has no topics. If the assignment is empty, it has no partitions.
-    """
+    """Return one member as a struct. Each argument is the position in the record's value where that field begins."""
     timeout = F.when(F.col("_version") >= 1, number(subscription - 8, 4)).otherwise(number(subscription - 4, 4))
     topics = _strings(subscription + 10, number(subscription + 6, 4), _string)["texts"]
     return F.struct(
@@ -191,7 +183,7 @@ def _member(member_id: Column, client_id: Column, subscription: Column, assignme
 def _assigned(at: Column) -> Column:
     """Return the partitions of a member's assignment, as an array of structs (topic, partition).
 
-    at: the position in the record's value at which the list of topics begins, with its length; 1 is the first byte.
+    at: the position in the record's value at which the list of topics begins. The first position is 1.
     """
     count = F.least(number(at, 4), F.octet_length("value") / _LEAST_TOPIC).cast("int")
     begun = F.struct((at + 4).cast("int").alias("at"), F.array().cast(_PARTITIONS).alias("found"))
@@ -219,10 +211,10 @@ def _assigned(at: Column) -> Column:
 
 
 def _strings(at: Column, count: Column, read: Callable[[Column], tuple[Column, Column]]) -> Column:
-    """Read ``count`` strings in the value, from position ``at`` on.
+    """Return ``count`` strings of the record's value, from position ``at`` on, and the position after the strings.
 
-    Returns a struct of the strings (``texts``) and the position after them (``at``). read: takes the position of a
-    string, and returns the position after the string, and the string.
+    The result is a struct with the fields ``texts`` (the strings) and ``at`` (the position after the strings). read:
+    takes the position of a string, and returns the position after the string, and the string.
     """
     bounded = F.least(count, F.octet_length("value") / _LEAST_TOPIC).cast("int")
     begun = F.struct(place(at).alias("at"), F.array().cast("array<string>").alias("texts"))
@@ -236,15 +228,12 @@ def _strings(at: Column, count: Column, read: Callable[[Column], tuple[Column, C
 
 
 def _string(at: Column) -> tuple[Column, Column]:
-    """Return the position after the string at ``at``, and the string. Its length is encoded in two bytes."""
+    """Return the position after the string that begins at position ``at`` of the record's value, and the string."""
     return _after_string(at), text("value", at + 2, number(at, 2))
 
 
 def _compact(at: Column) -> tuple[Column, Column]:
-    """Return the position after the compact string at ``at``, and the string; null: there is none.
-
-    The length plus one is encoded as a varint.
-    """
+    """Return the position after the compact string that begins at position ``at`` of the value, and the string."""
     size, length = varint(at)
     return _after_compact(at), text("value", at + size, length - 1)
 
@@ -255,29 +244,25 @@ def _after_compact(at: Column) -> Column:
 
 
 def varint(at: Column) -> tuple[Column, Column]:
-    """Return the size in bytes (1 or 2) of the varint at position ``at`` of ``value``, and the number that it encodes.
-
-    Position 1 is the first byte.
-    """
+    """Return the varint at position ``at`` of the record's value: its size in bytes (1 or 2), and its decoded value."""
     one, two = unsigned("value", at.cast("int"), 1), unsigned("value", (at + 1).cast("int"), 1)
     return F.when(one < 128, 1).otherwise(2), F.when(one < 128, one).otherwise(one.bitwiseAND(0x7F) + two * 128)
 
 
 def _after_string(at: Column) -> Column:
-    """Return the position after the string at ``at``. Its length is encoded in two bytes, and is -1 for null."""
+    """Return the position after the string that begins at position ``at``: two bytes with its length, then its text."""
     return at + 2 + F.greatest(number(at, 2), F.lit(0))
 
 
 def _after_bytes(at: Column) -> Column:
-    """Return the position after the byte array at ``at``. Its length is encoded in four bytes, and is -1 for null."""
+    """Return the position after the byte array at position ``at``: four bytes with its length, then its bytes."""
     return at + 4 + F.greatest(number(at, 4), F.lit(0))
 
 
 def let(at: Column, then: Callable[[Column], Column]) -> Column:
-    """Return ``then(at)``, and make Spark compute the position ``at`` only once.
-
-    Otherwise Spark would compute it wherever ``then`` uses it, and the expression would double in size with each field.
-    """
+    """Return ``then(at)``, where ``at`` is a position in the record's value. Spark computes ``at`` only once."""
+    # Otherwise Spark would compute the position wherever `then` uses it, and the expression would double in size with
+    # each field.
     return bind(place(at), then)
 
 
@@ -287,23 +272,21 @@ def bind(value: Column, then: Callable[[Column], Column]) -> Column:
 
 
 def place(at: Column) -> Column:
-    """Return the position ``at`` in the record's value, but at most the number of its bytes plus 2.
+    """Return the position ``at`` in the record's value, limited to the number of the value's bytes plus 2.
 
-    Position 1 is the first byte. The number of bytes plus 1 is the position after the last byte. The number of bytes
-    plus 2 stands for any later position, which only a damaged record claims.
+    The first position is 1. A position exceeds the limit only in a damaged record.
     """
     return F.least(at, F.octet_length("value") + 2).cast("int")
 
 
 def has_all_before(at: Column) -> Column:
-    """Return whether the record's value has all bytes before the position ``at``; 1 is the first byte."""
+    """Return whether the record's value has all bytes before the position ``at``. The first position is 1."""
     return at <= F.octet_length("value") + 1
 
 
 def number(at: Column, size: int) -> Column:
-    """Return the signed number in ``size`` bytes of the record's ``value``, from position ``at`` on.
+    """Return the signed number in ``size`` bytes of the record's value, from position ``at`` on.
 
-    Position 1 is the first byte. The result is null if the value ends before ``at``, and wrong if it ends within the
-    number.
+    The first position is 1. The result is null if the value ends before ``at``, and wrong if it ends within the number.
     """
     return fold(unsigned("value", at.cast("int"), size), 8 * size)

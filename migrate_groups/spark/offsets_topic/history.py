@@ -1,8 +1,6 @@
-"""Compute groups' commits and lag over time from the log of the offsets topic: DataFrame to DataFrame, in Spark SQL.
+"""Compute groups' commits and lag over time from the log of ``__consumer_offsets``, as Spark DataFrames.
 
-A group's committed offset at a moment is that of its last commit in the log up to this moment. Compaction removes a
-commit after a later commit has replaced it. So the last commit before an early moment may be missing. The history then
-uses an older commit, and the lag that it shows is at least the real lag at that moment.
+Compaction may have removed commits. The lag at an early time may then be computed from an older commit.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ _COUNTS = ("commits", "rewinds", "deletions")
 
 
 class Moments(NamedTuple):
-    """The moments (points in time) of a history: ``first``, then one after each interval ``every``, and then ``last``.
+    """The points in time of a history: ``first``, one after each interval ``every``, and ``last``.
 
     All but the last are whole multiples of ``every`` since 1970, in UTC.
     """
@@ -47,10 +45,7 @@ class Moments(NamedTuple):
 
     @staticmethod
     def between(earliest: datetime, every: timedelta, last: datetime) -> Moments:
-        """Return the times after ``earliest`` and before ``last`` that are whole multiples of ``every`` since 1970.
-
-        ``last`` is added at the end.
-        """
+        """Return ``last``, and all multiples of ``every`` since 1970 after ``earliest`` and before ``last``."""
         round_before = _EPOCH + (earliest - _EPOCH) // every * every
         return Moments(min(round_before + every, last), every, last)
 
@@ -58,48 +53,39 @@ class Moments(NamedTuple):
         return -((self.first - self.last) // self.every) + 1
 
     def all(self) -> list[datetime]:
-        """Return all times for which the history shows commits and lag, in ascending order."""
+        """Return all points in time of the history, in ascending order."""
         return [self.first + number * self.every for number in range(len(self) - 1)] + [self.last]
 
     def number(self, time: Column) -> Column:
-        """Return the index, 0 for ``first``, of the history's first point in time at or after ``time``.
-
-        If ``time`` is after ``last``, the index of ``last`` is returned.
-        """
+        """Return the index of the first point in time at or after ``time``, or the last index if there is none."""
         since = F.unix_micros(time) - _micros(self.first - _EPOCH)
         return F.least(F.greatest(F.ceil(since / _micros(self.every)), F.lit(0)), F.lit(len(self) - 1))
 
     def at(self, number: Column) -> Column:
-        """Return the history's point in time with index ``number`` (0 for ``first``), as a timestamp column."""
+        """Return the history's point in time with the index ``number``, as a timestamp column. The first index is 0."""
         regular = F.timestamp_micros(_micros(self.first - _EPOCH) + number * _micros(self.every))
         last = F.timestamp_micros(F.lit(_micros(self.last - _EPOCH)))
         return F.when(number == len(self) - 1, last).otherwise(regular)
 
 
 def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
-    """Return one row for each group, partition and interval, with counts of its commits and deletions.
+    """Count the commits and deletions of each group and partition in each interval of the length ``every``.
 
-    log: a decoded log (`offsets_log.decode`). An interval lasts from one multiple of ``every`` since 1970 to the next.
-    Commits after ``last`` are counted in the interval of ``last``.
+    log: decoded records (`offsets_log.decode`). Commits after ``last`` count in the last interval. Columns:
 
-    Columns:
-
-    - log_partition, group, topic, partition.
-    - begun, ended: the times of the first and of the last record.
-    - commits, deletions: their number. first_commit_at, last_commit_at.
-    - rewinds: the number of commits at a lower offset than the previous commit, unless the topic ids show that the
-      topic was recreated in between.
-    - offset, topic_id: those of the last record: the committed offset (null: deleted), and a hash of the topic id.
-    - malformed: in rows without a topic, the number of records that can't be decoded.
-
-    The time of a record is its timestamp in ``__consumer_offsets`` or, if an earlier record of the same group and
-    partition has a later timestamp, that one, so that time never goes back.
+    - log_partition, group, topic, partition, span (the number of the interval).
+    - begun, ended: the times of the first and the last record.
+    - first_commit_at, last_commit_at: the times of the first and the last commit; null: there were only deletions.
+    - commits, deletions, rewinds (commits at a lower offset than the previous commit).
+    - offset (null: deleted) and topic_id (a hash) of the last record.
+    - malformed: the number of records that can't be decoded, in rows without a topic.
     """
     order = Window.partitionBy("log_partition", *_KEYS).orderBy("log_offset")
     malformed = F.col("problem").isNotNull()
     rows = log.where(malformed | (F.col("kind") == OFFSET_COMMIT)).select(
         *("log_partition", *_KEYS, "log_offset", "log_time", "offset", "topic_id", "tombstone"),
         malformed.alias("is_malformed"),
+        # So the time never goes back from one record of a group and partition to the next.
         F.max("log_time").over(order).alias("time"),
         F.lag("offset").over(order).alias("before"),
         F.lag("topic_id").over(order).alias("id_before"),
@@ -124,21 +110,14 @@ def commits(log: DataFrame, every: timedelta, last: datetime) -> DataFrame:
 
 
 def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, cluster_id: str) -> DataFrame:
-    """Return one row for each group, topic and moment, from the group's first commit in the topic on.
+    """Return one row for each group, topic and point in time, from the group's first commit in the topic on.
 
-    made: what `commits` returned: for each group, partition and interval the number of commits and the last offset.
-    ends: log end offsets (`LOG_ENDS`). who: one row for each record that lists members of a group (`members.members`).
-    moments: the points in time.
+    made: the result of `commits`. ends: log end offsets (`LOG_ENDS`). who: the result of `members.members`. Columns:
 
-    Columns:
-
-    - cluster_id, group, topic, taken_at (the moment), partitions (their number), committed (how many of them have a
-      committed offset), lag (null: no log end offset is known).
-    - produced, consumed: the growth of the log end offsets and of the committed offsets since the previous moment.
-    - commits, rewinds, deletions (numbers) and last_commit_at: for the time since the previous moment; at the first
-      moment, since the beginning of the log.
-    - clients: the group's members since the previous moment, as ``client/host``, sorted, at most `MAX_CLIENTS`; empty:
-      the log shows none.
+    - cluster_id, group, topic, taken_at (the point in time), partitions, committed (how many have a committed offset),
+      lag.
+    - since the previous point in time: produced, consumed, commits, rewinds, deletions, last_commit_at, clients (the
+      members as ``client/host``).
     """
     rows = _snapshots(made, ends, moments).withColumn("cluster_id", F.lit(cluster_id))
     lag = over_time(rows).drop("source_group")
@@ -152,14 +131,12 @@ def history(made: DataFrame, ends: DataFrame, who: DataFrame, moments: Moments, 
 
 
 def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataFrame:
-    """Return one row for each group, with totals over all moments.
+    """Return one row for each group, with totals over all points in time.
 
-    made: commits by group, partition and interval (`commits`). timeline: lag over time (`history`). evidence: the
-    columns log_partition and missing of `evidence.Evidence`.
+    made: the result of `commits`. timeline: the result of `history`. evidence: the columns log_partition and missing.
 
     Columns: group, topics, partitions, commits, rewinds, deletions, first_commit_at, last_commit_at, most_lag (the
-    largest lag), last_lag (the lag at the last moment), log_partition, missing (offsets without a record in that
-    partition of the log).
+    largest lag), last_lag, log_partition, missing.
     """
     # The first aggregation is by partition, so that the second one counts distinct topics over few rows.
     partitions = made.groupBy("log_partition", *_KEYS).agg(
@@ -180,10 +157,10 @@ def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataF
 
 
 def _clients(who: DataFrame, moments: Moments) -> DataFrame:
-    """Return, for each group and point in time of a history, the clients that were members since the previous one.
+    """Return, for each point in time, the clients that were members of each group since the previous point in time.
 
-    Columns: group, taken_at (the point in time), clients (an array of ``client/host``, at most `MAX_CLIENTS`). who: one
-    row for each record that lists a group's members, with the time at which the next one replaced it (until).
+    Columns: group, taken_at (the point in time), clients (a list of ``client/host``). who: the result of
+    `members.members`.
     """
     last = F.when(F.col("until").isNull(), F.lit(len(moments) - 1)).otherwise(moments.number(F.col("until")))
     numbers = F.sequence(moments.number(F.col("log_time")), last)
@@ -195,9 +172,9 @@ def _clients(who: DataFrame, moments: Moments) -> DataFrame:
 
 
 def _snapshots(made: DataFrame, ends: DataFrame, moments: Moments) -> DataFrame:
-    """Return, for each group, partition and moment (``taken_at``), the committed offset and the log end offset.
+    """Return the committed offset and the log end offset of each group and partition at each point in time.
 
-    made: the last commit in each interval (`commits`). ends: the log end offset at each moment (`LOG_ENDS`).
+    made: the result of `commits`. ends: the log end offset at each point in time (`LOG_ENDS`).
     """
     order = Window.partitionBy("log_partition", *_KEYS).orderBy("ended")
     rows = made.withColumn("begun", moments.number(F.col("ended")))

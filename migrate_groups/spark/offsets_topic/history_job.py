@@ -1,4 +1,4 @@
-"""The history job. It writes lag over time from the log of the offsets topic, and returns a short summary."""
+"""The Spark job behind ``history``, which writes lag over time from the log of ``__consumer_offsets``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LogEnds = Callable[[Collection[tuple[str, int]], Collection[datetime]], str]
 
 
 class LandedFiles(NamedTuple):
-    """A landed log: a copy of the offsets topic's log in a folder of Parquet files.
+    """A copy of the log of ``__consumer_offsets`` in a folder of Parquet files.
 
     ranges: the range of offsets that was copied from each partition (`evidence.Range`).
     """
@@ -49,11 +49,10 @@ class LandedFiles(NamedTuple):
 
 
 class GroupHistory(NamedTuple):
-    """The totals of one group.
+    """The totals of one group in a history of commits and lag.
 
-    most_lag, last_lag: the largest and the last lag, each the sum over all partitions; None if no lag is known.
-    missing: how many records of the group's partition of ``__consumer_offsets``, which other groups may share, were
-    compacted away or have expired.
+    most_lag, last_lag: the largest and the last lag, each the sum over all partitions; None: no lag is known. missing:
+    the number of records in the group's partition of ``__consumer_offsets`` that were compacted away or have expired.
     """
 
     group: str
@@ -71,12 +70,10 @@ class GroupHistory(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """The result of `run_history`.
+    """The result of the command history.
 
-    groups: the `MAX_ROWS` groups with the most commits. found: the number of all groups in the history, including those
-    that ``groups`` leaves out. first, last: the first and the last moment of the history. timeline: the lag of groups
-    and of their topics over time, at most `result.MAX_TIMELINE` rows. evidence: what was read of each partition of the
-    log.
+    groups: the groups with the most commits, at most 1000. found: the number of all groups. timeline: the lag of groups
+    and of their topics over time, at most 2000 rows. evidence: how complete each partition of the log is.
     """
 
     groups: tuple[GroupHistory, ...]
@@ -98,24 +95,22 @@ def run_history(
     out: Path,
     since: datetime | None = None,
 ) -> History:
-    """Write groups' commits and lag over time as Parquet to a new folder, and return a summary of bounded size.
+    """Write groups' commits and lag over time as Parquet, and return a summary.
 
-    The table has one row for each group, topic and moment (columns: `history.history`).
+    The table has one row for each group, topic and point in time (columns: `history.history`).
 
     Args:
-        spark: a session.
-        log: the copy of the offsets topic's log.
-        log_ends: reads the log end offsets of partitions at moments, and writes them as Parquet.
+        log: the copy of the log of ``__consumer_offsets``.
+        log_ends: a function that reads log end offsets of the past, and writes them as Parquet.
         groups: the groups in the table; empty: all.
-        every: the time between two moments.
-        now: the last moment.
+        every: the interval between two points in time.
+        now: the last point in time.
         out: the new folder.
-        since: the first moment is the first multiple of ``every`` after this time; None: after the first commit in the
-            log. The offsets at the first moment may have been committed before ``since``.
+        since: the table begins after this time; None: after the first commit.
 
     Raises:
         Undetermined: the log has no commit of these groups.
-        UsageError: there would be more than `MAX_MOMENTS` moments.
+        UsageError: there would be more than `MAX_MOMENTS` points in time.
     """
     raw = landed_log(spark, log.folder)
     of_groups = F.col("group").isin(*groups) if groups else F.lit(True)

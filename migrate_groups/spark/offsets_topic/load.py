@@ -1,4 +1,4 @@
-"""Find how an application's members share its load, and whether it keeps up: DataFrame to DataFrame, in Spark SQL."""
+"""Find out how members of a group share the load, and whether they keep up with producers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ _THIRDS = 3
 def committed(generations: DataFrame, commits: DataFrame) -> DataFrame:
     """Return one row for each generation of a group and each partition with a commit in this generation.
 
-    generations: columns group and log_offset (of the generation's record). commits: one row for each commit
-    (`generations.commits`).
-
     Columns: group, log_offset (of the generation's record), topic, partition, at (the time of the last commit),
-    consumed (the last committed offset minus the first one, at least 0; null: no committed offset can be decoded).
+    consumed (the last committed offset minus the first one, at least 0; null: not known).
     """
     marks = generations.select(
         "group", "log_offset", F.lit(None).cast("timestamp").alias("log_time"), F.col("log_offset").alias("_begun")
@@ -35,14 +32,11 @@ def committed(generations: DataFrame, commits: DataFrame) -> DataFrame:
 
 
 def spread(members: DataFrame) -> DataFrame:
-    """Return how the members of each application shared its load in each generation.
+    """Return how the members of each application (members that share topics) shared its load in each generation.
 
-    members: one row for each member of each generation, with the columns group, log_offset, generation, log_time,
-    application, partitions and consumed.
-
-    Columns: group, application, generation, since (when the generation began), members (their number), idle (the number
-    of members without a partition), consumed (the number of records that all members consumed; null: not known), and
-    busiest (the number of records that the busiest member consumed).
+    Columns: group, application, generation, since (when the generation began), members (their number), idle (how many
+    members have no partition), consumed (the records that all members consumed), busiest (the records that the busiest
+    member consumed).
     """
     return (
         members.groupBy(*_APPLICATION, "log_offset", "generation", F.col("log_time").alias("since"))
@@ -57,11 +51,10 @@ def spread(members: DataFrame) -> DataFrame:
 
 
 def of_members(found: DataFrame) -> DataFrame:
-    """Return the columns group, application, idle and spread.
+    """Return how evenly the members of each application (members that share topics) shared its load.
 
-    idle: the number of members without a partition in the application's last generation. spread: the number of records
-    that the busiest member consumed, divided by the mean of all members; an average over the generations, weighted by
-    records. found: one row for each application and generation (the result of the function `spread`).
+    Columns: group, application, idle (how many members had no partition in the last generation), spread (the records
+    that the busiest member consumed, divided by the mean of all members). found: the result of `load.spread`.
     """
     mean = F.sum(F.col("consumed") / F.col("members"))
     return found.groupBy(*_APPLICATION).agg(
@@ -71,12 +64,11 @@ def of_members(found: DataFrame) -> DataFrame:
 
 
 def keeps_up(applications: DataFrame, timeline: DataFrame) -> DataFrame:
-    """Return the columns group, application, keeps_up and best_third.
+    """Return how well each application (members that share topics) keeps up with producers, as two ratios.
 
-    keeps_up: the number of records consumed divided by the number produced, from ``since`` to the end of ``timeline``;
-    null: nothing was produced. best_third: the highest such ratio in a third of this period; null: the ratio of a third
-    is not known. applications: columns group, application, topics and since (the start of the period). timeline: lag
-    over time, with the columns group, topic, taken_at, produced and consumed (both since the previous row).
+    Columns: group, application, keeps_up (the records consumed divided by the records produced), best_third (the
+    highest such ratio in a third of the time). A ratio is null if it is not known. timeline: lag over time
+    (`history.history`).
     """
     of_topic = applications.select(*_APPLICATION, "since", F.explode("topics").alias("topic"))
     known = F.col("produced").isNotNull() & F.col("consumed").isNotNull()

@@ -1,8 +1,6 @@
-"""Find the members of groups in the log of the offsets topic: DataFrame to DataFrame, in Spark SQL functions only.
+"""Find the client ids and hosts of groups' members in the log of ``__consumer_offsets``.
 
-A commit does not say which member made it. But each rebalance of a classic group writes a record with all its members
-(``GroupMetadataValue.json``, versions 0 to 3, which brokers up to 4.3 write). Each member of a KIP-848 group has a
-record of its own (``ConsumerGroupMemberMetadataValue.json``). No other record names a client.
+Messages: ``GroupMetadataValue.json`` (versions 0 to 3) and, for KIP-848, ``ConsumerGroupMemberMetadataValue.json``.
 """
 
 from __future__ import annotations
@@ -26,11 +24,13 @@ MEMBERS = (_CLASSIC, _KIP_848)
 
 
 def members(log: DataFrame) -> DataFrame:
-    """Return one row for each record of a decoded log (`offsets_log.decode`) that lists members of a group.
+    """Return one row for each record of ``__consumer_offsets`` that lists members of a group.
 
-    Columns: group, log_partition, log_offset, log_time, until (the log_time of the record that replaced this record;
-    null: none did), clients (client id and host of each member as ``client/host``; empty: no member is left; null: the
-    record can't be decoded).
+    log: decoded records (`offsets_log.decode`). Columns:
+
+    - group, log_partition, log_offset, log_time.
+    - until: the log_time of the record that replaced this record; null: no record did.
+    - clients: a list of ``client/host``; empty: no member is left; null: the record can't be decoded.
     """
     rows = _with_places(log.where(F.col("type").isin(*MEMBERS) & F.col("problem").isNull()))
     record = Window.partitionBy("log_partition", "type", "group", "member").orderBy("log_offset")
@@ -41,11 +41,9 @@ def members(log: DataFrame) -> DataFrame:
 
 
 def _with_places(rows: DataFrame) -> DataFrame:
-    """Return the rows with the version of the value, and with the positions of the fields that hold the members.
-
-    Each position is computed from the previous one, and is stored in a column. In a single expression, each further
-    position would double the size of the expression.
-    """
+    """Return the rows with more columns: the version of the record's value, and the positions of member fields."""
+    # Each position is computed from the previous one, and is stored in a column. In a single expression, each further
+    # position would double the size of the expression.
     version, classic, kip_848 = F.col("_version"), F.col("_classic"), F.col("_kip_848")
     rows = rows.withColumns(
         {
@@ -98,22 +96,21 @@ def _of_kip_848() -> Column:
 
 
 def _after_string(at: Column) -> Column:
-    """Return the position after the string at ``at``. Its length is encoded in two bytes, and is -1 for null."""
+    """Return the position after the string that begins at position ``at``: two bytes with its length, then its text."""
     return at + 2 + F.greatest(_number(at, 2), F.lit(0))
 
 
 def _after_short(at: Column) -> Column:
-    """Return the position after the compact string at ``at``, which is shorter than 127 bytes.
+    """Return the position after the compact string at position ``at``: one byte with its length plus 1, then its text.
 
-    Its length plus one is encoded in one byte.
+    The text must have fewer than 127 bytes.
     """
     return at + F.greatest(_number(at, 1), F.lit(1))
 
 
 def _number(at: Column, size: int) -> Column:
-    """Return the signed number in ``size`` bytes of the record's ``value``, from position ``at`` on.
+    """Return the signed number in ``size`` bytes of the record's value, from position ``at`` on.
 
-    Position 1 is the first byte. The result is null if the value ends before ``at``, and wrong if it ends within the
-    number.
+    The first position is 1. The result is null if the value ends before ``at``, and wrong if it ends within the number.
     """
     return fold(unsigned("value", at.cast("int"), size), 8 * size)

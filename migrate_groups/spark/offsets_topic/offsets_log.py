@@ -1,11 +1,6 @@
-"""Decode the log of the offsets topic, copied to files: DataFrame to DataFrame, in Spark SQL functions only.
+"""Decode the records of ``__consumer_offsets``, as Kafka's message definitions up to 4.3 describe them.
 
-A key begins with a two-byte number, the type of the record (`KINDS`), followed by the name of the group. The key of a
-committed offset continues with topic and partition. A value begins with its version. Source: the message definitions of
-Kafka's group coordinator (``OffsetCommitKey.json``, ``OffsetCommitValue.json`` and so on, up to Kafka 4.3).
-
-No record fails a job. A record that can't be decoded is kept, and ``problem`` says why. Numbers are read with Spark's
-``conv``, because in ANSI mode a cast that overflows would fail the job.
+No record fails the job. If a record can't be decoded, the column problem says why.
 """
 
 from __future__ import annotations
@@ -92,29 +87,25 @@ def landed_log(spark: SparkSession, folder: str) -> DataFrame:
 
 
 def of_kinds(raw: DataFrame, types: Collection[int]) -> DataFrame:
-    """Return the records of a copied log (columns of `RAW`) whose key begins with one of these numbers."""
+    """Return the copied records of ``__consumer_offsets`` whose key begins with one of these numbers."""
     return raw.where(F.hex(F.substring("key", 1, 2)).isin(*(f"{each:04X}" for each in types)))
 
 
 def decode(raw: DataFrame) -> DataFrame:
-    """Return the decoded records of ``__consumer_offsets``, without control records and aborted records.
+    """Decode the records of ``__consumer_offsets``. Control records and aborted records are left out.
 
-    raw: the copied records: log_partition, log_offset, log_time, kind, key, value (`RAW`). Columns of all records:
+    raw: the copied records (columns: `RAW`). Columns of the result:
 
-    - log_partition, log_offset, log_time.
-    - type: the number with which the key begins. kind: its name, such as ``offset-commit`` (`KINDS`).
-    - group; member: the member id or the regular expression in the key; null if it has neither.
-    - tombstone: whether the record is a deletion.
-    - problem: why the record can't be decoded; null if it can.
-    - value: the bytes of the value; null for committed offsets.
-
-    Columns of committed offsets, null in other records:
-
-    - topic, partition, offset, metadata, commit_time, expire_time.
-    - version: the version of the value.
-    - leader_epoch: null if there is none.
-    - topic_id: 32 hexadecimal digits in capitals; null if there is none.
+    - log_partition, log_offset, log_time, group.
+    - type: the number with which the key begins. kind: its name, such as ``offset-commit``.
+    - member: the member id or regular expression in the key, or null.
+    - tombstone: whether the value is null. problem: why the record can't be decoded, or null.
+    - of commits: topic, partition, version, offset, leader_epoch, topic_id (hexadecimal), metadata, commit_time,
+      expire_time.
+    - of other records: value (bytes).
     """
+    # A key begins with a two-byte number, the type, followed by the name of the group. The key of a commit continues
+    # with topic and partition. A value begins with its version.
     place = ("log_partition", "log_offset", "log_time")
     rows = raw.where(F.col("kind") == "record").select(
         *place,
@@ -190,20 +181,19 @@ def decode(raw: DataFrame) -> DataFrame:
 
 
 def in_place(condition: Column) -> Column:
-    """Return the same condition in a form that Spark evaluates only after `decode`.
-
-    Otherwise Spark would move a filter with this condition before `decode`, and decode each record twice. Spark does
-    not move a nondeterministic condition.
-    """
+    """Return a condition in a form that Spark evaluates only after `decode`. Its truth value is the same."""
+    # Otherwise Spark would move a filter with this condition before `decode`, and decode each record twice. Spark does
+    # not move a nondeterministic condition.
     return F.when(condition, F.monotonically_increasing_id() >= 0)
 
 
 def _with_metadata_place(rows: DataFrame) -> DataFrame:
-    """Return the rows with two further columns: the position and the length of the commit's metadata in the value.
+    """Return the rows with the columns ``_metadata_at`` and ``_metadata_size``.
 
-    In value version 4 the length plus one is a varint: groups of 7 bits, the lowest first. Two groups are enough,
-    because metadata has at most 4096 bytes by default (``offset.metadata.max.bytes``).
+    They are the position and the length of a commit's metadata in the record's value.
     """
+    # In version 4 the length plus one is a varint: groups of 7 bits, the lowest first. Two groups are enough, because
+    # metadata has at most 4096 bytes by default (offset.metadata.max.bytes).
     version, one, two = F.col("_version"), _mask("_next", 8, 8), _mask("_next", 0, 8)
     varint = F.when(one < 128, one).when(two < 128, one.bitwiseAND(0x7F) + two * 128)
     return rows.withColumns(
@@ -258,14 +248,15 @@ def _kind() -> Column:
 def unsigned(column: str, start: Column | int, size: int) -> Column:
     """Return the unsigned number in ``size`` bytes (at most 7) of a binary column, from position ``start`` on.
 
-    Position 1 is the first byte, -1 the last. The result is null if the column has no byte there, and wrong if it has
-    fewer than ``size``.
+    The first position is 1, the last -1. The result is null if no byte is there, and wrong if there are fewer than
+    ``size``.
     """
+    # Numbers are read with conv, because in ANSI mode a cast that overflows would fail the job.
     return F.conv(F.hex(F.substring(column, start, size)), 16, 10).cast("bigint")
 
 
 def signed(column: str, start: Column | int) -> Column:
-    """Return the signed number in 8 bytes of a binary column from position ``start`` on; 1 is the first byte."""
+    """Return the signed number in 8 bytes of a binary column, from position ``start`` on. The first position is 1."""
     return F.conv(F.hex(F.substring(column, start, 8)), 16, -10).cast("bigint")
 
 
@@ -286,9 +277,9 @@ def _bits(column: str, shift: int, bits: int) -> Column:
 
 
 def text(column: str, start: Column, size: Column) -> Column:
-    """Return the text in ``size`` bytes of a binary column from position ``start`` on.
+    """Return the text in ``size`` bytes of a binary column, from position ``start`` on. The first position is 1.
 
-    The result is null if the bytes are not UTF-8 or ``size`` is negative.
+    The result is null if the bytes are not UTF-8, or if ``size`` is negative.
     """
     return F.when(size >= 0, F.try_validate_utf8(F.substring(column, start, size.cast("int")).cast("string")))
 

@@ -1,9 +1,4 @@
-"""Find for how long rebalances stopped the applications that share a group: DataFrame to DataFrame, in Spark SQL only.
-
-An application is the members of a group that share topics. A commit in the log does not name a member. But the record
-of a generation says which member got which partitions. So the last commit of these partitions before the record of the
-next generation is the last commit of that member.
-"""
+"""Find out how long rebalances stopped the applications (members with common topics) that share a consumer group."""
 
 from __future__ import annotations
 
@@ -23,29 +18,29 @@ _PLACE = ("group", "log_offset")
 
 
 class Overload(NamedTuple):
-    """The tables that show which applications share a group, and what that costs each of them.
+    """Tables that show which applications (members that share topics) share a group, and what sharing it costs.
 
     subscriptions: one row for each group, application and client id. Columns: topics, members (their number),
     first_seen, last_seen.
 
-    generations: one row for each generation of a classic group. Columns: generation, assignor, since (when it began),
-    until (when the next generation began; null: there is none), members (their number), joined and left (the client ids
-    of the members that joined or left at the end of the generation), caused_by (the applications of these members).
+    generations: one row for each generation of a classic group. Columns: generation, assignor, since and until (when
+    the generation began and ended), members (their number), joined and left (the client ids of members that joined or
+    left at the end), caused_by (the applications of these members).
 
-    stood_still: one row for each generation that has ended and each application in it. For a KIP-848 group: one row for
-    each period in which partitions of an application had no owner. Columns:
+    stood_still: one row for each ended generation of a classic group and each application in it. In a KIP-848 group:
+    one row for each period in which partitions of an application had no owner. Columns:
 
-    - ended_at: when the generation ended; for a KIP-848 group, when the period without an owner began.
-    - caused_by: the applications whose members joined or left, and so ended the generation.
-    - by_others: whether this application is not in ``caused_by``.
-    - replaced: whether all members of the application restarted. In a classic group: none of them was in the next
-      generation, and members of the application came back later.
-    - seconds: an upper bound of the time for which the application stood still; null: not known.
-    - gone: the part of ``seconds`` in which the application certainly had no member; null for a KIP-848 group.
+    - ended_at: when the generation ended, or the period without an owner began.
+    - caused_by: the applications whose members joined or left. by_others: whether this application is not in
+      ``caused_by``.
+    - replaced: whether all members of the application restarted. In a KIP-848 group: whether all its partitions lost
+      their owner.
+    - seconds: how long, at most, the application stood still; null: not known.
+    - gone: the part of ``seconds`` in which the application certainly had no member; null in a KIP-848 group.
 
-    spread: one row for each generation of a classic group and each application in it. Columns: generation, since (when
-    it began), members (their number), idle (the number of members without a partition), consumed (the number of records
-    that its members consumed together) and busiest (the number of records that the busiest of them consumed).
+    spread: one row for each generation of a classic group and each application in it. Columns: generation, since,
+    members (their number), idle (how many have no partition), consumed (the records that all members consumed),
+    busiest (the records that the busiest member consumed).
     """
 
     subscriptions: DataFrame
@@ -55,11 +50,10 @@ class Overload(NamedTuple):
 
 
 def applications(members: DataFrame) -> DataFrame:
-    """Return the application of each topic: columns group, topic and application (its name).
+    """Return the application of each topic of a group: columns group, topic and application (a name).
 
-    members: columns group, client_id and topics (sorted). Two topics belong to one application if a member subscribes
-    to both, or if a chain of such members connects them. The name of an application is the common beginning of its
-    client ids. If that is empty or another application has it too, the name is the application's first topic.
+    An application is the members that share topics, directly or through other members. Its name is the common beginning
+    of its client ids, or its first topic if the beginning is empty or not unique.
     """
     nothing = F.array().cast("array<array<string>>")
     merged = members.where(F.size("topics") > 0).groupBy("group").agg(F.collect_set("topics").alias("_sets")).select(
@@ -99,11 +93,11 @@ def applications(members: DataFrame) -> DataFrame:
 
 
 def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, commits: DataFrame) -> Overload:
-    """Return tables: the applications in each group, and for how long rebalances stopped each application.
+    """Return tables of the applications in each group, and of how long rebalances stopped each application.
 
-    An application is the members of a group that share topics. generations: one row for each generation of a classic
-    group. consumers: one row for each record of a KIP-848 member's subscription. owned: one row for each assignment of
-    a KIP-848 member. commits: one row for each commit. The caller may restrict all four to the records of a period.
+    An application is the members of a group that share topics. generations: the generations of classic groups.
+    consumers, owned: the subscriptions and the assigned partitions of KIP-848 members. commits: one row for each
+    commit.
     """
     in_order = Window.partitionBy("group").orderBy("log_offset")
     ids = F.transform("members", lambda each: each["member_id"])
@@ -157,11 +151,11 @@ def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, com
 
 
 def _stem() -> Column:
-    """Return the common beginning of an application's client ids, without digits and separators at its end.
+    """Return the common beginning of two client ids, without digits and separators at its end.
 
-    The columns ``_low`` and ``_high`` are the first and the last of these client ids in alphabetical order. All client
-    ids between them begin with the common beginning of these two.
+    The client ids are in the columns ``_low`` and ``_high``: the first and the last in alphabetical order.
     """
+    # All client ids between these two begin with the common beginning of these two.
     low, high = F.col("_low"), F.col("_high")
     size = F.aggregate(
         F.sequence(F.lit(1), F.greatest(F.least(F.length(low), F.length(high)), F.lit(1))),
@@ -172,17 +166,16 @@ def _stem() -> Column:
 
 
 def _clients(ids: Column, members: str) -> Column:
-    """Return the client id of each member whose member id is in ``ids``. members: the column with the members."""
+    """Return the client ids of the members whose member ids are in ``ids``. members: the column with the members."""
     there = F.filter(members, lambda each: F.array_contains(ids, each["member_id"]))
     return F.array_sort(F.transform(there, lambda each: each["client_id"]))
 
 
 def _causes(spans: DataFrame, of_member: DataFrame) -> DataFrame:
-    """Return one row for each generation that ended because members joined or left.
+    """Return, for each generation that ended because members joined or left, the applications of these members.
 
-    Columns: group and log_offset (of the generation's record), caused_by (an array of these members' applications).
-    spans: one row for each generation, with its member ids and those of the next one. of_member: columns group,
-    member_id, application.
+    Columns: group, log_offset (of the generation's record), caused_by. spans: one row for each generation. of_member:
+    columns group, member_id, application.
     """
     changed = F.array_union(F.array_except("_ids", "_next"), F.array_except("_next", "_ids"))
     return (
@@ -195,12 +188,13 @@ def _causes(spans: DataFrame, of_member: DataFrame) -> DataFrame:
 
 
 def _ownerless(owned: DataFrame, of_member: DataFrame) -> DataFrame:
-    """Return one row for each period in which partitions of an application of a KIP-848 group had no owner.
+    """Return one row for each period in which partitions of an application in a KIP-848 group had no owner.
 
-    ``caused_by`` is always the application itself, because brokers revoke none of its partitions when a member of
-    another application joins or leaves. owned: the partitions that each member owned over time (`ownership.owners`).
-    of_member: columns group, member_id, application.
+    An application is the members that share topics. owned: the partitions of each member over time
+    (`ownership.owners`). of_member: columns group, member_id, application.
     """
+    # caused_by is always the application itself, because brokers revoke none of its partitions when a member of another
+    # application joins or leaves.
     return without_owner(owned, of_member).select(
         "group",
         F.lit(None).cast("int").alias("generation"),
@@ -216,14 +210,14 @@ def _ownerless(owned: DataFrame, of_member: DataFrame) -> DataFrame:
 
 
 def _members(spans: DataFrame, of_member: DataFrame, of_partitions: DataFrame) -> DataFrame:
-    """Return one row for each member of each generation.
+    """Return one row for each member of each generation, with the member's last commit.
 
-    spans: the generations. of_member: the application of each member. of_partitions: the time of the last commit and
-    the number of records consumed, for each generation and partition (`load.committed`).
+    spans: the generations. of_member: the application of each member. of_partitions: the result of `load.committed`.
 
-    Columns: those of ``spans``, member_id, application, partitions, at (the time of the member's last commit in the
-    generation; null: none) and consumed (the number of records that the member consumed in the generation).
+    Further columns: application, partitions, at (the time of the last commit, or null), consumed (the records that the
+    member consumed).
     """
+    # A commit does not name a member, but the record of a generation says which member got which partitions.
     of_spans = spans.select(
         *_PLACE, "generation", "assignor", "log_time", "until", "_next", "caused_by", F.explode("members").alias("_m")
     ).select("*", F.col("_m.member_id").alias("member_id"), F.col("_m.partitions").alias("partitions"))
@@ -239,17 +233,20 @@ def _members(spans: DataFrame, of_member: DataFrame, of_partitions: DataFrame) -
 
 
 def _stood_still(members: DataFrame) -> DataFrame:
-    """Return, for each generation that has ended and each application in it, for how many seconds it stood still.
+    """Return how long each application stood still when a generation of a classic group ended.
 
-    A member stands still from its last commit in a generation until the beginning of the next generation that has a
-    member of its application. An application stands still for as long as the member that stands still longest. In a
-    cooperative group only members that left count, because all others keep their partitions. members: one row for each
-    member of each generation of classic groups (`_members`).
+    An application is the members that share topics. members: the result of `_members`. Columns:
 
-    Columns: group, generation, assignor, ended_at, application, caused_by (the applications whose members ended the
-    generation), by_others (whether this one is not among them), replaced (whether all its members restarted), seconds
-    (for how long it stood still; null: not known), gone (the part of ``seconds`` in which it surely had no member).
+    - group, generation, assignor, ended_at, application.
+    - caused_by: the applications whose members joined or left. by_others: whether ``application`` is not in
+      ``caused_by``.
+    - replaced: whether all members of the application restarted.
+    - seconds: how long, at most, the application stood still; null: not known.
+    - gone: the part of ``seconds`` before a generation without a member of the application began; else 0.
     """
+    # A member stands still from its last commit in a generation until the beginning of the next generation that has a
+    # member of its application. An application stands still for as long as the member that stands still longest. In a
+    # cooperative group only members that left count, because all others keep their partitions.
     members = members.withColumn("_left", ~F.array_contains("_next", F.col("member_id")))
     back = Window.partitionBy("group", "application").orderBy("log_offset")
     there = (

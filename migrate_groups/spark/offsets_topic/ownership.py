@@ -1,10 +1,4 @@
-"""Find when partitions of KIP-848 groups had no owner: DataFrame to DataFrame, in Spark SQL functions only.
-
-The owner of a partition is the member that it is assigned to. Whenever a member's partitions change, the coordinator
-writes a record with all of them, by topic id (``ConsumerGroupCurrentMemberAssignmentValue``). A partition loses its
-owner when the owner's next record no longer lists the partition, or deletes the member. It gets an owner when a record
-of any member lists it.
-"""
+"""Find out when partitions of KIP-848 groups had no owner. The owner is the member to which a partition is assigned."""
 
 from __future__ import annotations
 
@@ -20,11 +14,10 @@ _OWNED = "array<string>"
 
 
 def owners(raw: DataFrame) -> DataFrame:
-    """Return one row for each assignment record: it states which partitions a KIP-848 member owns.
+    """Return the partitions that each KIP-848 member owns, one row for each assignment record.
 
     raw: the copied records of ``__consumer_offsets`` (`offsets_log.RAW`). Columns: group, member_id, log_offset,
-    log_time, owned (an array of texts: topic id in hexadecimal, ``-``, partition; including partitions that the member
-    has yet to revoke; empty: it owns none, or it has left; null: the record can't be decoded).
+    log_time, owned (a list of texts ``<topic id>-<partition>``; null: the record can't be decoded).
     """
     rows = records(raw, _ASSIGNMENT, deleted=True)
     sound = F.col("value").isNull() | (number(F.lit(1), 2) == 0)
@@ -48,15 +41,14 @@ def _joined_if_complete(assigned: Column, to_revoke: Column) -> Column:
 
 
 def without_owner(owned: DataFrame, of_member: DataFrame) -> DataFrame:
-    """Return one row for each period in which partitions of an application had no owner.
+    """Return the periods in which partitions of an application (members that share topics) were assigned to no member.
 
-    An owner is the member that a partition is assigned to. owned: one row for each assignment record (`owners`).
-    of_member: columns group, member_id, application. Periods that overlap are merged. A period that has not ended is
-    left out.
-
-    Columns: group, application, begun, seconds, whole (whether every partition of the application lost its owner in
-    this period, even if not all at once).
+    Periods that have not ended are left out. owned: the result of `owners`. of_member: columns group, member_id,
+    application. Columns: group, application, begun, seconds, whole (whether every partition of the application lost its
+    owner).
     """
+    # A partition loses its owner when the owner's next record no longer lists the partition, or deletes the member. It
+    # gets an owner when a record of any member lists it.
     own = Window.partitionBy("group", "member_id").orderBy("log_offset")
     none = F.array().cast(_OWNED)
     before = F.coalesce(F.lag("owned").over(own), none)
@@ -76,6 +68,7 @@ def without_owner(owned: DataFrame, of_member: DataFrame) -> DataFrame:
     )
     ordered = Window.partitionBy("group", "application").orderBy("log_time", "ended")
     earlier = ordered.rowsBetween(Window.unboundedPreceding, -1)
+    # Periods that overlap are merged.
     new = F.coalesce(F.col("log_time") > F.max("ended").over(earlier), F.lit(True))
     spells = spells.withColumn("_new", new.cast("int")).withColumn("_number", F.sum("_new").over(ordered))
     every = changes.groupBy("group", "application").agg(F.count_distinct("partition").alias("_partitions"))
@@ -100,7 +93,7 @@ def _change(partition: Column, *, lost: bool) -> Column:
 
 
 def _partitions(start: Column) -> Column:
-    """Read the list of topics and partitions that begins at position ``start`` of the record's ``value``.
+    """Read the list of topics and partitions that begins at position ``start`` of the record's value.
 
     Returns a struct of the partitions (``found``, as texts) and the position after the list (``at``).
     """
@@ -127,10 +120,10 @@ def _partitions(start: Column) -> Column:
 
 
 def _named(topic: Column, at: Column, count: Column) -> Column:
-    """Return for each partition of a topic a text: the topic id in hexadecimal, ``-`` and the partition number.
+    """Return the texts ``<topic id>-<partition>`` for some partitions of a topic.
 
-    topic: the position of the topic id in the record's ``value``. at: the position of the first partition number.
-    count: the number of partitions, 1 or more.
+    topic: the position of the topic id in the record's value. at: the position of the first partition number. count:
+    the number of partitions, 1 or more.
     """
     name = F.hex(F.substring("value", topic.cast("int"), _ID))
     return F.transform(
@@ -140,7 +133,8 @@ def _named(topic: Column, at: Column, count: Column) -> Column:
 
 
 def _after_tags(at: Column) -> Column:
-    """Return the position after the tagged fields at ``at``: no field, or ``AssignmentEpochs`` (since Kafka 4.3)."""
+    """Return the position after the tagged fields that begin at position ``at`` of the record's value."""
+    # There is either no field, or AssignmentEpochs (since Kafka 4.3).
     return let(
         place(at + 1 + varint(at + 1)[0]),
         lambda field: F.when(varint(at)[1] == 0, at + 1).otherwise(field + varint(field)[0] + varint(field)[1]),

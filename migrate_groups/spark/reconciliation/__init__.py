@@ -1,4 +1,4 @@
-"""Compare committed offsets and lag before and after a hand-over: the job behind reconcile.
+"""The Spark job behind the command reconcile, which compares committed offsets and lag before and after a migration.
 
-In these modules BEFORE and AFTER are the snapshots from before and from after the hand-over.
+BEFORE and AFTER are the snapshots from before and from after the migration.
 """

@@ -1,4 +1,4 @@
-"""The expressions that give the cells of a snapshot file their types, and that say why a row is invalid."""
+"""Spark expressions that convert the cells of a snapshot file to their types, and that find invalid rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Selection = Sequence[Column | str]
 
 
 def selected(rows: DataFrame, selections: Iterable[Selection]) -> DataFrame:
-    """Apply the selections to the rows, one selection after the other, and return the result."""
+    """Call ``select`` with each list of columns, one call after another, and return the result."""
     return reduce(lambda selected, columns: selected.select(*columns), selections, rows)
 
 
@@ -47,15 +47,13 @@ def selected(rows: DataFrame, selections: Iterable[Selection]) -> DataFrame:
 def of_csv(
     spark: SparkSession, fields: tuple[StructField, ...], names: tuple[str, ...], *, headless: bool
 ) -> tuple[Selection, ...]:
-    """Return selections that give the cells of a CSV file their types, and check them.
+    """Return the ``select`` steps that convert the text cells of a CSV snapshot to their types, and find invalid rows.
 
-    `selected` applies them one after another. The last one adds the column `PROBLEM`: why a row is invalid, or null.
+    Run the steps with `selected`. The last step adds the column `PROBLEM`: why a row is invalid, or null.
 
-    spark: the session whose JVM makes the result. fields: the typed columns. names: the columns that the file has.
-    headless: whether the file has no header.
-
-    The result is cached for further files, because PySpark makes hundreds of calls to Java for it.
+    fields: the columns of the result. names: the columns of the file. headless: whether the file has no header.
     """
+    # The result is cached for further files, because PySpark makes hundreds of calls to Java for it.
     escapes = [(F.lit(escaped), F.lit(plain)) for plain, escaped in reversed(ESCAPES)]
     beginning = F.left(F.col(BROKEN), F.lit(_MOST_SHOWN))
     checks = [_Check(F.col(BROKEN).isNotNull(), f"a row of {len(names)} cells", None, beginning)]
@@ -83,10 +81,9 @@ def of_csv(
 
 
 def of_parquet(fields: Sequence[StructField]) -> tuple[Selection, ...]:
-    """Return selections that check the rows of a Parquet file.
+    """Return the ``select`` steps that find invalid rows of a Parquet snapshot.
 
-    `selected` applies them one after another. The last one adds the column `PROBLEM`: why a row is invalid, or null.
-    fields: the columns of the file.
+    Run the steps with `selected`. The last step adds the column `PROBLEM`: why a row is invalid, or null.
     """
     checks = [
         _Check(F.col(field.name) < 0, _FORMS[field.dataType.typeName()].expected, field.name, F.col(field.name))
@@ -97,9 +94,9 @@ def of_parquet(fields: Sequence[StructField]) -> tuple[Selection, ...]:
 
 
 class _Check(NamedTuple):
-    """A check of a row. wrong: whether the row is invalid. The other fields are for the error.
+    """A check of a row, and what the error says if the check fails.
 
-    expected: what was expected. column: the invalid column; None: the row as a whole. value: the value that was found.
+    wrong: whether the row is invalid. column: the invalid column; None: the row as a whole. value: the invalid value.
     """
 
     wrong: Column
@@ -109,14 +106,9 @@ class _Check(NamedTuple):
 
 
 def _examining(fields: Sequence[StructField], checks: list[_Check]) -> tuple[Selection, Selection]:
-    """Return two selections that add the column `PROBLEM`, which describes the first check that fails.
+    """Return two ``select`` steps that add the column `PROBLEM`: the first check that a row fails, or null.
 
-    fields: the columns of the rows. checks: the checks that only this file format needs. Checks that CSV and Parquet
-    have in common are added to them: required columns, topic names, UTF-8.
-
-    The first selection adds the number of the first check that fails, and the second one makes the text of the problem
-    from this number. If each check made its text, Spark would generate a method of more than 8000 bytes, which a JVM
-    does not compile.
+    fields: the columns of the rows. checks: the checks for this file format. The checks for all formats are added here.
     """
     checks = [*checks, *(_of_any_file(field.name) for field in fields if field.name in schema.REQUIRED)]
     topic = F.col("topic")
@@ -124,6 +116,8 @@ def _examining(fields: Sequence[StructField], checks: list[_Check]) -> tuple[Sel
     checks.append(_Check(_is_other(topic, form), form.expected, "topic", topic))
     for name in ("group", "source_group"):
         checks.append(_Check(F.contains(F.col(name), F.lit("\ufffd")), "text in UTF-8", name, F.col(name)))
+    # The first step adds the number of the failed check, and the second one makes the text from this number. If each
+    # check made its text, Spark would generate a method of more than 8000 bytes, which a JVM does not compile.
     number = F.col(_NUMBER)
     cells = (
         F.input_file_name(),  # not the column _metadata, because Spark would compute all its fields for every row

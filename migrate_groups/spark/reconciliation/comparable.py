@@ -1,4 +1,4 @@
-"""Check with one Spark job whether BEFORE and AFTER can be compared: snapshots from before and after a hand-over."""
+"""Check, with one Spark job, whether the snapshots from before and after a migration can be compared."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ _FOLLOW = "after a split, pass the spec with --spec, or the output of the comman
 
 
 class Alignment(NamedTuple):
-    """Facts about BEFORE and AFTER, the snapshots from before and after a hand-over, that their comparison needs.
+    """Facts about the snapshots from before and after a migration, which their comparison needs.
 
-    cluster_id: the cluster id to which rows without one belong; empty if no row has a cluster id. hints: sentences for
-    the user, such as that AFTER lacks a group. has_history: whether a group has snapshots of more than two moments in
-    BEFORE and AFTER together. clusters: the number of cluster ids. rows: the number of rows in BEFORE and AFTER.
-    single: whether both BEFORE and AFTER have snapshots of only one moment for each group. other_groups: False if AFTER
-    surely has no rows of groups that BEFORE lacks.
+    - cluster_id: the cluster id for rows without one; empty if no row has a cluster id.
+    - hints: sentences for the user.
+    - has_history: whether a group has snapshots of three or more points in time.
+    - clusters, rows: the number of cluster ids and of rows.
+    - single: whether each group has at most one snapshot from before and at most one from after.
+    - other_groups: whether the snapshots from after may have groups that are not compared.
     """
 
     cluster_id: str
@@ -35,17 +36,12 @@ class Alignment(NamedTuple):
 
 
 def align(asked: DataFrame, after: DataFrame) -> Alignment:
-    """Check that BEFORE and AFTER, the snapshots from before and after a hand-over, can be compared.
+    """Check that the snapshots from before and after a migration can be compared, and return facts about the snapshots.
 
-    Returns what the comparison needs to know about them.
+    asked: the rows from before, each with the group that is to have the offset after the migration.
 
-    Args:
-        asked: the rows of BEFORE, each under the group in which its offset is expected afterwards (`mapping.expected`).
-        after: the rows of AFTER, including those of other groups.
-
-    Raises:
-        InvalidInput: BEFORE or AFTER has no rows, or rows without a group; the clusters differ; a row has no cluster id
-            and there are several clusters; no expected group is in AFTER; AFTER is older than BEFORE.
+    Raises `InvalidInput` if a table has no rows, a row has no group, the cluster ids do not match, the tables have no
+    group in common, or ``after`` is older than ``asked``.
     """
     look = _look(asked, after)
     if not look["before_rows"]:
@@ -140,9 +136,9 @@ def _latest() -> list[Column]:
 
 
 def _require_order(before: int | None, after: int | None) -> None:
-    """Raise `InvalidInput` if the latest snapshot from after the hand-over is older than the latest from before it.
+    """Raise `InvalidInput` if the latest snapshot from after the migration is older than the latest one from before.
 
-    before, after: in microseconds since 1970; None: no row has a time, and nothing is checked.
+    The times are in microseconds since 1970. Nothing is checked if a time is None.
     """
     if before is not None and after is not None and after < before:
         raise InvalidInput(

@@ -20,8 +20,6 @@ def write_csv(table: DataFrame, folder: str) -> None:
 
 
 def write_whole_cells(table: DataFrame, folder: str) -> None:
-    """Write a table as CSV with a header to a new folder, and keep the blanks at both ends of cells.
-
-    By default Spark drops them.
-    """
+    """Write a table as CSV with a header to a new folder. Blanks at the beginning and end of cells are kept."""
+    # By default Spark drops blanks at both ends of cells.
     table.write.csv(folder, header=True, escape='"', ignoreLeadingWhiteSpace=False, ignoreTrailingWhiteSpace=False)

@@ -1,4 +1,4 @@
-"""The reconcile job: reads the snapshots, compares them, writes the tables; and the main function for spark-submit."""
+"""The Spark job behind ``reconcile``, and its main function for spark-submit."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ def run_reconcile(
     out: Path | str | None = None,
     quarantine: Path | str | None = None,
 ) -> Reconciliation:
-    """Compare snapshots taken before a hand-over with snapshots taken after it.
+    """Compare snapshots from before a migration with snapshots from after it.
 
     Args:
         spark: any session, also a remote one.
-        before_paths: files, folders or globs of snapshots taken before (`snapshots.read_snapshots`).
-        after_paths: the same, of snapshots of the target groups.
-        split: which topics go to which target group: a split spec (`SplitMapping`), or the path of a file that the
-            command ``split`` wrote; needed if the snapshots from before are of the source group and were not split.
-        planned: offsets that a plan sets in the target groups if the source group has none: cluster id, target group,
-            topic, partition, offset.
-        out: a new folder for the tables (`reconcile_tables`). Without it, no tables are written.
-        quarantine: a new folder for invalid rows (`quarantine.set_aside`). Without it, an invalid row fails the job.
+        before_paths: files, folders or globs of snapshots from before.
+        after_paths: files, folders or globs of snapshots of the target groups from after.
+        split: a split spec, or the path of a file that the command ``split`` wrote. It is needed if ``before_paths``
+            has only the source group's snapshot.
+        planned: offsets that a plan sets where the source group has none, as (cluster id, target group, topic,
+            partition, offset).
+        out: a new folder for the tables; None: no tables are written.
+        quarantine: a new folder for invalid rows; None: an invalid row fails the job.
 
     Raises:
         InvalidInput: a file can't be read or has an invalid row; the snapshots can't be compared; the split spec does
-            not cover a topic of the source group; a folder exists already or can't be written.
+            not cover a topic; a folder exists already or can't be written.
     """
     with readable_failures():
         for folder in (out, quarantine):
@@ -103,16 +103,20 @@ def reconcile_tables(
     planned: DataFrame | None = None,
     out: Path | str | None = None,
 ) -> Reconciliation:
-    """Compare DataFrames of snapshots from before and after a hand-over.
+    """Compare DataFrames of snapshots from before and after a migration.
 
-    before, after: the columns of a snapshot file (`snapshots.SNAPSHOT`). mapping: the target group of each partition of
-    a source group (`mapping.MAPPING`); None: each row of ``before`` is compared under its own group. planned: offsets
-    that a plan sets in target groups if the source group has none (`reconcile.PLANNED`).
+    Args:
+        before: rows from before the migration (columns: `snapshots.SNAPSHOT`).
+        after: rows from after the migration, with the same columns.
+        mapping: the target group of each partition of a source group (`mapping.MAPPING`); None: each row of ``before``
+            is compared under its own group.
+        planned: offsets that a plan sets where the source group has none (`reconcile.PLANNED`).
+        out: a new folder for the tables ``partition_verdict`` and ``group_topic_summary``. If a group has snapshots of
+            three or more points in time, the table ``lag_timeline`` is also written. Each table is written as Parquet
+            and as CSV. A file ``_SUCCESS`` means that the table is complete.
 
-    out: a folder that must not exist. Spark writes each table to it as two folders of part files, such as
-    ``partition_verdict.parquet`` and ``partition_verdict.csv``; a file ``_SUCCESS`` in them means that they are
-    complete. The other tables are ``group_topic_summary`` and, if there are more than two moments, ``lag_timeline``;
-    these are sorted, with one part file each. After a failure, ``out`` is deleted if it is on this machine.
+    Raises:
+        InvalidInput: the snapshots can't be compared, or ``out`` exists already or can't be written.
     """
     return _reconcile((before, after), (before, after), mapping, planned, out)
 
@@ -124,13 +128,12 @@ def _reconcile(
     planned: DataFrame | None,
     out: Path | str | None,
 ) -> Reconciliation:
-    """Compare the snapshots from before a hand-over with those from after it; write the tables to ``out``, if given.
+    """Compare snapshots from before and after a migration. Write the tables to ``out``, if given.
 
-    rows: both tables of snapshots. checked: the same two, but a job over them fails at an invalid row. The first job
-    reads ``checked``, so that the others can read ``rows`` without checking again. mapping: the target group of each
-    topic or partition of a source group. planned: offsets that a plan sets in target groups if the source group has
-    none.
+    rows: the snapshots (before, after). checked: the same snapshots, as tables that fail a job at an invalid row.
+    mapping: the target group of each topic or partition. planned: offsets that a plan sets where ``before`` has none.
     """
+    # Only the first job reads `checked`, so that the later jobs need not check the rows again.
     spark = rows[0].sparkSession
     with readable_failures():
         if out is not None:
@@ -163,9 +166,9 @@ def _reconcile(
 
 
 def main(arguments: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
-    """Run ``scripts/spark_reconcile.py``: print one line of JSON on stdout, hints and errors on stderr.
+    """Run ``scripts/spark_reconcile.py``, and return the exit code. A line of JSON goes to stdout, messages to stderr.
 
-    Returns the exit code: 0, that of `HandOverBroken` if a partition has a problem, or that of the error.
+    The code is 0, that of `HandOverBroken` if a partition has a problem, or that of the error.
     """
     parser = argparse.ArgumentParser(prog="spark_reconcile.py", description="Compare snapshots before and after.")
     parser.add_argument("before", metavar="BEFORE", help="CSV or Parquet; a file, a folder or a glob")
@@ -195,7 +198,7 @@ def main(arguments: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
 
 
 def _with_cluster(rows: DataFrame, aligned: Alignment) -> DataFrame:
-    """Return the rows of a snapshot; those without a cluster id get ``aligned.cluster_id``."""
+    """Return the rows of a snapshot. Rows without a cluster id get ``aligned.cluster_id``."""
     if aligned.clusters > 1:
         return rows.fillna(aligned.cluster_id, ["cluster_id"])
     # A constant, so that Spark need not read, exchange and compare it.
@@ -209,7 +212,7 @@ def _mapping(before: DataFrame, split: SplitMapping | str | None) -> DataFrame |
 
 
 def _written(table: DataFrame, path: str) -> DataFrame:
-    """Write a table as Parquet and as CSV. Return it as read from the Parquet, so that Spark computes it only once."""
+    """Write a table as Parquet and as CSV. Return the table as read back from the Parquet."""
     # "overwrite", because a failed attempt with `pairs.single_rows` may have left this folder.
     table.write.mode("overwrite").parquet(written_path(f"{path}.parquet"))
     read = table.sparkSession.read.schema(table.schema).parquet(spark_path(f"{path}.parquet"))
@@ -253,7 +256,7 @@ def _require_two(before: Sequence[str], after: Sequence[str]) -> None:
 
 
 def _place(path: str) -> str:
-    """Return the real path of a local path, so that ``./a.csv`` equals ``a.csv``; a URI is returned unchanged."""
+    """Return the real path of a local path, so that ``./a.csv`` equals ``a.csv``. A URI is returned unchanged."""
     return path if "://" in path else os.path.realpath(path)
 
 
@@ -269,7 +272,7 @@ def _exists(spark: SparkSession, path: str) -> bool:
 
 @contextmanager
 def _all_or_nothing(folder: str) -> Iterator[None]:
-    """Delete a folder on this machine if the block fails; elsewhere the missing file ``_SUCCESS`` shows the failure."""
+    """Delete a local folder if the ``with`` block fails. A remote folder stays, without the file ``_SUCCESS``."""
     try:
         yield
     except BaseException:

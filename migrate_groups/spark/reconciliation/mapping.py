@@ -1,12 +1,4 @@
-"""Find the group in which each committed offset is expected after the hand-over.
-
-BEFORE is the snapshot from before the hand-over. Its rows are expected in these groups:
-
-- A row with a ``source_group`` (from a file that ``split`` wrote) is expected in its ``group``.
-- If there is a mapping, it names the group for any other row, by the row's group and topic (and partition, if the
-  mapping has partitions). Rows that the mapping does not name were not handed over, and are left out.
-- If there is no mapping, any other row is expected in its own group: this group is compared at two moments.
-"""
+"""Find the group that is to have each committed offset after a migration."""
 
 from __future__ import annotations
 
@@ -40,9 +32,10 @@ _MOST_NAMES = 6
 
 @dataclass(frozen=True, slots=True)
 class SplitMapping:
-    """A split spec: the source group, and a function that returns the topics of each target group.
+    """A split spec: which topics of a source group go to which target group.
 
-    cover: called with all topics of the source group. It raises `InvalidInput` if the spec does not cover them.
+    cover: takes all topics of the source group, and returns the topics of each target group. It raises `InvalidInput`
+    if the spec does not cover a topic.
     """
 
     source: str
@@ -50,11 +43,13 @@ class SplitMapping:
 
 
 def expected(before: DataFrame, mapping: DataFrame | None) -> DataFrame:
-    """Return the rows of ``before``, each under the group in which its offset is expected after the hand-over.
+    """Return the rows of ``before``, each with the group that is to have the offset after the migration.
 
-    A row with a ``source_group`` keeps its group. Any other row gets the group that ``mapping`` names for its topic or
-    partition (`TOPIC_MAPPING`, `MAPPING`), and its own group as ``source_group``; it is left out if the mapping names
-    none. If mapping is None, all rows are returned unchanged. The columns stay the same.
+    before: a snapshot from before the migration. mapping: the target group of each topic or partition of a source
+    group; None: nothing changes.
+
+    Rows that have a ``source_group`` are not changed. All other rows get the target group; their old group becomes the
+    ``source_group``. Rows without a target group are left out.
     """
     if mapping is None:
         return before
@@ -71,19 +66,19 @@ def expected(before: DataFrame, mapping: DataFrame | None) -> DataFrame:
 def split_mapping(split: DataFrame) -> DataFrame:
     """Return the target group of each partition of a source group, from a snapshot that the command ``split`` wrote.
 
-    Columns: source_group, topic, partition, group.
+    Columns: source_group, topic, partition, group (the target group).
     """
     return split.where(F.col("source_group").isNotNull()).select(*MAPPING.names).distinct()
 
 
 def spec_mapping(before: DataFrame, split: SplitMapping) -> DataFrame:
-    """Return the target group of each topic of a source group (columns source_group, topic, group) from a split spec.
+    """Return the target group of each topic of a source group, from a split spec.
 
-    before: the snapshot from before the hand-over, of which the driver gets only the topics.
+    Columns: source_group, topic, group (the target group). before: the snapshot from before the migration.
 
     Raises:
-        InvalidInput: ``before`` has no row of the source group, or one that has a ``source_group`` (so the file was
-            split already); the spec does not cover a topic of the source group.
+        InvalidInput: ``before`` has no row of the source group, or its rows have a ``source_group`` already; the spec
+            does not cover a topic.
     """
     topics = (
         before.where(F.col("group") == split.source)

@@ -1,22 +1,4 @@
-"""Bring the offsets of each partition before and after the hand-over into one row, in one of two ways.
-
-- `latest_rows` takes the latest of any number of rows. Spark has to sort the rows for this, because it can compute the
-  maximum of a text or a struct only over sorted rows.
-- `single_rows` requires at most one row of each partition in BEFORE, and one in AFTER. Then Spark computes maxima of
-  numbers only. For these it uses a hash table and sorts nothing (docs/evidence/performance.md#reconcile). The job fails
-  with `NOT_SINGLE` if a partition has two rows after all.
-
-Both take the rows of BEFORE and of AFTER, the snapshots from before and after the hand-over, with a column ``side``
-(``before`` or ``after``). They return one row for each group, topic, partition and cluster_id. Further columns:
-
-- source_group.
-- recreated: whether the topic ids of BEFORE and AFTER differ.
-- contradiction: carries a check. It is null, or the job that computes it fails, because rows of one snapshot contradict
-  each other: for example, they give a partition two offsets at one moment.
-- before_offset, before_log_start, before_log_end, and the same of AFTER: after_offset and so on.
-- before_taken_at, before_oldest_unconsumed_at, and the same of AFTER: only if BEFORE or AFTER has
-  `snapshots.OLDEST_UNCONSUMED`.
-"""
+"""Put the offsets of each partition from before and after a migration into one row."""
 
 from __future__ import annotations
 
@@ -31,21 +13,26 @@ SIDES = ("before", "after")
 KEYS = ["group", "topic", "partition", "cluster_id"]
 
 NOT_SINGLE = "a partition has two rows in BEFORE or in AFTER, or its group has two source groups"
-"""The message with which a job over `single_rows` fails if BEFORE or AFTER has two rows for a partition."""
+"""The message with which a job over `single_rows` fails."""
 
 _OFFSETS = {"offset": "offset", "log_start_offset": "log_start", "log_end_offset": "log_end"}
 _TIMES = {name: name for name in ("taken_at", OLDEST_UNCONSUMED.name)}
 
 
 def latest_rows(before: DataFrame, after: DataFrame) -> DataFrame:
-    """Return, for each partition, the latest row of ``before`` and of ``after`` in one row.
+    """Return one row for each partition, with its latest row in ``before`` and its latest row in ``after``.
 
-    A null ``taken_at`` counts as the earliest. The column ``contradiction`` carries a check: it is null, or the job
-    that computes it fails, because ``before`` or ``after`` has two offsets of a partition at its latest ``taken_at``,
-    or two source groups for a partition. The message names the partition.
+    Columns:
+
+    - `KEYS`, source_group, recreated (whether the topic id changed).
+    - with the prefixes ``before_`` and ``after_``: offset, log_start, log_end, and optionally taken_at and
+      oldest_unconsumed_at.
+    - contradiction: always null. A job that computes this column fails if ``before`` or ``after`` has two latest
+      offsets or two source groups of a partition.
     """
     # Repartitioned explicitly. Otherwise Spark would sort and merge before the exchange too, and merge hardly any rows.
     rows = with_rows(before, after).repartition(*KEYS)
+    # Spark has to sort for this, because it can compute the maximum of a struct only over sorted rows.
     names, timed = _names(rows), OLDEST_UNCONSUMED.name in rows.columns
     sides = rows.groupBy(*KEYS).agg(*(each for side in SIDES for each in _latest(side, timed=timed)))
     return sides.select(
@@ -58,12 +45,13 @@ def latest_rows(before: DataFrame, after: DataFrame) -> DataFrame:
 
 
 def single_rows(before: DataFrame, after: DataFrame) -> DataFrame:
-    """Return, for each partition, its only row of ``before`` and its only row of ``after`` in one row.
+    """Return the columns of `latest_rows`, in less time, for tables with only one row for each partition.
 
-    Two columns carry checks. ``contradiction`` is null, or the job that computes it fails, because a partition has two
-    rows in ``before`` or in ``after``. A job that computes ``source_group`` fails if a group has two source groups. The
-    message is `NOT_SINGLE`.
+    A job that computes the column contradiction fails if ``before`` or ``after`` has two rows of a partition. A job
+    that computes the column source_group fails if a group has two source groups. The message is `NOT_SINGLE`.
     """
+    # All maxima are of numbers, so that Spark uses a hash table and sorts nothing
+    # (docs/evidence/performance.md#reconcile).
     of_groups = before.select("cluster_id", "group", "source_group").distinct()
     # The source groups are joined at the end, because a hash table can't hold texts. Spark leaves this join out of
     # queries that do not use the source group, because it knows that each group has one row in ``sources``.
@@ -100,9 +88,9 @@ def _fail() -> Column:
 
 
 def _only(side: str, names: dict[str, str]) -> list[Column]:
-    """Return aggregates over a partition's rows on one side: their number, and the largest value of each column.
+    """Return aggregates over a partition's rows from one side: their number, and the largest value of each column.
 
-    side: ``before`` or ``after``. names: column -> its short name in the result.
+    side: ``before`` or ``after`` the migration. names: column -> its short name in the result.
     """
     here = F.col("side") == side
     values = [F.max(F.when(here, F.col(name))).alias(f"{side}_{short}") for name, short in names.items()]
@@ -110,11 +98,12 @@ def _only(side: str, names: dict[str, str]) -> list[Column]:
 
 
 def _latest(side: str, *, timed: bool) -> list[Column]:
-    """Return aggregates that find a partition's latest row on one side of the hand-over, ``before`` or ``after``.
+    """Return aggregates over a partition's rows from one side: the latest row, and the columns for `_contradiction`.
 
-    Further aggregates show whether its rows with the latest ``taken_at`` differ in the offset, or any of its rows in
-    the source group. timed: include the time of the oldest unread record.
+    These columns are the smallest of the latest offsets, and the smallest and the largest source group. side:
+    ``before`` or ``after`` the migration. timed: whether to include the timestamp of the oldest unread record.
     """
+    # A struct with a null taken_at is the smallest, so such a row counts as the earliest.
     here, offset = F.col("side") == side, F.coalesce("offset", F.lit(-1))
     values = [*_OFFSETS, "topic_id", "source_group"]
     values += [OLDEST_UNCONSUMED.name] if timed else []
@@ -129,7 +118,7 @@ def _latest(side: str, *, timed: bool) -> list[Column]:
 def _contradiction(side: str) -> Column:
     """Return a column of nulls, which fails the job if a partition has two latest offsets or two source groups.
 
-    side: which snapshots are checked, those from ``before`` the hand-over or those from ``after`` it.
+    side: which snapshots are checked: those from ``before`` or from ``after`` the migration.
     """
     place = F.concat("topic", F.lit("-"), "partition", F.lit(" of group "), "group")
     source, other = F.col(f"{side}_source"), F.col(f"{side}_other_source")

@@ -1,4 +1,4 @@
-"""Write invalid snapshot rows to a CSV file instead of failing the job, each with its file, its line and the reason."""
+"""Write invalid snapshot rows to a CSV file instead of failing the job. Each row has its file, line and reason."""
 
 from __future__ import annotations
 
@@ -28,19 +28,11 @@ def right(rows: DataFrame) -> DataFrame:
 
 
 def set_aside(before: DataFrame, after: DataFrame, folder: str) -> tuple[int, int]:
-    """Write the invalid rows of ``before`` and ``after`` as CSV to a new folder, and return how many each of them had.
+    """Write the invalid rows of two snapshots as CSV to a new folder, and return the number of rows from each snapshot.
 
-    before, after: rows of snapshots, with the column `cells.PROBLEM` (why a row is invalid). The file has these
-    columns:
-
-    - side: ``BEFORE`` or ``AFTER``.
-    - file: the path or URI of the snapshot file.
-    - line: in a CSV file on this machine, the line number of the first row with the same invalid cell; null for other
-      files, and beyond `MAX_LINES` different cells.
-    - column, value: the invalid cell. If the row has the wrong number of cells, column is null, and value is its text,
-      or the beginning of it.
-    - expected: what was expected.
-    - row: the cells that could be read, as JSON.
+    before, after: rows with the column `cells.PROBLEM` (why a row is invalid, or null). Columns of the CSV: side
+    (``BEFORE`` or ``AFTER``), file, line, column, value, expected, row (the readable cells as JSON). If the row has the
+    wrong number of cells, column is null, and value is the row's text.
     """
     wrong = _wrong(before, "BEFORE").unionByName(_wrong(after, "AFTER")).persist()
     try:
@@ -76,6 +68,6 @@ def _lines(wrong: DataFrame) -> DataFrame:
 
 
 def _shown(uri: str) -> Column:
-    """Return a column of file URIs for messages: a ``file:`` URI becomes a path, any other URI is not changed."""
+    """Return a column of file URIs as messages show them: a ``file:`` URI as a path, any other URI unchanged."""
     path = F.url_decode(F.replace(F.regexp_replace(uri, "^file:(//)?", ""), F.lit("+"), F.lit("%2B")))
     return F.when(F.startswith(F.col(uri), F.lit("file:")), path).otherwise(F.col(uri)).alias("file")

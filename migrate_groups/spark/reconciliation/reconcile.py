@@ -1,29 +1,6 @@
-"""Compare two snapshots, with a verdict for every partition: DataFrame to DataFrame, in Spark SQL functions only.
+"""Compare the committed offsets and lag of each partition before and after a migration, as Spark DataFrames.
 
-BEFORE, the snapshot from before a hand-over, has the source group's committed offsets; `mapping` finds the group in
-which each of them is expected afterwards. AFTER has later snapshots of these expected groups. Its rows of other groups,
-such as the source group, are left out. If BEFORE or AFTER has several rows of one group, topic and partition, the
-latest ``taken_at`` counts (null is the earliest).
-
-A partition's status is the first in this table that applies:
-
-===================  ===============================================================================================
-``below-log-start``  the offset in AFTER is below the log start offset: unread records are already deleted
-``no-commit``        neither BEFORE nor AFTER has a committed offset
-``missing``          BEFORE has a committed offset, AFTER has none
-``unexpected``       AFTER has a committed offset, BEFORE has none; or the topic was recreated in between (the topic ids
-                     differ), so that the offsets can't be compared
-``behind``           the offset in AFTER is lower: records are processed again
-``ahead``            the offset in AFTER is higher: records were processed since, or are skipped
-``exact``            the offsets are equal
-===================  ===============================================================================================
-
-``below-log-start`` comes first because it always means lost records; ``reason`` names everything that is true of a row.
-An offset above the log end offset has no status of its own, because the offset of a live group may be read after the
-log end. Its lag is negative, and ``reason`` says so.
-
-If BEFORE has no committed offset, a plan may set one in the target group (`PLANNED`). Then the offset in AFTER is
-compared with the planned offset. The lag before stays null.
+docs/reconcile.md#the-status-of-a-partition explains the status that each partition gets.
 """
 
 from __future__ import annotations
@@ -73,28 +50,30 @@ def partition_verdict(
     single: bool = False,
     other_groups: bool = True,
 ) -> DataFrame:
-    """Return one row for each cluster, expected group, topic and partition, with the status and figures.
+    """Compare snapshots from before and after a migration. Return one row for each cluster, group, topic and partition.
 
-    before, after: the snapshots BEFORE and AFTER the hand-over. mapping: the target group of each topic or partition;
-    None: the row's own group is expected. planned: offsets that a plan sets if BEFORE has none (`PLANNED`). Columns:
+    Args:
+        before: rows of snapshots (`snapshots.SNAPSHOT`) from before the migration.
+        after: rows of snapshots from after the migration.
+        mapping: the target group of each topic or partition; None: each row of ``before`` is compared under its own
+            group.
+        planned: offsets that a plan sets where ``before`` has none (`PLANNED`).
+        single: whether each partition has only one row in each table, and each group only one source group. True is
+            faster. If True is wrong, the job fails with the message `pairs.NOT_SINGLE`.
+        other_groups: whether ``after`` may have groups that are not compared. False is faster.
 
-    - cluster_id, group (the expected one), source_group, topic, partition, status.
+    Columns:
+
+    - cluster_id, group (the target group), source_group, topic, partition.
+    - status: one of `STATUSES`. reason: an explanation of the status, or null.
     - before_offset, after_offset, before_log_start, before_log_end, after_log_start, after_log_end.
-    - lag_before, lag_after: log end offset minus committed offset; null without a committed offset.
-    - time_lag_before, time_lag_after: seconds; only if BEFORE or AFTER has `snapshots.OLDEST_UNCONSUMED`.
-    - produced: the log end offset in AFTER minus that in BEFORE; null in a recreated topic.
-    - consumed: the offset in AFTER minus that in BEFORE or, if BEFORE has none, minus the planned one; null in a
-      recreated topic.
-    - reason: an explanation of the status; null if the status needs none.
+    - lag_before, lag_after: null without a committed offset.
+    - time_lag_before, time_lag_after: the age of the oldest unread record in seconds, if the tables have the column
+      `snapshots.OLDEST_UNCONSUMED`.
+    - produced, consumed: the growth of the log end offset and of the committed offset; null if the topic was recreated.
 
-    single: whether each partition has at most one row in BEFORE and one in AFTER, and each group one source group. If
-    true, Spark need not sort the rows, but the job fails with `pairs.NOT_SINGLE` if a partition or group has two.
-
-    other_groups: whether AFTER may have rows of groups that are not expected. False saves Spark a join.
-
-    Cluster ids must be equal, or null in both BEFORE and AFTER; `comparable.align` checks that. A job over the result
-    fails, with one sentence, if BEFORE or AFTER contradicts itself: it has two offsets of one partition at the same
-    moment, or a group gets one partition from two source groups.
+    Rows of ``before`` and ``after`` are compared only if their cluster_id is the same, or null in both. A job over the
+    result fails if ``before`` or ``after`` has two latest offsets or two source groups of one partition.
     """
     asked = _with_side(expected(before, mapping), "before")
     found = _with_side(after, "after")
@@ -126,14 +105,14 @@ def partition_verdict(
 
 
 def group_topic_summary(verdicts: DataFrame) -> DataFrame:
-    """Return one row for each cluster, group and topic of `partition_verdict`.
+    """Sum up the partitions of `partition_verdict`. Return one row for each cluster, group and topic.
 
     Columns:
 
-    - cluster_id, group, topic, worst (the worst status), partitions (their number).
-    - one count of partitions for each status; its name has underscores, as in ``below_log_start``.
-    - lag_before, lag_after, produced, consumed: sums over the partitions that have a value; null if none has one, or if
-      the sum is too large for a bigint.
+    - cluster_id, group, topic.
+    - worst: the worst status of a partition.
+    - partitions: their number. Further columns have the number for each status, such as ``below_log_start``.
+    - lag_before, lag_after, produced, consumed: sums; null if no partition has a value.
     - time_lag_before, time_lag_after: the largest of any partition, if ``verdicts`` has these columns.
     """
     counts = (F.count_if(F.col("status") == status).alias(count_column(status)) for status in STATUSES)
@@ -146,8 +125,7 @@ def group_topic_summary(verdicts: DataFrame) -> DataFrame:
 def with_totals(summary: DataFrame) -> DataFrame:
     """Return the rows of `group_topic_summary`, and one row with the totals, whose cluster, group and topic are null.
 
-    Two columns are added: is_total (true in the row of totals) and topics (the number of rows of ``summary`` that a row
-    sums up). A sum that is null in a row of ``summary`` is left out of the totals.
+    Two columns are added: is_total, and topics (how many rows of ``summary`` the row sums up).
     """
     counts = ("partitions", *map(count_column, STATUSES), *_SUMS)
     return summary.groupingSets([[F.col(name) for name in _TOPIC_KEYS], []], *_TOPIC_KEYS).agg(
@@ -160,7 +138,7 @@ def with_totals(summary: DataFrame) -> DataFrame:
 
 
 def severity(status: Column) -> Column:
-    """Return the rank of a status: 1 is the worst."""
+    """Return the rank of a partition's status: 1 is the worst."""
     return F.array_position(_statuses(), status)
 
 
@@ -183,9 +161,9 @@ def _with_side(rows: DataFrame, side: str) -> DataFrame:
 
 
 def _time_lag(side: str) -> Column:
-    """Return the age of the oldest unread record when a snapshot was taken, in seconds; 0 if its timestamp is later.
+    """Return the age in seconds of a partition's oldest unread record when a snapshot was taken; null: not known.
 
-    side: the snapshot: ``before`` or ``after``.
+    The age is 0 if the record is newer than the snapshot. side: ``before`` or ``after``: when the snapshot was taken.
     """
     taken_at, oldest = (F.unix_micros(F.col(f"{side}_{name}")) for name in ("taken_at", OLDEST_UNCONSUMED.name))
     age = F.when(taken_at > oldest, (taken_at - oldest) / 1_000_000).when(oldest.isNotNull(), 0.0)
@@ -197,12 +175,17 @@ def _recreated() -> Column:
 
 
 def _start() -> Column:
-    """Return the offset at which the target group must start: the one committed before, or else the planned one."""
+    """Return the offset at which the target group must start.
+
+    It is the offset that was committed before the migration. If there was none, it is the planned offset.
+    """
     return F.coalesce("before_offset", "planned")
 
 
 def _status() -> Column:
     before, after = _start(), F.col("after_offset")
+    # below-log-start comes first, because it always means lost records. An offset above the log end offset has no
+    # status, because the offset of a live group may be read after the log end.
     return (
         F.when(after < F.col("after_log_start"), "below-log-start")
         .when(before.isNull() & after.isNull(), "no-commit")

@@ -1,4 +1,4 @@
-"""The result of a reconciliation as plain values. Its size is bounded, whatever the number of partitions."""
+"""The result of ``reconcile`` as plain values. Its lists have a maximum length, whatever the number of partitions."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ MAX_TIMELINE = 2000
 
 
 class GroupTopic(NamedTuple):
-    """The verdict on one topic of a group, or the totals, for which cluster, group and topic are None.
+    """The result for one topic of a group. In the totals of all topics, cluster_id, group and topic are None.
 
-    worst: the worst status of a partition. counts: the number of partitions by status. lag_before, lag_after: the sum
-    of the partitions' lags. produced, consumed: by how much the log end offsets and the committed offsets have grown.
-    time_lag_before, time_lag_after: the largest of any partition, in seconds; None if not known.
+    worst: the worst status of a partition. partitions: their number. counts: the number of partitions by status.
+    lag_before, lag_after: the sum of the partitions' lags. produced, consumed: the growth of the log end offsets and of
+    the committed offsets. time_lag_before, time_lag_after: the age of the oldest unread record in seconds; None: not
+    known.
     """
 
     cluster_id: str | None
@@ -55,11 +56,10 @@ class GroupTopic(NamedTuple):
 
 
 class PartitionVerdict(NamedTuple):
-    """A partition with a problem, and its offsets before and after the hand-over.
+    """A partition with a problem, and its committed offsets before and after the migration.
 
-    before_offset, after_offset: the committed offset in each of the two snapshots. lag_before, lag_after: the log end
-    offset minus the committed offset; None without a committed offset. reason: an explanation of the status; None if
-    the status needs none.
+    group: the target group. lag_before, lag_after: the log end offset minus the committed offset; None without a
+    committed offset. reason: an explanation of the status, or None.
     """
 
     cluster_id: str | None
@@ -76,11 +76,11 @@ class PartitionVerdict(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """The lag of a group on one topic, or on all its topics together if ``topic`` is None, at one moment.
+    """The lag of a group on one topic at one point in time; on all its topics together if ``topic`` is None.
 
-    group: the target group. Until its first commit, the figures are computed from the source group's offsets, and
-    afterwards from its own. lag: the sum over the partitions that have a lag; None if none has. produced, consumed: the
-    change of the log end offsets and of the committed offsets since the previous moment; None at the first moment.
+    partitions: their number. lag: the sum over the partitions; None: no lag is known. produced, consumed: the growth of
+    the log end offsets and of the committed offsets since the previous point in time; None at the first one. In the
+    result of reconcile, all figures before a target group's first commit are from the source group's offsets.
     """
 
     cluster_id: str | None
@@ -95,12 +95,15 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
-    """The result of `run_reconcile`.
+    """The result of comparing committed offsets and lag before and after a migration.
 
-    topics: the number of pairs of a group and a topic. summary: the `MAX_SUMMARY` worst of these pairs, sorted by
-    severity, then by name. worst: the first `MAX_WORST` partitions with a problem, in the same order. hints: sentences
-    for the user. timeline: sorted by cluster, group, topic (None first) and moment; empty if there are only two moments
-    or fewer. quarantined: the number of invalid rows that were set aside; the verdict does not cover them.
+    - totals: the sums over all topics.
+    - topics: the number of pairs of a group and a topic. summary: these pairs, the worst first, at most 1000.
+    - worst: the partitions with a problem, the worst first, at most 20.
+    - hints: sentences for the user.
+    - timeline: lag over time, sorted by cluster, group, topic and time; empty if no group has snapshots of three or
+      more points in time.
+    - quarantined: the number of invalid rows, which were set aside and not compared.
     """
 
     totals: GroupTopic
@@ -123,12 +126,9 @@ class Reconciliation:
 
 
 def conclude(verdicts: DataFrame, hints: tuple[str, ...] = (), timeline: tuple[Moment, ...] = ()) -> Reconciliation:
-    """Collect the result. One Spark job computes counts and summary, and a second one the worst partitions, if any.
+    """Run the comparison, and return its result as plain values.
 
-    Args:
-        verdicts: the result of `reconcile.partition_verdict`; it must have a row.
-        hints: sentences to include in the result.
-        timeline: points to include in the result.
+    verdicts: the result of `reconcile.partition_verdict`, with at least one row. hints, timeline: parts of the result.
     """
     rows = (
         with_totals(group_topic_summary(verdicts))
@@ -148,11 +148,10 @@ def conclude(verdicts: DataFrame, hints: tuple[str, ...] = (), timeline: tuple[M
 
 
 def moments(timeline: DataFrame | None) -> tuple[Moment, ...]:
-    """Collect the lag over time, sorted by cluster, group, topic and moment; empty without ``timeline``.
+    """Return lag over time as plain values, sorted by cluster, group, topic and time.
 
-    timeline: the result of `timeline.lag_timeline`. If it has more than `MAX_TIMELINE` points, these are kept first:
-    the totals of whole groups before single topics, and groups and topics with a large lag before those with a small
-    lag.
+    timeline: the result of `timeline.lag_timeline`; None: the result is empty. At most `MAX_TIMELINE` points are kept:
+    first those of whole groups, then those of the topics with the highest lag.
     """
     if timeline is None:
         return ()
@@ -177,10 +176,8 @@ def _group_topic(row: Row) -> GroupTopic:
 
 
 def _worst(verdicts: DataFrame, topics: list[Row]) -> tuple[PartitionVerdict, ...]:
-    """Return the `MAX_WORST` worst partitions. topics: the `MAX_WORST` worst rows of the summary.
-
-    It is enough to search these topics, because each has a partition that is at least as bad as any elsewhere.
-    """
+    """Return the `MAX_WORST` worst partitions. topics: the `MAX_WORST` worst rows of the summary."""
+    # These topics are enough, because each of them has a partition that is at least as bad as any elsewhere.
     among = [F.col(name).isin([row[name] for row in topics]) for name in ("group", "topic")]
     rows = (
         verdicts.where(F.col("status").isin(*PROBLEMS))

@@ -40,7 +40,7 @@ _TYPES = {
 
 
 def field(column: schema.Column) -> StructField:
-    """Return a column's name and Spark type."""
+    """Return the Spark field for a column: its name and type."""
     # Nullable even if the column is required, because Spark makes every column of a file so; the rows are checked.
     return StructField(column.name, _TYPES[column.kind], nullable=column.kind is not Kind.TEXT)
 
@@ -58,27 +58,25 @@ CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
 
 
 def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Return the rows of all snapshots at some paths, as a DataFrame with the columns of `SNAPSHOT`.
+    """Return the rows of all snapshot files at some paths, with the columns of `SNAPSHOT`.
 
-    If a path has the column `OLDEST_UNCONSUMED`, the result has it too. The files of one path must either all have it,
-    or none.
-
-    A path is a ``.csv`` or ``.parquet`` file, or a folder or glob of either. CSV columns are found by their name in the
-    header; those that may be null may be missing. An empty cell is null (``metadata``: the empty string). A CSV file
-    without a header must have the columns ``group,topic,partition,offset``, which ``export`` writes for several groups.
+    A path is a ``.csv`` or ``.parquet`` file, or a folder or glob with files of one kind. CSV columns are found by the
+    names in the header, and an empty cell is null. A CSV file without a header must have the columns
+    ``group,topic,partition,offset``. If a file has the column `OLDEST_UNCONSUMED`, the result has it too.
 
     Raises:
-        InvalidInput: there is no such file, it is of another kind, or it has unknown or missing columns. A row that is
-            cut short or an invalid cell is found only while a job runs, so run the job within `readable_failures`.
+        InvalidInput: there is no file, or a file is of another kind or has wrong columns. An invalid cell is found only
+            while a job runs, so run the job within `readable_failures`.
     """
     return strict(examined(spark, paths))
 
 
 def examined(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Return all rows of the snapshots at some paths, valid or not, with the columns of `SNAPSHOT` and `cells.PROBLEM`.
+    """Return all rows of the snapshot files at some paths, valid or not.
 
-    The column `cells.PROBLEM` says why a row is invalid; it is null for a valid row. Raises `InvalidInput` if there is
-    no such file, it is of another kind, or it has unknown or missing columns.
+    Columns: `SNAPSHOT`, and `cells.PROBLEM` (why a row is invalid; null if it is valid).
+
+    Raises `InvalidInput` if there is no file, or a file is of another kind or has wrong columns.
     """
     with readable_failures():
         return reduce(with_rows, [_read(spark, path) for path in paths])
@@ -90,29 +88,29 @@ def with_rows(rows: DataFrame, more: DataFrame) -> DataFrame:
 
 
 def strict(rows: DataFrame) -> DataFrame:
-    """Return the rows without the column `PROBLEM`, which says why a row is invalid.
+    """Return the rows without the column `PROBLEM` (why a row is invalid, or null).
 
     A job over the result fails at the first invalid row.
-
-    The check is a filter, because Spark would not compute a column that nothing selects. The filter is
-    nondeterministic, because Spark may apply a later filter before a deterministic one, and remove an invalid row
-    before the check.
     """
+    # The check is a filter, because Spark would not compute a column that nothing selects. The filter is
+    # nondeterministic, because Spark may apply a later filter before a deterministic one, and remove an invalid row
+    # before the check.
     problem, always = F.col(PROBLEM), F.monotonically_increasing_id() >= 0
     return rows.where(F.when(problem.isNull(), always).otherwise(F.raise_error(problem))).drop(PROBLEM)
 
 
 def spark_path(path: str) -> str:
-    """Return a path in the form for Spark's readers. A local file's path is escaped, so that it counts as no glob."""
+    """Return a path in the form for Spark's readers.
+
+    An existing local path is made absolute, and its glob characters are escaped.
+    """
     local = Path(path)
     return literal(str(local.absolute())) if local.exists() else path
 
 
 def written_path(path: str) -> str:
-    """Return a path in the form in which Spark writes to it.
-
-    A local path with a colon becomes absolute, because Spark would take the part before the colon for a URI scheme.
-    """
+    """Return a path in the form for Spark's writers. A local path with a colon becomes absolute."""
+    # Spark would take the part before a colon for a URI scheme.
     return path if "://" in path or ":" not in path else str(Path(path).absolute())
 
 
@@ -164,7 +162,7 @@ def _from_csv(spark: SparkSession, path: str, files: Sequence[str], location: st
 
 
 def _first_line(spark: SparkSession, files: Sequence[str], location: str) -> str:
-    """Return the first line of one of the files, without its line end. Spark reads it if it is not on this machine."""
+    """Return the first line of one of the files, without its line end."""
     here = local_file(files[0])
     if here is None:
         first = spark.read.text(location, recursiveFileLookup=True).first()

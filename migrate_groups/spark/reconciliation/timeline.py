@@ -1,9 +1,6 @@
-"""Compute lag over time from snapshots that were taken at more than two moments.
+"""Compute the lag of groups over time, from snapshots of three or more points in time.
 
-The result has one line of points for each topic of each expected group (`mapping.expected`: the group in which an
-offset is expected after the hand-over). Points before the first snapshot in which the group has an offset in the topic
-come from the source group's offsets, in the snapshots from before the hand-over; their column ``source_group`` names
-that group. All others come from the group's own offsets. So a line continues across the hand-over.
+Until a target group's first commit in a topic, its lag is computed from the source group's offsets.
 """
 
 from __future__ import annotations
@@ -20,23 +17,20 @@ _PARTITION = [*_LINE, "partition"]
 
 
 def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None = None) -> DataFrame:
-    """Return lag over time: one row for each cluster, group, topic and moment. Rows without ``taken_at`` are left out.
+    """Return lag over time: one row for each cluster, group, topic and ``taken_at``.
 
-    before, after: the rows of snapshots taken before and after a hand-over. mapping: the target group of each topic or
-    partition of a source group. Columns:
+    before, after: rows of snapshots from before and after a migration. Rows without ``taken_at`` are left out. mapping:
+    the target group of each topic or partition; None: the groups before and after are the same. Columns:
 
-    - cluster_id, group, topic, taken_at (the moment). group: the target group or, without a mapping, the group in
-      ``before``.
-    - source_group: the source group if the figures are computed from its offsets; null from the group's first commit
-      on.
-    - partitions; committed: the number of partitions with a committed offset.
-    - lag: a partition without a committed offset has no lag, and not lag 0.
-    - produced, consumed: the growth of log end offsets and of committed offsets since the previous moment with this
-      partition; null at the first moment, and if the topic was recreated in between.
+    - cluster_id, group (the target group), topic, taken_at.
+    - source_group: the source group if the figures are from its offsets; null from the target group's first commit on.
+    - partitions: their number. committed: the number of partitions with a committed offset.
+    - lag: the sum over the partitions with a committed offset.
+    - produced, consumed: the growth of the log end offsets and of the committed offsets since the previous
+      ``taken_at``.
 
-    The figures are sums over the partitions that have a value. A sum is null if no partition has a value, or if the sum
-    is too large for a bigint. Cluster ids must be equal, or null in both ``before`` and ``after``; `comparable.align`
-    checks that.
+    A sum is null if no partition has a value. Rows of ``before`` and ``after`` belong together only if their cluster_id
+    is the same, or null in both.
     """
     asked = _comparable(expected(before, mapping))
     groups = asked.select("cluster_id", "group").distinct()
@@ -57,12 +51,12 @@ def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None 
 
 
 def over_time(moments: DataFrame) -> DataFrame:
-    """Return lag over time: one row for each cluster, group, topic and moment, with sums over the partitions.
+    """Return lag over time: sums over the partitions of each cluster, group and topic at each ``taken_at``.
 
-    Columns: cluster_id, group, topic, taken_at, source_group, partitions (their number), committed (how many of them
-    have a committed offset), lag, produced and consumed (both since the previous moment). moments: one row for each
-    cluster, group, topic, partition and moment, with the columns cluster_id (not null), group, topic, partition,
-    taken_at, offset, log_end_offset, topic_id and source_group.
+    moments: one row for each partition and ``taken_at``, with its offset and log_end_offset; cluster_id is not null.
+
+    Columns: cluster_id, group, topic, taken_at, source_group, partitions and committed (the number of all partitions,
+    and of those with a committed offset), lag, produced and consumed (both since the previous ``taken_at``).
     """
     end, offset = F.col("log_end_offset"), F.col("offset")
     return (
@@ -81,12 +75,10 @@ def over_time(moments: DataFrame) -> DataFrame:
 
 
 def most_telling(timeline: DataFrame, most: int) -> DataFrame:
-    """Return lag over time in at most ``most`` rows: points of each topic of a group, and of the group as a whole.
+    """Return the most important rows of lag over time, sorted by cluster, group, topic and time.
 
-    timeline: the result of `lag_timeline`. A point of a whole group is the sum over its topics, and its topic is null.
-    If there are more points, those of whole groups are kept first, then those of the groups and topics with the highest
-    lag. The last group or topic that is kept may lack its earliest points. The result is sorted by cluster, group,
-    topic and moment.
+    timeline: the result of `lag_timeline`. most: the largest number of rows. Rows with the sums over all topics of a
+    group (topic null) are added, and are kept first. The rows of the topics with the highest lag come next.
     """
     line = Window.partitionBy(*_LINE)
     points = timeline.groupingSets(
