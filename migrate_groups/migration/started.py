@@ -73,17 +73,19 @@ def _is_of_these_clusters(execution: Execution, reader: GroupReader, elsewhere: 
 
 
 def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
-    """Return whether the receipt has a hand-over of the committed offsets in these rows to the rows' groups.
+    """Return whether the receipt has a hand-over of the committed offsets in these rows, with the same groups.
 
     Rows without a committed offset are ignored. The result is False if there is no other row.
     """
     committed_rows = [row for row in rows if row.offset is not None]
     execution = receipt.hand_over
-    known = {entry.change.order: entry.change.source_committed for entry in execution.entries} if execution else {}
+    known = {entry.change.order: entry.change for entry in execution.entries} if execution else {}
     return bool(committed_rows) and all(
         row.source_group is not None
-        and (committed := known.get((row.group or "", row.topic, row.partition))) is not None
-        and committed.offset == row.offset
+        and (change := known.get((row.group or "", row.topic, row.partition))) is not None
+        and change.source_group == row.source_group
+        and change.source_committed is not None
+        and change.source_committed.offset == row.offset
         for row in committed_rows
     )
 

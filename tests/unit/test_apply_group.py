@@ -142,6 +142,16 @@ def test_rerun_after_the_new_group_started(cli):
     assert cli.offset("new") == 7
 
 
+def test_the_same_offsets_of_another_group_are_not_handed_over_already(cli):
+    """After the new group has started, offsets of another group, though equal, are another migration: exit 2."""
+    receipt = ("--receipt", "old.new.receipt.json")
+    cli(*APPLY)
+    cli.cluster.commit("new", PARTITION, 7)
+    cli.cluster.commit("other", PARTITION, 5)
+    again = [each.replace("old", "other") for each in APPLY]
+    assert "is the receipt of another migration" in cli.fails(*again, *receipt, code=2)
+
+
 def test_a_new_partition_without_a_commit_is_refused_until_an_option_decides(cli):
     """A partition of the group's topics without a committed offset is refused, unless ``--uncommitted`` is passed."""
     cli.cluster.add_partitions("t", 2)
