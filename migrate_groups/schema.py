@@ -92,7 +92,7 @@ SNAPSHOT = (
 """The columns of a snapshot file, in the order of the file."""
 
 OLDEST_UNCONSUMED = Column("oldest_unconsumed_at", Kind.TIMESTAMP)
-"""An optional last column: the timestamp of the partition's oldest record that the group has not read."""
+"""An optional last column of a snapshot file: the timestamp of the oldest record that the group has not read."""
 
 RESET = tuple(
     Column(column.name, column.kind, required=True)

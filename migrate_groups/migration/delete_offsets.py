@@ -51,7 +51,7 @@ def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFil
     The plan has no changes if an earlier run has already deleted these offsets.
     shown: the plan that the user agreed to. A check refuses if a committed offset has changed since.
 
-    Raises `UsageError` if the receipt is of another write; `InvalidInput` if a topic matches no committed offset;
+    Raises `UsageError` if the receipt is of another write; `InvalidInput` if a pattern matches no topic of the group;
     `Refused` if a rollback in the receipt has not finished, or the group is not a consumer group; `GroupNotFound`,
     `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
@@ -101,8 +101,8 @@ def delete_offsets(
     Returns None if an earlier run has already deleted these offsets.
 
     If an error is raised, nothing was deleted: `UsageError` if the receipt is of another write; `InvalidInput` if a
-    topic matches no committed offset; `Refused` if a check or the user says no, or a rollback in the receipt has not
-    finished; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+    pattern matches no topic of the group; `Refused` if a check or the user says no, or a rollback in the receipt has
+    not finished; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     shown = plan_deletion(clients.writer, wanted, file)
     if is_done(shown, file, events):
@@ -172,9 +172,10 @@ def _with_pending(
     committed: Mapping[TopicPartition, CommittedOffset | None],
     topics: Mapping[str, TopicDescription],
 ) -> Mapping[TopicPartition, CommittedOffset | None]:
-    """Add the committed offsets of all partitions of the topics to ``committed``, and return the result.
+    """Return the offsets in ``committed``, and the committed offsets of all other partitions of the topics.
 
-    None: no committed offset. Raises `PendingCommits` if a transactional commit is still pending at the time-out.
+    In the result, None means no committed offset. Waits for pending transactional commits. Raises `PendingCommits` if
+    one is still pending at the time-out.
     """
     partitions = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
     # Read by name, because `all_committed` leaves out a partition whose first commit is still pending

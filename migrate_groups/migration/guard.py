@@ -91,7 +91,7 @@ def guard(
 def _check_once(reader: GroupReader, execution: Execution) -> tuple[Execution, list[str]]:
     """Check once whether groups that must no longer consume still do; return the record of the write with messages.
 
-    Also returns the groups of which this is not known, because a rebalance hides their assignment.
+    Also returns the groups whose assignment is not known, because they are rebalancing.
     """
     unclear = []
     for group, stopped in watched(execution).items():

@@ -21,8 +21,8 @@ class LogReader(Protocol):
     ) -> Mapping[TopicPartition, LogRange]:
         """Return the log start and log end offset of each partition that exists and has a leader.
 
-        ends, starts: known offsets, to save requests. A known end without a known start is requested again if the log
-        may have been truncated (docs/kafka-behaviour.md#logs).
+        ends, starts: known offsets, to save requests. A known end may still be requested again, because a new leader
+        may have a shorter log (docs/kafka-behaviour.md#logs).
         """
         ...
 

@@ -157,7 +157,8 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
 class HeldGroup(Protocol):
     """A group that this tool has joined as its only member, so that no consumer can join it.
 
-    Brokers refuse commits of other clients, except transactional ones (docs/kafka-behaviour.md#holding-a-group).
+    Meanwhile brokers refuse offset commits of other clients, except transactional ones
+    (docs/kafka-behaviour.md#holding-a-group).
     """
 
     lost: str | None

@@ -11,7 +11,7 @@ from migrate_groups.planning.run_states import Verb
 def refuse_by_record(receipt: Receipt, verb: Verb) -> None:
     """Raise `Refused` if the earlier writes in the receipt forbid this kind of write.
 
-    For instance, a rollback is forbidden after a hand-back, which has moved the source group forward.
+    For instance, a rollback is forbidden once the target groups' offsets were handed back to the source group.
     """
     reasons = receipt.refusals(verb)
     if reasons:

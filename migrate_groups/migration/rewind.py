@@ -27,7 +27,7 @@ class Rewinding:
 
     - snapshot: the offsets, in rows without a group.
     - decisions: for each row, the offset; if it is not the requested one, also the reason.
-    - left_out: the partitions of these topics that have no row.
+    - left_out: for each topic in the snapshot, the partitions without a row.
     """
 
     snapshot: SnapshotTable

@@ -73,9 +73,9 @@ def _is_of_these_clusters(execution: Execution, reader: GroupReader, elsewhere: 
 
 
 def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
-    """Return whether the receipt has a hand-over of the committed offsets in these rows, with the same groups.
+    """Return whether the receipt says that each row's offset was handed over from its source group to its group.
 
-    Rows without a committed offset are ignored. The result is False if there is no other row.
+    Rows without an offset are ignored. The result is False if no row has an offset.
     """
     committed_rows = [row for row in rows if row.offset is not None]
     execution = receipt.hand_over

@@ -1,4 +1,4 @@
-"""Watch a group until it has read to the log end offsets in a snapshot: to end a replay, or to drain an old group."""
+"""Watch a group until it has read to the log end offsets in a snapshot, for instance to the end of a replay."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def _send(writer: GroupWriter, entries: Sequence[Entry]) -> Mapping[str, Mapping
 def _still_to_undo(reader: OffsetsReader, entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
     """Return the changes that a rollback may write, and the changes that it must not write.
 
-    It must not write a change if another client has committed since, or if the committed offset can't be read.
+    It must not write a change if another client committed the current offset, or if that offset can't be read.
     """
     still: list[Entry] = []
     others: list[Entry] = []
@@ -148,9 +148,9 @@ def _found(
 def _turn(entry: Entry, verb: Verb) -> int:
     """Return the step of the write to which a change belongs. A step begins when all earlier steps have succeeded.
 
-    - 0: set an offset; in a rollback, of the source group
-    - 1: in a rollback, set an offset of a target group
-    - 2: delete an offset
+    - 0: every offset that is set, except those of step 1
+    - 1: in a rollback, the offsets that are set for target groups
+    - 2: the offsets that are deleted
     """
     if entry.change.after is None:
         return 2

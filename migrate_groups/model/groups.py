@@ -95,7 +95,7 @@ class GroupDescription:
 
     @property
     def kind(self) -> str:
-        """The group type, followed by the protocol type if the two differ: ``consumer``, ``classic connect``."""
+        """The group type, followed by the protocol type if the two differ, such as ``classic connect``."""
         other = "" if self.protocol_type == self.group_type else self.protocol_type
         return f"{self.group_type} {other}".rstrip()
 

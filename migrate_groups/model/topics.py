@@ -23,7 +23,7 @@ class TopicDescription:
 
 
 def is_recreated(then: str | None, now: str | None) -> bool:
-    """Return whether a topic was deleted and created again, because its two topic ids are known and differ.
+    """Return whether a topic was deleted and created again: whether both topic ids are known and differ.
 
     then, now: an earlier topic id and the current one; None or empty if not known.
     """

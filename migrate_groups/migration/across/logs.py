@@ -111,12 +111,12 @@ class Logs:
 
 
 def _window(records: Records, live: Records | None, span: range, committed: int) -> Window:
-    """Return the records of a source partition from the first one whose timestamp differs from the record before.
+    """Return ``records`` of a source partition from the first change of the timestamp on.
 
-    All records are returned if the first offset is 0, or if no such record is below the offset ``committed``.
+    All are returned if ``span`` starts at 0, or if the timestamp does not change below the offset ``committed``.
 
-    span: the offsets that were read. live: the records without those of aborted or open transactions; None: the offsets
-    have no gaps, so no record was aborted.
+    span: the offsets that were read. live: the records without those of aborted or open transactions; None if no record
+    was aborted.
     """
     # A record before the first change of the timestamp may be identical with an earlier record, which was not read.
     first = _first_of_a_timestamp(records, committed) if span.start else 0

@@ -25,7 +25,7 @@ class MirroredPartition(NamedTuple):
     """A partition with a committed offset on the source cluster, and its copy on the target cluster.
 
     committed: the offset to find in the copy; None if a transactional commit is pending. copy: None if there is no
-    copy. there: the group's committed offset in the copy; None if there is none, or if nothing is compared.
+    copy. there: the group's committed offset in the copy; None if there is none, or if it was not read.
     """
 
     source: TopicPartition
@@ -142,7 +142,7 @@ class _Finder:
         """Return the end of the copy as the offset at which a group must continue.
 
         Only for a source partition whose records are all deleted. there: the group's committed offset in the copy, to
-        count the records from there to the end; None if the group has none.
+        count the records from there to the end; None if there is none, or if it was not read.
         """
         # The group has read every record of the copy, because it committed the source's log end offset, which was read
         # after the end of the copy.

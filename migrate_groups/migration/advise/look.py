@@ -22,9 +22,11 @@ class Finding(StrEnum):
     """The main finding about the applications of a consumer group. The values are in order, the worst first.
 
     - shared: several applications share the group.
-    - joined by one subscription: the group would be several applications without one subscription, such as a regex.
+    - joined by one subscription: if one subscription, such as a regex, were removed, the members would be several
+      applications.
     - members without a partition: the group is one application, and some members have no partition.
     - not known: the members or their subscriptions are not known.
+    - nothing to do: no finding.
     """
 
     SHARED = "shared"

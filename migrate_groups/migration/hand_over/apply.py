@@ -63,11 +63,11 @@ def read_request(
 def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events: Events) -> Plan | None:
     """Return the plan that writes the offsets of a request. Reads only.
 
-    Returns None if an earlier call has written these offsets and a target group has started since.
+    If an earlier call has written these offsets and a target group has started since, returns None, or raises
+    `PartlyApplied` if the source group still consumes or can't be read.
 
     Raises `Refused` if the receipt (the record of the run) or the approved plan forbids the write; `UsageError` if the
-    receipt is of another migration; `PartlyApplied` if both source and target groups consume; `ClusterUnavailable`,
-    `NotAuthorized` and `PendingCommits`.
+    receipt is of another migration; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     if same_hand_over(file.receipt, wanted.rows.rows()) and is_over(reader, file, events):
@@ -84,12 +84,11 @@ def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, eve
 def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:
     """Write the offsets of a request, and return the record of this write.
 
-    Returns None if an earlier call has written them and a target group has started since. If an error is raised, this
-    call wrote nothing.
+    If an earlier call has written them and a target group has started since, returns None, or raises `PartlyApplied` if
+    the source group still consumes or can't be read. If an error is raised, this call wrote nothing.
 
     Raises `Refused` if a check or the user forbids the write; `UsageError` if the receipt (the record of the run) is of
-    another migration; `PartlyApplied` if both source and target groups consume; `ClusterUnavailable`, `NotAuthorized`
-    and `PendingCommits`.
+    another migration; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
     shown = plan_apply(clients.writer, wanted, file, events)
     if shown is None:

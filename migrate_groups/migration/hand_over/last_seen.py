@@ -98,10 +98,10 @@ class EndsWhileConsumed:
 
     @staticmethod
     def of(reader: GroupReader, baseline: Reading, options: WriteOptions) -> EndsWhileConsumed:
-        """Return the log end offsets of the partitions without a committed offset, not to be used yet (``unproven``).
+        """Return the log end offsets of the partitions without a committed offset, as ``unproven``.
 
-        The result is empty if the option ``uncommitted`` is not "latest". baseline: the source group as read before the
-        wait for its stop.
+        They become ``proven`` if a member is seen on the topic later. The result is empty if the option ``uncommitted``
+        is not "latest". baseline: the source group as read before the wait for its stop.
         """
         ends = {
             partition: baseline.bounds[partition].end
@@ -128,7 +128,10 @@ class EndsWhileConsumed:
             self._note({partition: bounds.end for partition, bounds in self.reader.log_ranges(still).items()})
 
     def _note(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Add log end offsets to those not to be used yet (``unproven``), except those above the last stable offset."""
+        """Add log end offsets to ``unproven``, except those above the last stable offset.
+
+        Offsets in ``unproven`` are used only if a member is seen on the topic later.
+        """
         stable = self.reader.last_stable_offsets(ends) if ends else {}
         # Above the last stable offset a transaction is open: `read_committed` members have not received its records.
         reached = {partition: end for partition, end in ends.items() if stable.get(partition, -1) >= end}

@@ -71,11 +71,12 @@ class MigrateRequest:
 def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, events: Events) -> Prepared | None:
     """Return the plan to show to the user before the source group stops. Reads only.
 
-    Returns None if an earlier call has handed over and a target group has started since.
+    If an earlier call has handed over and a target group has started since, returns None, or raises `PartlyApplied` if
+    the source group still consumes or can't be read.
 
     Raises `Refused` if the receipt (the record of the run) or the reviewed plan forbids it; `InvalidInput` if the split
-    lacks a topic; `UsageError` for wrong options; `PartlyApplied` if both source and target groups consume;
-    `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
+    lacks a topic; `UsageError` for wrong options; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` and
+    `PendingCommits`.
     """
     with open_receipt(wanted.run.receipt, read_only=True) as file:
         refuse_by_record(file.receipt, Verb.HAND_OVER)
@@ -88,12 +89,11 @@ def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, ev
 def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Events) -> WriteResult | None:
     """Hand over the source group's offsets to the target groups, and return the result.
 
-    Returns None if an earlier call has handed over and a target group has started since. If an error is raised, this
-    call wrote nothing.
+    If an earlier call has handed over and a target group has started since, returns None, or raises `PartlyApplied` if
+    the source group still consumes or can't be read. If an error is raised, this call wrote nothing.
 
     Raises `Refused` if a check or the user forbids it, or the source group does not stop; `UsageError` or
-    `InvalidInput` for wrong input; `PartlyApplied` if both source and target groups consume; `GroupNotFound`,
-    `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
+    `InvalidInput` for wrong input; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
     writer, run, clusters = clients.writer, wanted.run, _clusters(clients.writer, wanted)
     clients = clients._replace(elsewhere=clusters.elsewhere)

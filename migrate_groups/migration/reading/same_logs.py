@@ -15,7 +15,7 @@ def refuse_other_logs(reader: GroupReader, rows: Sequence[Row], without_file: st
     """Return the topics of the snapshot rows. Raises `Refused` if a row is from another cluster or a recreated topic.
 
     A recreated topic was deleted and created again since the snapshot. A topic that does not exist is left out.
-    without_file: advice for the message: what to do without the snapshot's file.
+    without_file: advice for the message: how to run the command without a snapshot.
     """
     cluster_id = reader.cluster_id()
     clusters = {row.cluster_id for row in rows if row.cluster_id not in (None, cluster_id)}

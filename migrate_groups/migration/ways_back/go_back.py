@@ -86,9 +86,9 @@ def go_back(
     Returns None if nothing was left to do. If an error is raised, this call wrote nothing. wait: seconds that a
     hand-back waits for all groups to stop.
 
-    Raises `Refused` if a check or the user forbids it, or the wait runs out; `PartlyApplied` if a group still consumes
-    after an earlier call; `UsageError` for the wrong clusters; `ClusterUnavailable`, `NotAuthorized` and
-    `PendingCommits`.
+    Raises `Refused` if a check or the user forbids it, or the wait runs out; `PartlyApplied` if a group that had to
+    stop still consumed after an earlier call's write; `UsageError` if ``clients.elsewhere`` is missing or not needed;
+    `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
     if is_done(file, verb, events, watch_again=True):
         return None

@@ -114,9 +114,9 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
 def _not_handed_over(reader: GroupReader, refused: Sequence[Lane], groups: Collection[str]) -> list[Check]:
     """Return a check of the partitions that brokers refused to write in the hand-over; an empty list if there are none.
 
-    The check refuses if a target group consumes or has consumed such a partition, or if the source group lost its
-    offset.
-    groups: the target groups that hand back; their members are not checked.
+    The check refuses if a target group has committed a higher offset on such a partition, if a target group that is
+    not in ``groups`` consumes its topic, or if the source group lost its offset. groups: the target groups that hand
+    back.
     """
     if not refused:
         return []

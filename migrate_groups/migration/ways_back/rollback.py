@@ -109,10 +109,10 @@ def _earlier_deletions(receipt: Receipt, undone: set[Order]) -> list[Check]:
 
 
 def _stopped(lanes: Iterable[Lane]) -> dict[Order, Change]:
-    """Return, by partition of a source group, the change that sets its committed offset again if the group lost it.
+    """Return, by partition of a source group, the change that sets the offset at which the group stopped.
 
-    If the source group had no committed offset at the hand-over, the offset is the one that the target group got.
-    lanes: the partitions of the target groups.
+    This is the group's committed offset at the hand-over. If there was none, it is the offset that the target group
+    got. lanes: the partitions of the target groups.
     """
     found = {}
     for lane in lanes:

@@ -26,9 +26,9 @@ def source_group(
 ) -> Check:
     """Return a check of whether the source groups will continue from the offsets at which they stopped.
 
-    The check warns if a source group has committed since the hand-over, is on another cluster, or lost an offset. It
-    refuses if a lost offset can't be set again. stopped: the changes that set offsets again if they are lost. now: the
-    current committed offsets.
+    The check refuses if a source group lost an offset and has members, so that the offset can't be set again. It warns
+    if a lost offset will be set again, if a source group has committed since the hand-over, or if it is on another
+    cluster. stopped: the changes that set lost offsets again. now: the current committed offsets.
     """
     name = "source group"
     if (there := execution.translation) is not None:
@@ -82,8 +82,8 @@ def in_range(
     """Return a check of whether all groups continue within the log; outside it, consumers apply auto.offset.reset.
 
     The check refuses if an offset in ``restored`` is outside the log, and warns about other offsets. restored: the
-    changes that restore a source group's lost offset. changes: those of the target groups. now: the source groups'
-    offsets.
+    changes that restore a source group's lost offset. changes: the changes of the target groups' offsets. now: the
+    source groups' offsets.
     """
     lost = [(change.group, change.topic_partition, change.after) for change in restored]
     others = [(change.group, change.topic_partition, change.after) for change in changes]

@@ -92,7 +92,8 @@ class Costs:
 
     Each list has at most 1000 rows.
 
-    - applications: sorted by the number of applications in the group, then by ``stood_still``, the highest first.
+    - applications: sorted by the number of applications in the group, then by how long the application stood still
+      because of others, the highest first.
     - found: the number of all applications.
     - generations: of the groups with several applications, the latest first.
     - subscriptions: of the groups with several applications.

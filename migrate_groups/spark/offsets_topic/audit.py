@@ -28,10 +28,10 @@ HANDED_OVER = StructType(
         StructField("log_partition", IntegerType(), nullable=False),
     ]
 )
-"""The partitions that were handed over.
+"""The partitions that target groups took over from source groups.
 
 - source_topic: the topic's name on the source group's cluster.
-- stopped_at: the source group's committed offset at the hand-over, or ``written`` if it had none.
+- stopped_at: the source group's committed offset at the migration, or ``written`` if it had none.
 - before: the target group's committed offset before the write.
 - written: the offset that the migration wrote for the target group; null: none.
 - ours: every offset that the runs of this migration wrote, or may have written.
@@ -80,12 +80,12 @@ def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:
 
 
 def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
-    """Return the commits that source groups made after they had stopped, for partitions that target groups took over.
+    """Return the commits that source groups made after the migration, for partitions that target groups took over.
 
-    log: the records since the groups stopped (`of_groups`). handed_over: the partitions (`HANDED_OVER`).
+    log: the records since the migration (`of_groups`). handed_over: the partitions (`HANDED_OVER`).
 
     Columns: group, topic, partition, log_partition, log_offset, log_time, offset, beyond (offset minus the group's
-    offset when it stopped), recreated (whether the commit is for a new topic of the same name).
+    offset at the migration), recreated (whether the commit is for a new topic of the same name).
     """
     given = ("stopped_at", F.col("topic_id").alias("given_id"))
     moved = handed_over.select(*_of_source(), *given).dropDuplicates(KEYS)
@@ -157,9 +157,16 @@ def hand_over(
     - reasons: why commits of a group may be missing from the log.
     - source_reasons: why commits of source groups may be missing, if these are on another cluster.
 
-    Columns: source_group, group, topic, partition, stopped_at, written, old (the verdict on the source group),
-    late_commits, new (the verdict on the target group), first_own, first_own_time, committed, commits, rewinds,
-    deletions, reason (why a verdict is in doubt, or null).
+    Columns:
+
+    - source_group, group, topic, partition.
+    - stopped_at: the source group's offset at the migration. written: the offset that the migration wrote.
+    - old, new: the verdicts on the source group and on the target group.
+    - late_commits: the number of the source group's commits after the migration.
+    - first_own, first_own_time: the target group's first commit, not counting the migration's.
+    - committed: the target group's last committed offset.
+    - commits, rewinds, deletions: their numbers in the target group.
+    - reason: why a verdict is in doubt, or null.
     """
     sides = (
         summed.where(F.col("is_target") & F.col("topic").isNotNull())

@@ -39,9 +39,9 @@ _COLUMNS = (
 class Log(NamedTuple):
     """The copied log of a cluster's ``__consumer_offsets``, and the groups to judge.
 
-    raw: the copied records (columns: `offsets_log.RAW`), the same at each read. groups: the name of each group, its
-    partition of the log, and the offset in that partition from which the group is judged. ranges: the offsets that were
-    copied.
+    raw: the copied records (columns: `offsets_log.RAW`), which must not change between two reads. groups: the name of
+    each group, its partition of the log, and the offset in that partition from which the group is judged. ranges: the
+    offsets that were copied.
     """
 
     raw: DataFrame
@@ -54,7 +54,7 @@ class _Read(NamedTuple):
 
     records: decoded records, which may leave out commits of target groups. summed: a summary of all commits of each
     group and partition. found: how complete the copy is. deleted: the names of deleted groups. is_late: whether a
-    source group has committed since it stopped.
+    source group has committed after the migration.
     """
 
     records: DataFrame

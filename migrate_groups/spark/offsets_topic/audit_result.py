@@ -30,11 +30,14 @@ class AuditedTopic(NamedTuple):
 class Partition(NamedTuple):
     """A partition with a problem or the verdict ``undetermined``, or with a target group that committed a lower offset.
 
-    stopped_at: the source group's last committed offset; equal to ``written`` if there was none. written: the offset
-    that the migration wrote for the target group. old, new: the verdicts on the source group and on the target group.
-    late_commits: the number of the source group's commits since it stopped. first_own: the offset of the target group's
-    first commit, not counting the migration's. committed: the target group's last committed offset. rewinds: the number
-    of the target group's commits at a lower offset than before. reason: why a verdict is in doubt, or None.
+    - stopped_at: the source group's committed offset at the migration; equal to ``written`` if there was none.
+    - written: the offset that the migration wrote for the target group.
+    - old, new: the verdicts on the source group and on the target group.
+    - late_commits: the number of the source group's commits after the migration.
+    - first_own: the offset of the target group's first commit, not counting the migration's.
+    - committed: the target group's last committed offset.
+    - rewinds: the number of the target group's commits at a lower offset than before.
+    - reason: why a verdict is in doubt, or None.
     """
 
     source_group: str | None
@@ -55,8 +58,8 @@ class Partition(NamedTuple):
 class LateCommit(NamedTuple):
     """A commit that a source group made after the migration.
 
-    beyond: the number of records that both groups process: the committed offset minus the source group's offset at the
-    migration. A negative number means that the source group committed a lower offset. None: not known.
+    beyond: the committed offset minus the source group's offset at the migration. Source and target group both process
+    this number of records. A negative number means that the source group committed a lower offset. None: not known.
     """
 
     group: str
@@ -100,12 +103,14 @@ class OfLog(NamedTuple):
 class Audit:
     """The result of the command audit. Each table has at most 1000 rows.
 
-    old, new: the number of partitions by verdict on the source group and on the target group. rewinds: the number of
-    partitions in which a target group committed a lower offset than before. problems: the number of partitions with a
-    rewind or with the verdict ``late-commit``, ``earlier``, ``later`` or ``missing``. undetermined: the number of other
-    partitions with the verdict ``undetermined``. doubtful: the partitions that ``problems`` and ``undetermined`` count.
-    log: what was found in the log of the target groups' cluster. source_log: what was found in the log of the source
-    groups' cluster; None: it is the same cluster.
+    - old, new: the number of partitions by verdict on the source group and on the target group.
+    - rewinds: the number of partitions in which a target group committed a lower offset than before.
+    - problems: the number of partitions with a rewind or with the verdict ``late-commit``, ``earlier``, ``later`` or
+      ``missing``.
+    - undetermined: the number of other partitions with the verdict ``undetermined``.
+    - doubtful: the partitions that ``problems`` and ``undetermined`` count.
+    - log: what was found in the log of the target groups' cluster.
+    - source_log: what was found in the log of the source groups' cluster; None: it is the same cluster.
     """
 
     old: dict[str, int]

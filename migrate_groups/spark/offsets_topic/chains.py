@@ -32,8 +32,9 @@ def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     log: the decoded records of some groups (`audit.of_groups`). handed_over: the migrated partitions
     (`audit.HANDED_OVER`).
 
-    A row has the migrated offset, the first commit that can't be the migration's (first_own), the last committed
-    offset, and numbers of commits, rewinds and deletions. Rows without a topic count records that can't be decoded.
+    A row has the migrated offset, the first commit that the migration certainly did not write (first_own), the last
+    committed offset, and numbers of commits, rewinds and deletions. Rows without a topic count deletions of the group,
+    and records that can't be decoded.
     """
     # The offset handed over is a row before all commits, because a join would need more exchanges.
     first = handed_over.select(
@@ -87,8 +88,8 @@ def _with_previous_record(rows: DataFrame) -> DataFrame:
 def _with_own(rows: DataFrame) -> DataFrame:
     """Return the records with two more columns for the commits of each group and partition.
 
-    own: whether the record is the first commit that can't be the migration's, or a later commit. reached: the offset of
-    the last commit before the record.
+    own: whether the record is the first commit that the migration certainly did not write, or a later commit. reached:
+    the offset of the last commit before the record.
     """
     order = Window.partitionBy(*_PLACE).orderBy("log_offset")
     # The migration may have written a commit if its offset is in `ours` and differs from the committed offset before

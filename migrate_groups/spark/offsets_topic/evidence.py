@@ -11,7 +11,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 Range = tuple[int, int, int, int]
 """The range of offsets that was copied to files from a partition of the offsets topic: the partition's number, the
-first offset, the end (exclusive), and how many offsets after it could not be read, because a transaction is open."""
+first offset, the end (exclusive), and the number of later offsets, which an open transaction hides."""
 
 REASONS = StructType([StructField("group", StringType(), nullable=False), StructField("reason", StringType())])
 """The columns of a table of the groups whose commits may be missing from the copied log. reason: why."""
@@ -22,8 +22,8 @@ class Evidence(NamedTuple):
 
     records, control, aborted: the number of records, of transaction markers, and of records of aborted transactions.
     missing: the number of offsets whose records were compacted away or have expired; negative: records were copied
-    twice. malformed: the number of records that can't be decoded. held_back: the number of offsets from end_offset on
-    that an open transaction hides. whole: whether missing, malformed and held_back are 0.
+    twice. malformed: the number of records that can't be decoded. held_back: the number of offsets after the
+    copied ones, which an open transaction hides. whole: whether missing, malformed and held_back are 0.
     """
 
     log_partition: int
@@ -73,7 +73,7 @@ def _of_range(copied: Range, counted: Row | None, malformed: int) -> Evidence:
 def reasons(
     groups: Iterable[tuple[str, int, int]], found: Iterable[Evidence], deleted: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield (group, reason) for each group whose commits may be missing from the copied log, or in the log twice.
+    """Yield (group, reason) for each group of which the copied log may lack commits, or have commits twice.
 
     groups: the name of each group, its partition of the log, and an offset that is not used here. found: how complete
     the copied partitions are. deleted: the names of deleted groups.

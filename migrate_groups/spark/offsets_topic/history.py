@@ -45,7 +45,7 @@ class Moments(NamedTuple):
 
     @staticmethod
     def between(earliest: datetime, every: timedelta, last: datetime) -> Moments:
-        """Return ``last``, and all multiples of ``every`` since 1970 after ``earliest`` and before ``last``."""
+        """Return the multiples of ``every`` since 1970 after ``earliest`` and before ``last``, and then ``last``."""
         round_before = _EPOCH + (earliest - _EPOCH) // every * every
         return Moments(min(round_before + every, last), every, last)
 

@@ -181,7 +181,7 @@ def decode(raw: DataFrame) -> DataFrame:
 
 
 def in_place(condition: Column) -> Column:
-    """Return a condition in a form that Spark evaluates only after `decode`. Its truth value is the same."""
+    """Return an equivalent condition that Spark's optimizer does not move before `decode`."""
     # Otherwise Spark would move a filter with this condition before `decode`, and decode each record twice. Spark does
     # not move a nondeterministic condition.
     return F.when(condition, F.monotonically_increasing_id() >= 0)

@@ -214,8 +214,8 @@ def _members(spans: DataFrame, of_member: DataFrame, of_partitions: DataFrame) -
 
     spans: the generations. of_member: the application of each member. of_partitions: the result of `load.committed`.
 
-    Further columns: application, partitions, at (the time of the last commit, or null), consumed (the records that the
-    member consumed).
+    Columns added to those of the generation: member_id, application, partitions, at (the time of the last commit, or
+    null), consumed (the records that the member consumed).
     """
     # A commit does not name a member, but the record of a generation says which member got which partitions.
     of_spans = spans.select(
@@ -242,7 +242,7 @@ def _stood_still(members: DataFrame) -> DataFrame:
       ``caused_by``.
     - replaced: whether all members of the application restarted.
     - seconds: how long, at most, the application stood still; null: not known.
-    - gone: the part of ``seconds`` before a generation without a member of the application began; else 0.
+    - gone: the part of ``seconds`` in which the application certainly had no member, or 0.
     """
     # A member stands still from its last commit in a generation until the beginning of the next generation that has a
     # member of its application. An application stands still for as long as the member that stands still longest. In a

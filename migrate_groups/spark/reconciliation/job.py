@@ -168,7 +168,8 @@ def _reconcile(
 def main(arguments: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
     """Run ``scripts/spark_reconcile.py``, and return the exit code. A line of JSON goes to stdout, messages to stderr.
 
-    The code is 0, that of `HandOverBroken` if a partition has a problem, or that of the error.
+    The exit code is 0 if no partition has a problem, and 6 (`HandOverBroken`) if a partition has one. If the comparison
+    fails, it is the exit code of the error.
     """
     parser = argparse.ArgumentParser(prog="spark_reconcile.py", description="Compare snapshots before and after.")
     parser.add_argument("before", metavar="BEFORE", help="CSV or Parquet; a file, a folder or a glob")

@@ -46,10 +46,10 @@ def expected(before: DataFrame, mapping: DataFrame | None) -> DataFrame:
     """Return the rows of ``before``, each with the group that is to have the offset after the migration.
 
     before: a snapshot from before the migration. mapping: the target group of each topic or partition of a source
-    group; None: nothing changes.
+    group; None: all rows are returned unchanged.
 
-    Rows that have a ``source_group`` are not changed. All other rows get the target group; their old group becomes the
-    ``source_group``. Rows without a target group are left out.
+    With a mapping, rows that have a ``source_group`` are not changed. All other rows get the target group; their old
+    group becomes the ``source_group``. Rows without a target group are left out.
     """
     if mapping is None:
         return before

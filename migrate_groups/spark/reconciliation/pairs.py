@@ -27,8 +27,8 @@ def latest_rows(before: DataFrame, after: DataFrame) -> DataFrame:
     - `KEYS`, source_group, recreated (whether the topic id changed).
     - with the prefixes ``before_`` and ``after_``: offset, log_start, log_end, and optionally taken_at and
       oldest_unconsumed_at.
-    - contradiction: always null. A job that computes this column fails if ``before`` or ``after`` has two latest
-      offsets or two source groups of a partition.
+    - contradiction: always null. A job that computes this column fails if ``before`` or ``after`` has two different
+      offsets of a partition at its latest time, or two source groups of a partition.
     """
     # Repartitioned explicitly. Otherwise Spark would sort and merge before the exchange too, and merge hardly any rows.
     rows = with_rows(before, after).repartition(*KEYS)
@@ -45,7 +45,9 @@ def latest_rows(before: DataFrame, after: DataFrame) -> DataFrame:
 
 
 def single_rows(before: DataFrame, after: DataFrame) -> DataFrame:
-    """Return the columns of `latest_rows`, in less time, for tables with only one row for each partition.
+    """Return one row for each partition, with its only row in ``before`` and its only row in ``after``.
+
+    The columns are those of `latest_rows`, which takes more time, but accepts several rows of a partition.
 
     A job that computes the column contradiction fails if ``before`` or ``after`` has two rows of a partition. A job
     that computes the column source_group fails if a group has two source groups. The message is `NOT_SINGLE`.
@@ -88,7 +90,7 @@ def _fail() -> Column:
 
 
 def _only(side: str, names: dict[str, str]) -> list[Column]:
-    """Return aggregates over a partition's rows from one side: their number, and the largest value of each column.
+    """Return aggregates over a partition's rows from one side: the number of rows, and the maximum of each column.
 
     side: ``before`` or ``after`` the migration. names: column -> its short name in the result.
     """
@@ -98,10 +100,9 @@ def _only(side: str, names: dict[str, str]) -> list[Column]:
 
 
 def _latest(side: str, *, timed: bool) -> list[Column]:
-    """Return aggregates over a partition's rows from one side: the latest row, and the columns for `_contradiction`.
+    """Return aggregates over a partition's rows from one side: the latest row, and what `_contradiction` compares.
 
-    These columns are the smallest of the latest offsets, and the smallest and the largest source group. side:
-    ``before`` or ``after`` the migration. timed: whether to include the timestamp of the oldest unread record.
+    side: ``before`` or ``after`` the migration. timed: whether to include the timestamp of the oldest unread record.
     """
     # A struct with a null taken_at is the smallest, so such a row counts as the earliest.
     here, offset = F.col("side") == side, F.coalesce("offset", F.lit(-1))
@@ -116,9 +117,10 @@ def _latest(side: str, *, timed: bool) -> list[Column]:
 
 
 def _contradiction(side: str) -> Column:
-    """Return a column of nulls, which fails the job if a partition has two latest offsets or two source groups.
+    """Return a column of nulls, which fails the job if the snapshots of one side contradict each other.
 
-    side: which snapshots are checked: those from ``before`` or from ``after`` the migration.
+    Snapshots contradict each other if a partition has two different offsets at its latest time, or two source groups.
+    side: ``before`` or ``after`` the migration.
     """
     place = F.concat("topic", F.lit("-"), "partition", F.lit(" of group "), "group")
     source, other = F.col(f"{side}_source"), F.col(f"{side}_other_source")

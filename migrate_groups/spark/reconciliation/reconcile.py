@@ -73,7 +73,8 @@ def partition_verdict(
     - produced, consumed: the growth of the log end offset and of the committed offset; null if the topic was recreated.
 
     Rows of ``before`` and ``after`` are compared only if their cluster_id is the same, or null in both. A job over the
-    result fails if ``before`` or ``after`` has two latest offsets or two source groups of one partition.
+    result fails if ``before`` or ``after`` has two different offsets of a partition at its latest time, or two source
+    groups of a partition.
     """
     asked = _with_side(expected(before, mapping), "before")
     found = _with_side(after, "after")

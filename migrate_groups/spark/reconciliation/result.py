@@ -176,7 +176,7 @@ def _group_topic(row: Row) -> GroupTopic:
 
 
 def _worst(verdicts: DataFrame, topics: list[Row]) -> tuple[PartitionVerdict, ...]:
-    """Return the `MAX_WORST` worst partitions. topics: the `MAX_WORST` worst rows of the summary."""
+    """Return the `MAX_WORST` worst partitions. topics: the `MAX_WORST` worst rows of `group_topic_summary`."""
     # These topics are enough, because each of them has a partition that is at least as bad as any elsewhere.
     among = [F.col(name).isin([row[name] for row in topics]) for name in ("group", "topic")]
     rows = (

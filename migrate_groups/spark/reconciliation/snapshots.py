@@ -65,8 +65,8 @@ def read_snapshots(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     ``group,topic,partition,offset``. If a file has the column `OLDEST_UNCONSUMED`, the result has it too.
 
     Raises:
-        InvalidInput: there is no file, or a file is of another kind or has wrong columns. An invalid cell is found only
-            while a job runs, so run the job within `readable_failures`.
+        InvalidInput: there is no file; a file is not ``.csv`` or ``.parquet``; a folder has both; a file has wrong
+            columns. An invalid cell is found only while a job runs, so run the job within `readable_failures`.
     """
     return strict(examined(spark, paths))
 
@@ -76,7 +76,8 @@ def examined(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
     Columns: `SNAPSHOT`, and `cells.PROBLEM` (why a row is invalid; null if it is valid).
 
-    Raises `InvalidInput` if there is no file, or a file is of another kind or has wrong columns.
+    Raises `InvalidInput` if there is no file, a file is not ``.csv`` or ``.parquet``, a folder has both, or a file has
+    wrong columns.
     """
     with readable_failures():
         return reduce(with_rows, [_read(spark, path) for path in paths])
