@@ -104,7 +104,7 @@ class HandOver:
         also = f": all of {spec.source} must stop for it" if spec.stay else ""
         talk(
             f"next: migrate-groups {shell_command('reconcile', [folder])}",
-            f"later: migrate-groups {later}, {shell_command('reconcile', [folder, 'later.parquet'])}",
+            f"later: migrate-groups {later}; migrate-groups {shell_command('reconcile', [folder, 'later.parquet'])}",
             NOTHING_TO_UNDO
             if outcome.execution.wrote_nothing
             else f"back: migrate-groups {rollback} (on the target cluster, before the new groups commit)"

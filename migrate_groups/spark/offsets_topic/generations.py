@@ -10,7 +10,23 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
-from migrate_groups.spark.offsets_topic.offsets_log import fold, of_kinds, signed, text, unsigned
+from migrate_groups.spark.offsets_topic.offsets_log import of_kinds
+from migrate_groups.spark.offsets_topic.record_bytes import (
+    after_bytes,
+    after_compact_string,
+    after_string,
+    compact_string,
+    fold,
+    has_all_before,
+    let,
+    number,
+    place,
+    signed,
+    string,
+    text,
+    unsigned,
+    varint,
+)
 
 _CLASSIC, _KIP_848 = 2, 5
 _VERSIONS = (0, 1, 2, 3)
@@ -34,11 +50,11 @@ def generations(raw: DataFrame) -> DataFrame:
         "*",
         version.alias("_version"),
         F.coalesce(protocol_type, F.lit("")).alias("_type"),
-        place(_after_string(F.lit(3))).alias("_generation_at"),
+        place(after_string(F.lit(3))).alias("_generation_at"),
     )
     rows = rows.where(F.col("_type").isin("", "consumer"))
-    rows = rows.withColumn("_leader_at", place(_after_string(F.col("_generation_at") + 4)))
-    at = _after_string(F.col("_leader_at")) + F.when(F.col("_version") >= 2, 8).otherwise(0)
+    rows = rows.withColumn("_leader_at", place(after_string(F.col("_generation_at") + 4)))
+    at = after_string(F.col("_leader_at")) + F.when(F.col("_version") >= 2, 8).otherwise(0)
     rows = rows.withColumn("_members_at", place(at))
     size = number(F.col("_generation_at") + 4, 2)
     return rows.select(
@@ -58,18 +74,18 @@ def consumers(raw: DataFrame) -> DataFrame:
     raw: the copied records of ``__consumer_offsets`` (`offsets_log.RAW`). Columns: group, log_partition, log_offset,
     log_time, member_id, client_id, topics (null: they can't be decoded), regex (the regular expression, or null).
     """
-    rows = records(raw, _KIP_848).where(number(F.lit(1), 2).isin(0, 1))
+    rows = records(raw, _KIP_848).where(number(F.lit(1), 2) == 0)
     # The positions of the group instance id, the rack, the client id, the host and the topics.
     places = F.aggregate(
         F.sequence(F.lit(1), F.lit(4)),
         F.array(F.lit(3)),
-        lambda found, _: F.array_append(found, place(let(F.element_at(found, -1), _after_compact))),
+        lambda found, _: F.array_append(found, place(let(F.element_at(found, -1), after_compact_string))),
     )
     rows = rows.withColumn("_at", places)
     topics = let(
         F.col("_at")[4],
         lambda at: let(
-            varint(at)[1], lambda count: F.struct(_strings(at + varint(at)[0], count - 1, _compact).alias("of"))
+            varint(at)[1], lambda count: F.struct(_strings(at + varint(at)[0], count - 1, compact_string).alias("of"))
         ),
     )["of"]
     rows = rows.withColumn("_topics", topics)
@@ -79,9 +95,9 @@ def consumers(raw: DataFrame) -> DataFrame:
         "log_offset",
         "log_time",
         F.col("member").alias("member_id"),
-        let(F.col("_at")[2], lambda at: _compact(at)[1]).alias("client_id"),
+        let(F.col("_at")[2], lambda at: compact_string(at)[1]).alias("client_id"),
         F.when(has_all_before(F.col("_topics")["at"]), F.array_sort(F.col("_topics")["texts"])).alias("topics"),
-        F.nullif(let(F.col("_topics")["at"], lambda at: _compact(at)[1]), F.lit("")).alias("regex"),
+        F.nullif(let(F.col("_topics")["at"], lambda at: compact_string(at)[1]), F.lit("")).alias("regex"),
     )
 
 
@@ -134,15 +150,15 @@ def _members() -> Column:
 
     def step(state: Column, _: Column) -> Column:
         version = F.col("_version")
-        instance = _after_string(state["at"])
+        instance = after_string(state["at"])
         return let(
-            F.when(version >= 3, _after_string(instance)).otherwise(instance),
+            F.when(version >= 3, after_string(instance)).otherwise(instance),
             lambda client: let(
-                _after_string(_after_string(client)) + F.when(version >= 1, 8).otherwise(4),
+                after_string(after_string(client)) + F.when(version >= 1, 8).otherwise(4),
                 lambda subscription: let(
-                    _after_bytes(subscription),
+                    after_bytes(subscription),
                     lambda assignment: F.struct(
-                        place(_after_bytes(assignment)).alias("at"),
+                        place(after_bytes(assignment)).alias("at"),
                         F.array_append(state["found"], _member(state["at"], client, subscription, assignment)).alias(
                             "found"
                         ),
@@ -166,7 +182,7 @@ _MEMBERS = (
 def _member(member_id: Column, client_id: Column, subscription: Column, assignment: Column) -> Column:
     """Return one member as a struct. Each argument is the position in the record's value where that field begins."""
     timeout = F.when(F.col("_version") >= 1, number(subscription - 8, 4)).otherwise(number(subscription - 4, 4))
-    topics = _strings(subscription + 10, number(subscription + 6, 4), _string)["texts"]
+    topics = _strings(subscription + 10, number(subscription + 6, 4), string)["texts"]
     return F.struct(
         text("value", member_id + 2, number(member_id, 2)).alias("member_id"),
         text("value", client_id + 2, number(client_id, 2)).alias("client_id"),
@@ -204,7 +220,7 @@ def _assigned(at: Column) -> Column:
                 F.when(count > 0, F.concat(state["found"], made)).otherwise(state["found"]).alias("found"),
             )
 
-        return let(_after_string(state["at"]), with_partitions)
+        return let(after_string(state["at"]), with_partitions)
 
     stepped = F.aggregate(F.sequence(F.lit(1), F.greatest(count, F.lit(1))), begun, step)["found"]
     return F.when(count > 0, stepped).otherwise(F.array().cast(_PARTITIONS))
@@ -225,68 +241,3 @@ def _strings(at: Column, count: Column, read: Callable[[Column], tuple[Column, C
 
     stepped = F.aggregate(F.sequence(F.lit(1), F.greatest(bounded, F.lit(1))), begun, step)
     return F.when(bounded > 0, stepped).otherwise(begun)
-
-
-def _string(at: Column) -> tuple[Column, Column]:
-    """Return the position after the string that begins at position ``at`` of the record's value, and the string."""
-    return _after_string(at), text("value", at + 2, number(at, 2))
-
-
-def _compact(at: Column) -> tuple[Column, Column]:
-    """Return the position after the compact string that begins at position ``at`` of the value, and the string."""
-    size, length = varint(at)
-    return _after_compact(at), text("value", at + size, length - 1)
-
-
-def _after_compact(at: Column) -> Column:
-    size, length = varint(at)
-    return at + size + F.greatest(length - 1, F.lit(0))
-
-
-def varint(at: Column) -> tuple[Column, Column]:
-    """Return the varint at position ``at`` of the record's value: its size in bytes (1 or 2), and its decoded value."""
-    one, two = unsigned("value", at.cast("int"), 1), unsigned("value", (at + 1).cast("int"), 1)
-    return F.when(one < 128, 1).otherwise(2), F.when(one < 128, one).otherwise(one.bitwiseAND(0x7F) + two * 128)
-
-
-def _after_string(at: Column) -> Column:
-    """Return the position after the string that begins at position ``at``: two bytes with its length, then its text."""
-    return at + 2 + F.greatest(number(at, 2), F.lit(0))
-
-
-def _after_bytes(at: Column) -> Column:
-    """Return the position after the byte array at position ``at``: four bytes with its length, then its bytes."""
-    return at + 4 + F.greatest(number(at, 4), F.lit(0))
-
-
-def let(at: Column, then: Callable[[Column], Column]) -> Column:
-    """Return ``then(at)``, where ``at`` is a position in the record's value. Spark computes ``at`` only once."""
-    # Otherwise Spark would compute the position wherever `then` uses it, and the expression would double in size with
-    # each field.
-    return bind(place(at), then)
-
-
-def bind(value: Column, then: Callable[[Column], Column]) -> Column:
-    """Return ``then(value)``, and make Spark compute ``value`` only once."""
-    return F.transform(F.array(value), then)[0]
-
-
-def place(at: Column) -> Column:
-    """Return the position ``at`` in the record's value, limited to the number of the value's bytes plus 2.
-
-    The first position is 1. A position exceeds the limit only in a damaged record.
-    """
-    return F.least(at, F.octet_length("value") + 2).cast("int")
-
-
-def has_all_before(at: Column) -> Column:
-    """Return whether the record's value has all bytes before the position ``at``. The first position is 1."""
-    return at <= F.octet_length("value") + 1
-
-
-def number(at: Column, size: int) -> Column:
-    """Return the signed number in ``size`` bytes of the record's value, from position ``at`` on.
-
-    The first position is 1. The result is null if the value ends before ``at``, and wrong if it ends within the number.
-    """
-    return fold(unsigned("value", at.cast("int"), size), 8 * size)

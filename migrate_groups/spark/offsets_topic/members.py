@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
-from migrate_groups.spark.offsets_topic.offsets_log import fold, text, unsigned
+from migrate_groups.spark.offsets_topic.record_bytes import after_string, number, text
 
 _CLASSIC, _KIP_848 = 2, 5
 _VERSIONS = (0, 1, 2, 3)
@@ -47,19 +47,19 @@ def _with_places(rows: DataFrame) -> DataFrame:
     version, classic, kip_848 = F.col("_version"), F.col("_classic"), F.col("_kip_848")
     rows = rows.withColumns(
         {
-            "_version": F.when(F.octet_length("value") >= 2, _number(F.lit(1), 2)),
-            "_classic": _after_string(F.lit(3)) + 4,  # skips the version, the protocol type and the generation
+            "_version": F.when(F.octet_length("value") >= 2, number(F.lit(1), 2)),
+            "_classic": after_string(F.lit(3)) + 4,  # skips the version, the protocol type and the generation
             "_kip_848": _after_short(F.lit(3)),  # skips the version and the group instance id
         }
     )
-    rows = rows.withColumns({"_classic": _after_string(classic), "_kip_848": _after_short(kip_848)})  # protocol; rack
+    rows = rows.withColumns({"_classic": after_string(classic), "_kip_848": _after_short(kip_848)})  # protocol; rack
     rows = rows.withColumns(
         {
-            "_classic": F.when(version.isin(*_VERSIONS), _after_string(classic) + F.when(version >= 2, 8).otherwise(0)),
+            "_classic": F.when(version.isin(*_VERSIONS), after_string(classic) + F.when(version >= 2, 8).otherwise(0)),
             "_host": _after_short(kip_848),
         }
     )
-    return rows.withColumn("_members", _number(classic, 4))
+    return rows.withColumn("_members", number(classic, 4))
 
 
 def _of_classic() -> Column:
@@ -68,17 +68,17 @@ def _of_classic() -> Column:
     steps = F.when(members.isNotNull(), count * _FIELDS)
     begun = F.struct((start + 4).cast("int").alias("at"), F.array().cast("array<string>").alias("texts"))
 
-    def step(state: Column, number: Column) -> Column:
-        field = number % _FIELDS
+    def step(state: Column, index: Column) -> Column:
+        field = index % _FIELDS
         here = state["at"]
         size = (
             F.when(field == _TIMEOUTS, F.when(version >= 1, 8).otherwise(4))
-            .when(field.isin(*_BYTES), 4 + F.greatest(_number(here, 4), F.lit(0)))
+            .when(field.isin(*_BYTES), 4 + F.greatest(number(here, 4), F.lit(0)))
             .when((field == 1) & (version < 3), 0)
-            .otherwise(2 + F.greatest(_number(here, 2), F.lit(0)))
+            .otherwise(2 + F.greatest(number(here, 2), F.lit(0)))
         )
         texts = F.when(
-            field.isin(_CLIENT, _HOST), F.array_append(state["texts"], text("value", here + 2, _number(here, 2)))
+            field.isin(_CLIENT, _HOST), F.array_append(state["texts"], text("value", here + 2, number(here, 2)))
         ).otherwise(state["texts"])
         after = F.least(here + size, F.octet_length("value") + 1).cast("int")
         return F.struct(after.alias("at"), texts.alias("texts"))
@@ -91,13 +91,8 @@ def _of_classic() -> Column:
 
 def _of_kip_848() -> Column:
     places = F.col("_kip_848"), F.col("_host")
-    named = F.concat(*(text("value", place + 1, _number(place, 1) - 1) for place in places))
+    named = F.concat(*(text("value", place + 1, number(place, 1) - 1) for place in places))
     return F.when(F.col("_version") == 0, F.when(named.isNotNull(), F.array(named)))
-
-
-def _after_string(at: Column) -> Column:
-    """Return the position after the string that begins at position ``at``: two bytes with its length, then its text."""
-    return at + 2 + F.greatest(_number(at, 2), F.lit(0))
 
 
 def _after_short(at: Column) -> Column:
@@ -105,12 +100,4 @@ def _after_short(at: Column) -> Column:
 
     The text must have fewer than 127 bytes.
     """
-    return at + F.greatest(_number(at, 1), F.lit(1))
-
-
-def _number(at: Column, size: int) -> Column:
-    """Return the signed number in ``size`` bytes of the record's value, from position ``at`` on.
-
-    The first position is 1. The result is null if the value ends before ``at``, and wrong if it ends within the number.
-    """
-    return fold(unsigned("value", at.cast("int"), size), 8 * size)
+    return at + F.greatest(number(at, 1), F.lit(1))

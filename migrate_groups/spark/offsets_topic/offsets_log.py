@@ -19,6 +19,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from migrate_groups.spark.offsets_topic.record_bytes import fold, signed, text, unsigned
 from migrate_groups.spark.reconciliation.snapshots import CHECKED, spark_path
 
 RAW = StructType(
@@ -245,27 +246,6 @@ def _kind() -> Column:
     return F.coalesce(names[F.col("type").cast("int")], F.concat(F.lit("type-"), F.col("type").cast("string")))
 
 
-def unsigned(column: str, start: Column | int, size: int) -> Column:
-    """Return the unsigned number in ``size`` bytes (at most 7) of a binary column, from position ``start`` on.
-
-    The first position is 1, the last -1. The result is null if no byte is there, and wrong if there are fewer than
-    ``size``.
-    """
-    # Numbers are read with conv, because in ANSI mode a cast that overflows would fail the job.
-    return F.conv(F.hex(F.substring(column, start, size)), 16, 10).cast("bigint")
-
-
-def signed(column: str, start: Column | int) -> Column:
-    """Return the signed number in 8 bytes of a binary column, from position ``start`` on. The first position is 1."""
-    return F.conv(F.hex(F.substring(column, start, 8)), 16, -10).cast("bigint")
-
-
-def fold(number: Column, bits: int) -> Column:
-    """Return the signed number that has the same bits as an unsigned number of ``bits`` bits."""
-    sign = 1 << (bits - 1)
-    return number.bitwiseXOR(sign) - sign
-
-
 def _mask(column: str, shift: int, bits: int) -> Column:
     """Drop the lowest ``shift`` bits of a 64-bit column, and return the next ``bits`` bits as an unsigned number."""
     return F.shiftright(column, shift).bitwiseAND((1 << bits) - 1)
@@ -274,14 +254,6 @@ def _mask(column: str, shift: int, bits: int) -> Column:
 def _bits(column: str, shift: int, bits: int) -> Column:
     """Drop the lowest ``shift`` bits of a 64-bit column, and return the next ``bits`` bits as a signed number."""
     return fold(_mask(column, shift, bits), bits)
-
-
-def text(column: str, start: Column, size: Column) -> Column:
-    """Return the text in ``size`` bytes of a binary column, from position ``start`` on. The first position is 1.
-
-    The result is null if the bytes are not UTF-8, or if ``size`` is negative.
-    """
-    return F.when(size >= 0, F.try_validate_utf8(F.substring(column, start, size.cast("int")).cast("string")))
 
 
 def _time(milliseconds: str) -> Column:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
-from migrate_groups.spark.offsets_topic.generations import bind, has_all_before, let, number, place, records, varint
+from migrate_groups.spark.offsets_topic.generations import records
+from migrate_groups.spark.offsets_topic.record_bytes import bind, has_all_before, let, number, place, varint
 
 _ASSIGNMENT = 8
 # The smallest size in bytes of a topic (an id of 16 bytes, a count, and tagged fields) and of a partition.
