@@ -64,7 +64,7 @@ def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, eve
     """Return the plan that writes the offsets of a request. Reads only.
 
     If an earlier call has written these offsets and a target group has started since, returns None, or raises
-    `PartlyApplied` if the source group still consumes or can't be read.
+    `PartlyApplied` if a source group still consumes or can't be read.
 
     Raises `Refused` if the receipt (the record of the run) or the approved plan forbids the write; `UsageError` if the
     receipt is of another migration; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
@@ -85,7 +85,7 @@ def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Cloc
     """Write the offsets of a request, and return the record of this write.
 
     If an earlier call has written them and a target group has started since, returns None, or raises `PartlyApplied` if
-    the source group still consumes or can't be read. If an error is raised, this call wrote nothing.
+    a source group still consumes or can't be read. If an error is raised, this call wrote nothing.
 
     Raises `Refused` if a check or the user forbids the write; `UsageError` if the receipt (the record of the run) is of
     another migration; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.

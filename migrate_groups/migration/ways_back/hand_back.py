@@ -114,9 +114,9 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
 def _not_handed_over(reader: GroupReader, refused: Sequence[Lane], groups: Collection[str]) -> list[Check]:
     """Return a check of the partitions that brokers refused to write in the hand-over; an empty list if there are none.
 
-    The check refuses if a target group has committed a higher offset on such a partition, if a target group that is
-    not in ``groups`` consumes its topic, or if the source group lost its offset. groups: the target groups that hand
-    back.
+    The check refuses if, on such a partition, a target group has committed beyond the source group's offset, or the
+    source group lost its offset. It also refuses if a target group that is not in ``groups`` consumes the topic.
+    groups: the target groups that hand back.
     """
     if not refused:
         return []
