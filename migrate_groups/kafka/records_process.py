@@ -89,7 +89,8 @@ class _Piece:
     def content(self) -> list[Any]:
         """Return ``[offsets, timestamps, hashes, whether any timestamp is LogAppendTime, is_complete]``.
 
-        Offsets and timestamps are the bytes of 64-bit integers; hashes are 16 bytes per record.
+        Offsets and timestamps are the bytes of 64-bit integers; hashes are 16 bytes per record. is_complete: whether
+        these are the last requested records of the partition.
         """
         parts = self._offsets.tobytes(), self._timestamps.tobytes(), bytes(self._prints)
         return [*parts, self._is_log_append_time, self.is_complete]

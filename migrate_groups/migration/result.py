@@ -50,7 +50,7 @@ class WriteResult:
         - A file could not be written.
         - A partition is not confirmed.
         - A group that must no longer consume still consumed, or could not be watched.
-        - A mirror has delivered records again.
+        - A mirror has copied records a second time, after the offset at which a target group starts.
         """
         execution = self.execution
         if self.failure:

@@ -188,8 +188,8 @@ class Receipt:
     def begun(self, verb: Verb, plan: Plan, started_at: datetime) -> Execution:
         """Return the record of a plan's write, as it is before the first request is sent.
 
-        A write that resumes the last write of the receipt gets the same number. A later rollback restores the offsets
-        from before the resumed write.
+        If it resumes the last write of the receipt, it gets the same number, and a rollback restores the offsets from
+        before the first of the two.
         """
         execution = Execution.of(plan, started_at, verb, number=len(self.executions) + 1)
         last = self.executions[-1] if self.executions else None

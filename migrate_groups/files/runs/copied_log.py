@@ -38,8 +38,8 @@ _METADATA = b"migrate-groups"
 class CopiedLog:
     """The records of one cluster's ``__consumer_offsets`` that have been copied to files in a folder.
 
-    starts: by partition number, the first offset to copy. ends: by partition number, the first offset that is not
-    copied yet. files: the number of files in the folder.
+    starts: by partition number, the offset from which on records are copied. ends: by partition number, the first
+    offset that is not copied yet. files: the number of files in the folder.
     """
 
     folder: Path

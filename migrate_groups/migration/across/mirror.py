@@ -15,8 +15,8 @@ MOST_RECORDS = 200_000
 class Mirror(NamedTuple):
     """The cluster of the source group, and the cluster to which a mirror copies the group's topics.
 
-    names: finds the names of the copies. most_records: to find an offset, read at most this many offsets of a partition
-    on each cluster.
+    names: finds the names of the copies. most_records: the highest number of records of a partition that are read on
+    each cluster to translate one committed offset.
     """
 
     source: Side

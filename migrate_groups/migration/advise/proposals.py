@@ -27,7 +27,7 @@ class Suggestion:
 
 
 def suggestions(reader: GroupReader, clock: Clock, groups: Collection[str]) -> dict[str, Suggestion]:
-    """Return, by group, what to do about it: client settings to change, or a split.
+    """Return, by group, the advice if several applications share it: client settings to change, or a split.
 
     Groups that do not exist are left out. Raises `NotAuthorized` or `ClusterUnavailable`.
     """

@@ -84,8 +84,8 @@ def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, eve
 def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:
     """Write the offsets of a request, and return the record of this write.
 
-    If an earlier call has written them and a target group has started since, returns None, or raises `PartlyApplied` if
-    a source group still consumes or can't be read. If an error is raised, this call wrote nothing.
+    Returns None if an earlier call has written them and a target group has started since. If a source group then still
+    consumes or can't be read, raises `PartlyApplied`. If an error is raised, this call wrote nothing.
 
     Raises `Refused` if a check or the user forbids the write; `UsageError` if the receipt (the record of the run) is of
     another migration; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.

@@ -88,7 +88,7 @@ class OneCluster:
 
     @property
     def elsewhere(self) -> None:
-        """None, because source and target groups are on one cluster."""
+        """None: no other cluster has the source group."""
 
     def for_one_phase(self) -> OneCluster:
         """Return this cluster with a reader that caches topics and permissions, for one step, such as a plan."""

@@ -34,10 +34,11 @@ class Span(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What sharing a group costs each application (the members of a group that share topics).
+    """What it costs each application of a group that other applications are in the same group.
 
-    table: one row for each application (columns: `SharedCost`). applications: the first `MAX_ROWS` rows of ``table``.
-    found: the tables from which the costs are computed.
+    An application is the members of a group that consume the same topics. table: one row for each application
+    (columns: `SharedCost`). applications: the first `MAX_ROWS` rows of ``table``. found: the tables from which the
+    costs are computed.
     """
 
     found: Overload
@@ -46,9 +47,10 @@ class Measured(NamedTuple):
 
 
 def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[str], span: Span) -> Measured:
-    """Measure what sharing a group costs each application (the members of a group that share topics).
+    """Measure what it costs each application of a group that other applications are in the same group.
 
-    log: a copy of the log of ``__consumer_offsets``. groups: the group names; empty: all. span: the measured period.
+    An application is the members of a group that consume the same topics. log: a copy of the log of
+    ``__consumer_offsets``. groups: the group names; empty: all. span: the measured period.
 
     Raises `Undetermined` if the log has no record of the members of these groups.
     """

@@ -54,7 +54,7 @@ class _Read(NamedTuple):
 
     records: decoded records, which may leave out commits of target groups. summed: a summary of all commits of each
     group and partition. found: how complete the copy is. deleted: the names of deleted groups. is_late: whether a
-    source group has committed after the migration.
+    source group has committed after the migration. has_deletions: whether a committed offset or a group was deleted.
     """
 
     records: DataFrame

@@ -89,7 +89,7 @@ def _with_own(rows: DataFrame) -> DataFrame:
     """Return the records with two more columns for the commits of each group and partition.
 
     own: whether the record is the first commit that the migration certainly did not write, or a later commit. reached:
-    the offset of the last commit before the record.
+    the committed offset in the last commit before the record.
     """
     order = Window.partitionBy(*_PLACE).orderBy("log_offset")
     # The migration may have written a commit if its offset is in `ours` and differs from the committed offset before

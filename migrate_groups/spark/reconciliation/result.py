@@ -151,7 +151,7 @@ def moments(timeline: DataFrame | None) -> tuple[Moment, ...]:
     """Return lag over time as plain values, sorted by cluster, group, topic and time.
 
     timeline: the result of `timeline.lag_timeline`; None: the result is empty. At most `MAX_TIMELINE` points are kept:
-    first those of whole groups, then those of the topics with the highest lag.
+    first the sums over all topics of a group, then those of the topics with the highest lag.
     """
     if timeline is None:
         return ()
