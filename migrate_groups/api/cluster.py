@@ -221,7 +221,7 @@ class Cluster(ReadingCluster):
         """Return the plan of what `rollback` would write and delete. Writes nothing.
 
         receipt: the file that records the write, or the run directory of `migrate`. Raises `Refused` if the receipt
-        forbids the rollback.
+        forbids the rollback; `InvalidInput` if the receipt can't be read.
         """
         return self._plan_way_back(Verb.ROLLBACK, receipt)
 

@@ -74,9 +74,10 @@ def check_output(path: Path, *, force: bool) -> None:
 
 
 def save_table(snapshot: SnapshotTable, path: Path, *, force: bool) -> None:
-    """Write the snapshot to a file, or as CSV to stdout if ``path`` is ``-``.
+    """Write the snapshot to a CSV or Parquet file, or as CSV to stdout if ``path`` is ``-``.
 
-    force: replace an existing file. Raises `InvalidInput` if the file can't be written.
+    force: replace an existing file. Raises `UsageError` for another file extension; `InvalidInput` if the file can't be
+    written, or exists and ``force`` is false.
     """
     from migrate_groups.files.snapshots import any_format as tables
 

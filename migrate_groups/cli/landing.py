@@ -71,13 +71,12 @@ def land_log(opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[
     groups: copy only the partitions that hold these groups; empty: all partitions.
 
     Raises `Undetermined` if ``__consumer_offsets`` does not exist, or was recreated or truncated since the last copy.
-    Raises `InvalidInput` if the folder can't be used.
+    Raises `ClusterUnavailable` if one of its partitions has no leader; `InvalidInput` if the folder can't be used.
     """
     from migrate_groups.files.runs.copied_log import CopiedLog
-    from migrate_groups.migration.reading.landing import land
+    from migrate_groups.migration.reading.landing import land, log_ranges
     from migrate_groups.migration.reading.log_ends import current_log_ends
     from migrate_groups.model.offsets_topic import log_partition
-    from migrate_groups.model.partitions import TopicPartition
 
     reader, topic = opened
     described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
@@ -86,10 +85,9 @@ def land_log(opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[
     _warn_of_missing(reader, groups)
     count = len(described.partitions)
     wanted = {log_partition(group, count) for group in groups} or {*described.partitions}
-    bounds = reader.log_ranges([TopicPartition(OFFSETS_TOPIC, number) for number in wanted])
+    starts = {number: ends.start for number, ends in log_ranges(reader, wanted).items()}
     cluster_id = reader.cluster_id()
-    log = CopiedLog.load(folder, cluster_id)
-    log = log.with_partitions({partition.partition: ends.start for partition, ends in bounds.items()})
+    log = CopiedLog.load(folder, cluster_id).with_partitions(starts)
     with bar(f"reading {OFFSETS_TOPIC}") as progress:
         landing = land(reader, topic, log, wanted, progress)
     # The log ends are read now and not after the start of Spark, which takes seconds. They must fit the copied commits.

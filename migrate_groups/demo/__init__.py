@@ -1,1 +1,1 @@
-"""The demo: a migration from start to end on a temporary Kafka cluster, with real clients."""
+"""The demos: migrations from start to end on one or two temporary Kafka clusters, with real clients."""

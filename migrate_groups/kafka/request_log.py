@@ -29,7 +29,7 @@ def answered(began: float, what: str, error: BaseException | None = None) -> Non
     """Log that a request was answered or has failed, and how long it took.
 
     began: the time of `time.monotonic` at which the request was sent. what: the request as text. error: why the request
-    failed; None: it was answered.
+    failed; None: an answer came, which may contain error codes.
     """
     failure = f": failed: {str(error) or type(error).__name__}" if error else ""
     _log.info("%s", brief(f"{time.monotonic() - began:.3f} s  {what}{failure}"))

@@ -188,8 +188,8 @@ class Receipt:
     def begun(self, verb: Verb, plan: Plan, started_at: datetime) -> Execution:
         """Return the record of a plan's write, as it is before the first request is sent.
 
-        If it resumes the last write of the receipt, it gets the same number, and a rollback restores the offsets from
-        before the first of the two.
+        If it resumes the last write of the receipt, it gets the same number. A rollback then restores the offsets from
+        before the first of the two, or the offset that another client has committed since.
         """
         execution = Execution.of(plan, started_at, verb, number=len(self.executions) + 1)
         last = self.executions[-1] if self.executions else None

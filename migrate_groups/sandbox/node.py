@@ -210,6 +210,7 @@ def _formatted(kept: KeptServer, deadline: float, timeout: float) -> Path:
     """Wait until Kafka's storage is formatted and Kafka is started, and return the folder of the storage.
 
     deadline: a time of `time.monotonic`. timeout: the seconds from the start to the deadline, for the error message.
+    Raises `ClusterUnavailable` at the deadline, or if the process ends before.
     """
     match kept.hear(max(0.0, deadline - time.monotonic())):
         case ServerStarted(folder=folder):

@@ -24,8 +24,9 @@ _MOST_ROWS = 50
 class LogPart(Part, frozen=True, kw_only=True):
     """What ``audit`` found in the log of ``__consumer_offsets`` on one cluster.
 
-    deletions: committed offsets that were deleted or expired. evidence: for each partition of the log, the offsets that
-    were read and the number of missing records. malformed: records that can't be decoded.
+    deletions: committed offsets that were deleted or expired, and deleted groups (topic null). evidence: for each
+    partition of the log, the offsets that were read and the number of missing records. malformed: records that can't be
+    decoded.
     """
 
     deletions: tuple[_Deletion, ...]  # type: ignore[valid-type]  # made from the job's row, as those that follow
@@ -98,7 +99,10 @@ def is_too_early(found: Audit) -> bool:
 
 
 def conclusion(found: Audit) -> str:
-    """Return the verdict of an audit that found no problem and nothing undetermined, as a sentence."""
+    """Return the verdict of an audit that found no problem and nothing undetermined, as a sentence.
+
+    The sentence says how many partitions have no commit yet; at least one partition must have a commit.
+    """
     waiting = found.new.get("no-commit-yet", 0)
     rest = f"; not proven yet for {counted(waiting, 'partition')} without a commit" if waiting else ""
     return f"proven: the old group stayed stopped, and every new group began at the offsets handed over{rest}"

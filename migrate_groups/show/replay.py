@@ -79,7 +79,10 @@ def bars(console: Console) -> Bars:
 
 
 def update(shown: Bars, tasks: dict[str, TaskID], progress: WatchProgress) -> None:
-    """Show the progress of each topic in its bar. tasks: the bar of each topic; missing bars are added."""
+    """Show the progress in bars: one for each topic and one for all topics; with many topics only the latter.
+
+    tasks: the bars by topic; missing bars are added.
+    """
     for topic in progress_rows(progress):
         if topic.topic not in tasks:
             tasks[topic.topic] = shown.add_task(topic.topic, total=topic.records, left="", pace="")

@@ -79,7 +79,7 @@ def checks(plan: Plan) -> Table:
 
 
 def execution(execution: Execution) -> RenderableType:
-    """Return the result of a write: partitions by outcome, the first 50 failed partitions, and remarks."""
+    """Return the result of a write: the number of partitions by outcome, the first 50 failed ones, and remarks."""
     counts = execution.count()
     summary = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome])
     lines: list[RenderableType] = [

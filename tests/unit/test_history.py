@@ -6,13 +6,18 @@ import io
 import json
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from rich.console import Console
 
 from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.landing import land_log
+from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.files.runs import log_ends_parquet
 from migrate_groups.migration.reading.log_ends import current_log_ends, log_ends
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.show import history as shown
 from migrate_groups.snapshots.times import milliseconds_of
@@ -76,6 +81,15 @@ def test_the_document_is_json(capsysbinary):
     assert document["groups"][0]["first_commit_at"] == "2026-11-20T12:00:00Z"
     assert document["groups"][1]["last_lag"] is None
     assert len(document["timeline"]) == 5
+
+
+def test_a_partition_of_the_offsets_topic_without_a_leader_is_no_answer(tmp_path):
+    """If a partition of ``__consumer_offsets`` has no leader, nothing is copied, and the error names the partition."""
+    made: Any = InMemoryCluster()
+    made.create_topic(OFFSETS_TOPIC, 2)
+    made.lose_leader(OFFSETS_TOPIC, 1)
+    with pytest.raises(ClusterUnavailable, match="__consumer_offsets has no leader for partition 1; try again"):
+        land_log((made, made), [], tmp_path / "log")
 
 
 def test_log_end_offsets_at_times_in_the_past(tmp_path):

@@ -120,7 +120,7 @@ def _handed_over(execution: Execution) -> list[tuple[object, ...]]:
     - source group, and the topic's name on the source group's cluster
     - target group, topic and partition number
     - the source group's committed offset at the hand-over; if it had none, the offset that the target group gets
-    - the target group's committed offset before the write, and after the write
+    - the target group's committed offset before the write, and the one that was to be written
     - all offsets that the runs of this migration wrote, or may have written, for this partition
     - the topic's id
 

@@ -216,7 +216,7 @@ def _rows(
 
 
 def _echo(target: RewindTo, zone: tzinfo | None) -> None:
-    """Print the time of a `ToTime` on stderr, in UTC and in the time zone ``zone``. Print nothing for other targets."""
+    """Print the time of a `ToTime` on stderr, in UTC and, if it is given, in ``zone``. Print no other target."""
     if isinstance(target, ToTime):
         there = f" = {rfc_3339(target.moment, zone)} ({zone})" if zone else ""
         talk(f"from {rfc_3339(target.moment)}{there}")

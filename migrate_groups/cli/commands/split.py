@@ -112,7 +112,8 @@ def _spec(
     """Return the split and the write options, from the file of ``--spec`` or from ``--to`` and ``--stay``.
 
     groups: the groups in the snapshot; None stands for rows without a group. Raises `UsageError` if options are
-    missing, contradict each other or can't be parsed, or if ``--to`` is given for several groups.
+    missing, contradict each other or can't be parsed, or if ``--to`` is given for several groups; `InvalidInput` if the
+    file, a topic pattern or the split is invalid.
     """
     from migrate_groups.planning.options import WriteOptions
     from migrate_groups.snapshots.split import SplitSpec, SplitTarget
@@ -140,7 +141,10 @@ def _spec(
 
 
 def _patterns(texts: list[str]) -> tuple[TopicPattern, ...]:
-    """Return the topic patterns in these texts. Each text contains one or more patterns, separated by commas."""
+    """Return the topic patterns in these texts. Each text contains one or more patterns, separated by commas.
+
+    Raises `InvalidInput` if a pattern is invalid.
+    """
     from migrate_groups.snapshots.selection import TopicPattern
 
     return tuple(TopicPattern(each.strip()) for text in texts for each in text.split(","))

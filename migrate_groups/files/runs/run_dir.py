@@ -51,7 +51,7 @@ class RunDir:
         return RunDir(spec.with_name(f"{spec.name}.run"))
 
     def of_group(self, group: str) -> RunDir:
-        """Return the run directory of one of several migrated groups: a subfolder that is named after the group."""
+        """Return the run directory of one of several migrated groups: a subfolder whose name is `file_name(group)`."""
         return RunDir(self.folder / file_name(group))
 
     def refuse_several(self) -> None:

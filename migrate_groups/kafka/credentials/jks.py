@@ -34,7 +34,8 @@ class Entry(NamedTuple):
 def entries(content: bytes, password: str | None) -> list[Entry]:
     """Return the entries of a JKS store. Without a password the store's integrity is not verified, as in Java.
 
-    Raises `WrongPassword`, or `Damaged` if the content is not a whole JKS store.
+    Raises `WrongPassword` if the password does not fit the content, which may be damaged; `Damaged` if the content is
+    not a whole JKS store.
     """
     if password is not None:
         expected = hashlib.sha1(_characters(password) + b"Mighty Aphrodite" + content[:-_DIGEST]).digest()  # noqa: S324

@@ -27,9 +27,10 @@ class Suggestion:
 
 
 def suggestions(reader: GroupReader, clock: Clock, groups: Collection[str]) -> dict[str, Suggestion]:
-    """Return, by group, the advice if several applications share it: client settings to change, or a split.
+    """Return, by group, which client settings to change and how to split it, if several applications share the group.
 
-    Groups that do not exist are left out. Raises `NotAuthorized` or `ClusterUnavailable`.
+    A group without a split is included, with the reason. Groups that do not exist are left out. Raises `NotAuthorized`
+    or `ClusterUnavailable`.
     """
     there = {each.group for each in reader.list_groups()}
     found = advise(reader, clock, sorted(there.intersection(groups))) if there.intersection(groups) else ()

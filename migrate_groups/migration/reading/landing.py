@@ -72,18 +72,27 @@ def land(
     return Landing(log=log, held_back={number: max(0, end - reached[number]) for number, end in ends.items()})
 
 
+def log_ranges(reader: GroupReader, numbers: Collection[int]) -> dict[int, LogRange]:
+    """Return the current log ranges of partitions of ``__consumer_offsets``, by partition number.
+
+    Raises `ClusterUnavailable` if a partition has no leader.
+    """
+    bounds = reader.log_ranges([TopicPartition(OFFSETS_TOPIC, number) for number in numbers])
+    found = {partition.partition: ends for partition, ends in bounds.items()}
+    if leaderless := set(numbers) - set(found):
+        raise ClusterUnavailable(
+            f"{OFFSETS_TOPIC} has no leader for {named('partition', leaderless)}; try again once there is one"
+        )
+    return found
+
+
 def _bounds(reader: GroupReader, reached: Mapping[int, int]) -> dict[int, LogRange]:
-    """Return the current log range of these partitions of ``__consumer_offsets``, by partition number.
+    """Return the current log ranges of partitions of ``__consumer_offsets``, by partition number.
 
     reached: by partition number, the offset up to which it was copied before. Raises `ClusterUnavailable` if a
     partition has no leader; `Undetermined` if a log end offset is now below the one in ``reached``.
     """
-    bounds = reader.log_ranges([TopicPartition(OFFSETS_TOPIC, number) for number in reached])
-    found = {partition.partition: ends for partition, ends in bounds.items()}
-    if leaderless := set(reached) - set(found):
-        raise ClusterUnavailable(
-            f"{OFFSETS_TOPIC} has no leader for {named('partition', leaderless)}; try again once there is one"
-        )
+    found = log_ranges(reader, reached)
     if shorter := [number for number, ends in found.items() if ends.end < reached[number]]:
         raise Undetermined(
             f"{OFFSETS_TOPIC} was created again or truncated since: lower log end offset in "

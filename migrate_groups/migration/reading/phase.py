@@ -32,6 +32,7 @@ class _CachingReader:
         """Return the descriptions of these topics, and request only those that are not cached.
 
         topics: None means all that the client's principal may describe. A topic that does not exist is left out.
+        Raises `NotAuthorized` if a named topic may not be described.
         """
         if topics is None:
             if not self._has_all:

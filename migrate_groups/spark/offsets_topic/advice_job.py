@@ -36,9 +36,9 @@ class Span(NamedTuple):
 class Measured(NamedTuple):
     """What it costs each application of a group that other applications are in the same group.
 
-    An application is the members of a group that consume the same topics. table: one row for each application
-    (columns: `SharedCost`). applications: the first `MAX_ROWS` rows of ``table``. found: the tables from which the
-    costs are computed.
+    An application is the members of a group that consume the same topics. table: one row for each application (columns:
+    `SharedCost`). applications: at most `MAX_ROWS` rows of ``table``, the most important first. found: the tables from
+    which the costs are computed.
     """
 
     found: Overload

@@ -23,8 +23,8 @@ def lag_timeline(before: DataFrame, after: DataFrame, mapping: DataFrame | None 
     the target group of each topic or partition; None: the groups before and after are the same. Columns:
 
     - cluster_id, group (the target group), topic, taken_at.
-    - source_group: the source group if the figures are from its offsets; null in rows from the
-      time on at which a snapshot first shows a committed offset of the target group.
+    - source_group: the source group if the figures are from its offsets; null from the first
+      snapshot on in which the target group has a committed offset, also one that the migration wrote.
     - partitions: their number. committed: the number of partitions with a committed offset.
     - lag: the sum over the partitions with a committed offset.
     - produced, consumed: the growth of the log end offsets and of the committed offsets since the previous
