@@ -1,4 +1,7 @@
-"""One real Kafka for the whole run. The tests fail without Java, or without a network on the first run."""
+"""Fixtures of all tests: one real Kafka broker for the whole test run.
+
+The tests fail without Java. They fail without a network on the first run, which downloads Kafka.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Fork the child processes that run confluent-kafka, because the tests start hundreds of them."""
+    """Make the tool fork its child processes for confluent-kafka: tests start hundreds, and a fork is faster."""
     vars(child)["subprocess"] = SimpleNamespace(Popen=forks.Popen, PIPE=subprocess.PIPE, DEVNULL=subprocess.DEVNULL)
 
 
@@ -70,14 +73,14 @@ def java() -> Java:
 
 @pytest.fixture(scope="session")
 def kafka_jars(java: Java, pytestconfig: pytest.Config) -> KafkaJars:
-    """The jars of this run's Kafka, in the user's cache."""
+    """The jars of the Kafka version under test, downloaded to the user's cache."""
     mirror = os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR")
     return fetch_jars(java=java, cache=user_cache(), version=pytestconfig.getoption("--kafka"), mirror=mirror)
 
 
 @pytest.fixture(scope="session")
 def sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
-    """A running Kafka that all tests share. Each test uses its own groups and topics.
+    """A running Kafka broker that all tests share. Each test uses its own groups and topics.
 
     So that tests are fast, the broker's log cleaner looks for work every 200 ms instead of 15 s, and members of KIP-848
     groups learn of a rebalance within 500 ms instead of 5 s.
@@ -94,12 +97,12 @@ def sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session")
 def kafka_tool(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaTool]:
-    """Kafka's own kafka-consumer-groups on the shared Kafka."""
+    """Kafka's own ``kafka-consumer-groups`` tool, connected to the shared broker."""
     with KafkaTool(sandbox, tmp_path_factory.mktemp("kafka_tool")) as tool:
         yield tool
 
 
 @pytest.fixture(scope="session")
 def bootstrap_servers(sandbox: Sandbox) -> str:
-    """The address of the shared Kafka."""
+    """The bootstrap servers of the Kafka broker that all tests share."""
     return sandbox.bootstrap_servers

@@ -28,19 +28,19 @@ def world(bootstrap_servers: str):
 
 @pytest.fixture
 def cli(bootstrap_servers: str, tmp_path: Path) -> Cli:
-    """The command line in an empty folder, with the broker's address in the environment."""
+    """A `Cli`, which runs the tool's commands in an empty folder, with the broker's address in the environment."""
     return Cli(tmp_path, bootstrap_servers)
 
 
 @pytest.fixture
 def steps(request: pytest.FixtureRequest) -> range:
-    """The steps at which a test kills its command: with ``--long`` each from 1 to 40, otherwise every third."""
+    """The step numbers for `Cli.killed_at`: with ``--long`` each from 1 to 40, otherwise every third."""
     return range(1, 41, 1 if request.config.getoption("--long") else 3)
 
 
 @pytest.fixture(scope="session")
 def target_servers(java: Java, kafka_jars: KafkaJars) -> Iterator[str]:
-    """The bootstrap servers of a second cluster, to which mirrors copy. Its log cleaner runs every 200 ms."""
+    """The bootstrap servers of a second cluster, to which mirrors copy, with a log cleaner that runs every 200 ms."""
     with start_sandbox(kafka_jars, java=java, settings={"log.cleaner.backoff.ms": "200"}) as running:
         wait_for_coordinators(running.bootstrap_servers)
         yield running.bootstrap_servers
@@ -56,7 +56,7 @@ def secured(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="session")
 def secured_topic(secured: Secured) -> str:
-    """A topic of ten records on the secured broker."""
+    """The name of a topic with ten records on the broker of `secured`."""
     with broker_world(secured.sandbox.bootstrap_servers) as world:
         name = world.create_topic()
         world.produce(name, 0, 10)
@@ -65,7 +65,7 @@ def secured_topic(secured: Secured) -> str:
 
 @pytest.fixture
 def hand_over(secured: Secured, secured_topic: str, here: CliHere) -> Iterator[HandOver]:
-    """A source group on the secured broker, and a spec in the current folder that hands the group over."""
+    """A source group on the broker of `secured`, and in the current folder a split spec for migrating this group."""
     with broker_world(secured.sandbox.bootstrap_servers) as world:
         yield HandOver(here, world, secured_topic)
 
@@ -90,7 +90,7 @@ def guarded_sandbox(java: Java, kafka_jars: KafkaJars) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def sent(monkeypatch) -> Counter[str]:
-    """How many requests kafka-python has sent, by the request's name; Metadata requests do not count."""
+    """How many requests kafka-python has sent, by the request's name; Metadata requests are left out."""
     counts: Counter[str] = Counter()
     send = KafkaConnectionManager.send
 
@@ -105,6 +105,6 @@ def sent(monkeypatch) -> Counter[str]:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CliHere:
-    """The command line, run in this process and in an empty folder; this is faster than a new process."""
+    """A `CliHere`, which runs the tool's commands in an empty folder and in this process; a new process is slower."""
     monkeypatch.chdir(tmp_path)
     return CliHere(tmp_path)

@@ -1,4 +1,4 @@
-"""The least permissions of each command: it works with all of them, and fails if any one is missing.
+"""The least permissions of each command: the command works with all of them, and fails if any one of them is missing.
 
 The broker has an authorizer, and denies everything that no ACL allows.
 """
@@ -74,7 +74,9 @@ Needed = tuple[str, str, str]  # operation, type, name
 
 
 class Scene:
-    """A source group that has committed offset 4 of ten records, and the permissions of the principal."""
+    """A source group that has committed offset 4 of a partition with ten records, and the ACLs of the principal under
+    test.
+    """
 
     def __init__(self, secured: Secured, world: BrokerWorld, here: CliHere) -> None:
         self.world, self.here = world, here
@@ -99,7 +101,7 @@ class Scene:
         self._admin.close()
 
     def needed(self, command: str) -> list[Needed]:
-        """Return the least permissions of the command, for this group, topic and target group."""
+        """Return the least permissions of the command, with the names of this scene's groups and topic."""
         names = {
             **dict.fromkeys(["the group", "the old group"], ("Group", self.old)),
             **dict.fromkeys(["all its topics", "the moved topics"], ("Topic", self.topic)),
@@ -109,7 +111,9 @@ class Scene:
         return [(operation, *names[role]) for operation, _, role in (each.partition(" on ") for each in LEAST[command])]
 
     def prepare(self, command: str) -> None:
-        """Run the steps before the command, with all permissions."""
+        """Run the steps that must precede the command, for example `migrate` before `rollback`, with all
+        permissions.
+        """
         if command in ("snapshot", "describe", "rewind --group", "watch"):
             member = self.world.join(self.old, self.topic)  # so that the command must describe the topic
             if command == "watch":
@@ -122,7 +126,7 @@ class Scene:
             self.run_with_all("migrate", "split.toml", *NOW)
 
     def arguments(self, command: str) -> tuple[str, ...]:
-        """Return the arguments of the command."""
+        """Return the arguments with which the test runs the command."""
         return {
             "snapshot": ("snapshot", self.old, "-o", "taken.csv", "--force"),
             "describe": ("describe", self.old),
@@ -183,7 +187,7 @@ def _pattern(kind: ResourceType, name: str) -> ResourcePattern:
 
 @pytest.fixture
 def scene(secured: Secured, here: CliHere):
-    """A source group, a topic and a spec with unique names."""
+    """A source group, its topic and a spec that hands the group over; all names are unique."""
     with (
         broker_world(secured.sandbox.bootstrap_servers) as world,
         closing(Scene(secured, world, here)) as scene,
@@ -193,9 +197,10 @@ def scene(secured: Secured, here: CliHere):
 
 @NEEDS_KIP_848
 def test_error_names_a_kip_848_group_with_a_hidden_topic(scene):
-    """Without Describe on a topic that is assigned to a KIP-848 member, the error names only the member's group.
+    """If a principal lacks Describe on a topic assigned to a KIP-848 member, the error names only the member's group.
 
-    Kafka does not name such a topic. If a member only subscribes to the topic, the error names it.
+    The broker does not tell the name of such a topic. If a member subscribes to a topic that is not assigned to it, the
+    error names the topic.
     """
     group, topic = scene.world.name("kip-848"), scene.world.create_topic()
     scene.world.join(group, topic, **{"group.protocol": "consumer"})
@@ -211,7 +216,10 @@ def test_error_names_a_kip_848_group_with_a_hidden_topic(scene):
 
 @NEEDS_KIP_848
 def test_what_is_hidden_is_said_in_the_list(scene):
-    """The list warns that groups may be hidden, and names hidden topics beside their group."""
+    """If the principal may not describe all groups and topics, `list` warns that groups may be left out.
+
+    If it may not describe a group's topic, the group's line names the missing permission.
+    """
     world, hidden, topic = scene.world, scene.world.name("hidden"), scene.world.create_topic()
     group = world.name("kip-848")
     world.commit(hidden, scene.partition, 0)
@@ -241,10 +249,11 @@ def test_what_is_hidden_is_said_in_the_list(scene):
 
 @pytest.mark.parametrize("command", LEAST)
 def test_least_permissions_are_enough_and_each_is_needed(scene, command, monkeypatch):
-    """With the least permissions the command works. If one is missing, nothing is written, and the error names it.
+    """With its least permissions a command works. If one is missing, it writes nothing, and its error names the
+    permission.
 
-    Describe in place of Read or Delete is not enough. For audit only the reading of the offsets topic is tested,
-    because Spark connects to no broker.
+    Describe in place of Read or Delete is not enough. `audit` is tested only up to the reading of the offsets topic,
+    because its Spark job connects to no broker.
     """
     monkeypatch.setattr("migrate_groups.cli.commands.audit._prove", lambda *_: CLEAN)
     scene.prepare(command)
@@ -268,9 +277,9 @@ def test_least_permissions_are_enough_and_each_is_needed(scene, command, monkeyp
 
 
 def test_apply_of_a_group_needs_the_permissions_of_apply(scene):
-    """``apply --group`` works with the least permissions of apply. If one is missing, nothing is written.
+    """``apply --group`` works with the least permissions of `apply`. If one is missing, nothing is written.
 
-    The error can't name a hidden topic, because no file and no member names the topic.
+    Without Describe on the topic, the error can't name the topic, because neither a file nor a member names it.
     """
     arguments = ("apply", "--group", scene.old, "--to-group", scene.new, *NOW)
     least, before = scene.needed("apply"), scene.committed_offsets()
@@ -295,7 +304,9 @@ def test_apply_of_a_group_needs_the_permissions_of_apply(scene):
 
 
 def test_the_acls_on_the_page_are_enough_for_the_split_of_the_readme(scene, monkeypatch):
-    """The ACLs in docs/permissions.md are enough for the README's split, for undoing it, and for delete-offsets."""
+    """With the ACLs of docs/permissions.md alone, a principal can run the README's split, undo it, audit it, and delete
+    the source group's offsets.
+    """
     monkeypatch.setattr("migrate_groups.cli.commands.audit._prove", lambda *_: CLEAN)
     topics = [scene.world.create_topic(topic=name) for name in ("invoices", "payments.card", "search.clicks")]
     for topic in topics:
@@ -328,7 +339,10 @@ def test_the_acls_on_the_page_are_enough_for_the_split_of_the_readme(scene, monk
 
 
 def test_dry_run_names_missing_permissions(scene):
-    """With Describe alone the dry run names each missing permission; with the least permissions it passes."""
+    """With Describe alone, ``migrate --dry-run`` ends with exit code 3 and names each missing permission.
+
+    With the least permissions of `migrate`, the dry run passes, and warns that a rollback needs more permissions.
+    """
     scene.allow(("Describe", kind, name) for _, kind, name in scene.needed("migrate"))
     before = scene.committed_offsets()
     code, out, _ = scene.run("migrate", "split.toml", "--dry-run")
@@ -343,7 +357,10 @@ def test_dry_run_names_missing_permissions(scene):
 
 
 def test_plan_warns_that_topics_may_be_hidden(scene):
-    """The plan warns that topics may be hidden if the group has no members and the spec names no topic."""
+    """If the principal may not describe all topics, the plan warns that topics may be hidden.
+
+    The source group has no members, and the spec selects topics by a pattern.
+    """
     hidden = scene.world.create_topic()
     scene.world.commit(scene.old, TopicPartition(hidden, 0), 0)
     spec = Path("split.toml")
@@ -364,7 +381,9 @@ def test_plan_warns_that_topics_may_be_hidden(scene):
 
 
 def test_error_names_a_hidden_topic_of_a_member_or_of_the_spec(scene):
-    """The error names a hidden topic and the missing permission, if the spec or a member names the topic."""
+    """If the spec or a member names a topic that the principal may not describe, the error names the topic and
+    Describe.
+    """
     hidden = scene.world.create_topic()
     spec = Path("split.toml")
     spec.write_text(spec.read_text() + f'\n[stay]\ntopics = ["{hidden}"]\n')
@@ -376,7 +395,9 @@ def test_error_names_a_hidden_topic_of_a_member_or_of_the_spec(scene):
 
 
 def test_the_page_lists_the_least_permissions():
-    """The table in docs/permissions.md lists each command, with exactly the permissions that these tests use."""
+    """The table in docs/permissions.md has a row for each command, with exactly the permissions that these
+    tests grant.
+    """
     table = (ROOT / "docs" / "permissions.md").read_text().split("\n## ")[0]
     rows = re.findall(r"^\| (`[^|]+`) \| ([^|]+) \|", table, re.MULTILINE)
     stated = {name: tuple(needs.split("; ")) for names, needs in rows for name in re.findall("`([^`]+)`", names)}
@@ -387,10 +408,10 @@ def test_the_page_lists_the_least_permissions():
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_compare_with_the_least_permissions_on_one_cluster(scene, secured, bootstrap_servers, side):
-    """Compare works with Describe on the group and Read on the topic. The error names the missing permission.
+    """`compare` works with Describe on the group and Read on the topic; if one is missing, the error names it.
 
-    The other cluster has no authorizer. Without any permission on the topic, no error can name the topic: on the source
-    the group seems to have no committed offset, and on the target the topic seems to be missing.
+    The other of the two clusters has no authorizer. Without any permission on the topic, no error can name the topic:
+    on the source the group seems to have no committed offset, and on the target the topic seems to be missing.
     """
     login = {"security_protocol": "SASL_SSL"} | secured.trust() | secured.login("PLAIN", user="least")
     (scene.here.folder / "client.properties").write_text(properties_text(**login))

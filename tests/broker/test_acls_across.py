@@ -1,4 +1,4 @@
-"""The least permissions of a move to another cluster: it works with all of them, and names one that is missing.
+"""The least permissions for `migrate` to another cluster: it works with all of them, and if one is missing, names it.
 
 The brokers deny everything that no ACL allows. Errors name the permission and the cluster on which it is missing.
 """
@@ -25,13 +25,15 @@ SIDES = ("source", "target")
 
 @pytest.fixture
 def scene(secured: Secured, here) -> Iterator[Scene]:
-    """A group with committed offset 4 of ten records, a spec that hands it over, and the principal's permissions."""
+    """A group with committed offset 4 of ten records, a spec that hands it over, and the ACLs of the principal under
+    test.
+    """
     with broker_world(secured.sandbox.bootstrap_servers) as world, closing(Scene(secured, world, here)) as scene:
         yield scene
 
 
 def least(scene: Scene, side: str) -> list[Needed]:
-    """Return the permissions that docs/permissions.md lists for one of the clusters."""
+    """Return the permissions that docs/permissions.md lists for ``side``: the source or the target cluster."""
     group = ("Describe", "Group", scene.old) if side == "source" else ("Read", "Group", scene.new)
     return [group, ("Read", "Topic", scene.topic)]
 
@@ -44,7 +46,7 @@ def mirror_to(other: BrokerWorld, scene: Scene) -> None:
 
 
 def address(side: str, servers: str, config: str | None = None) -> list[str]:
-    """Return the options for the connection to one of the clusters."""
+    """Return the options for the connection to the cluster ``side``: ``source`` or ``target``."""
     to = "to-" if side == "target" else ""
     return [f"--{to}bootstrap-server", servers, *([f"--{to}command-config", config] if config else [])]
 
@@ -57,10 +59,11 @@ def outcome(scene: Scene, arguments: list[str], allowed: list[Needed]) -> tuple[
 
 @pytest.mark.parametrize("side", SIDES)
 def test_a_move_with_the_least_permissions_on_one_cluster(scene, secured, bootstrap_servers, side):
-    """If a permission is missing on the cluster with an authorizer, nothing is written, and the error names it.
+    """If `migrate` to another cluster lacks a permission on one of the clusters, it writes nothing, and the error names
+    it.
 
-    Describe in its place is not enough. Without any permission on the copy of the topic, the error says that the copy
-    may not exist. On the target, a rollback then deletes the offsets with its own least permissions.
+    Describe in place of Read is not enough. Without any permission on the target's topic, the error says that the topic
+    may not exist there. A rollback works with its own least permissions on the target.
     """
     arguments = address(side, secured.address("SASL_PLAINTEXT"), "client.properties")
     with broker_world(bootstrap_servers) as other:
@@ -91,9 +94,10 @@ def test_a_move_with_the_least_permissions_on_one_cluster(scene, secured, bootst
 
 
 def check_deletion(scene: Scene, other: BrokerWorld, side: str, clusters: list[str]) -> None:
-    """Delete the source group's offsets with the least permissions on one cluster, and check that each is needed.
+    """Run `delete-offsets` with its least permissions on one cluster, and check that it fails if any of them is
+    missing.
 
-    side: that cluster. For ``target`` nothing is deleted (dry run), because the test then rolls the move back.
+    side: the cluster with an authorizer. For ``target`` this is a dry run, because the test then rolls the move back.
     """
     needed = [("Describe", "Group", scene.new), ("Describe", "Topic", scene.topic)]
     delete = ("delete-offsets", "split.toml.run", *clusters, "--timeout", "20s", "--dry-run")
@@ -114,7 +118,9 @@ def check_deletion(scene: Scene, other: BrokerWorld, side: str, clusters: list[s
 
 @pytest.mark.parametrize("side", SIDES)
 def test_error_names_an_unreachable_cluster(scene, secured, bootstrap_servers, side):
-    """If a cluster can't be reached, or refuses the login, the error names this cluster and its options."""
+    """If one of two clusters can't be reached, or refuses the login, the error names this cluster and the option to
+    check.
+    """
     other = address("source" if side == "target" else "target", bootstrap_servers)
     to = "--to-" if side == "target" else "--"
     code, out, err = scene.here.outcome(*MIGRATE, *other, *address(side, "127.0.0.1:1"))
@@ -131,7 +137,10 @@ def test_error_names_an_unreachable_cluster(scene, secured, bootstrap_servers, s
 
 
 def test_a_move_with_the_least_permissions_on_both_clusters(scene, secured, java, kafka_jars, tmp_path_factory):
-    """With authorizers and TLS on both clusters, a move works with the least permissions."""
+    """With authorizers and TLS on both clusters, `migrate` to the other cluster works with the least permissions.
+
+    If one is missing, the error names the permission and its cluster.
+    """
     spec = (scene.here.folder / "split.toml").read_text()
     with start_secured(kafka_jars, java, tmp_path_factory.mktemp("other")) as other:
         wait_for_coordinators(other.sandbox.bootstrap_servers)

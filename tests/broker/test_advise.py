@@ -67,7 +67,10 @@ def polling(world: BrokerWorld, group: str, applications: dict[str, list[str]], 
 
 @pytest.mark.parametrize("protocol", ["classic", COOPERATIVE, CONSUMER])
 def test_the_components_are_the_applications(cli, world, protocol):
-    """``advise`` tells three applications in one group apart, in each protocol, and finds the idle member."""
+    """``advise`` finds the three applications that share a group, with each protocol, and finds the idle member.
+
+    A migration with the spec that ``advise --spec-for`` writes is not refused.
+    """
     applications = {name: [world.create_topic(2) for _ in range(n)] for name, n in (("shop", 2), ("web", 1))}
     applications["billing"] = [world.create_topic(1)]
     group, left = world.name("big"), world.create_topic()
@@ -106,7 +109,9 @@ def test_the_components_are_the_applications(cli, world, protocol):
 
 @pytest.mark.parametrize("protocol", [CONSUMER])
 def test_a_regular_expression_that_joins_all_is_named(cli, world, protocol):
-    """If a KIP-848 member's regular expression for all topics joins two applications, ``advise`` names the member."""
+    """If two applications seem to be one only because a KIP-848 member's regular expression matches the topics of both,
+    ``advise`` names the member.
+    """
     group, prefix = world.name("big"), world.name("joined")
     topics = [world.create_topic(topic=f"{prefix}.{each}") for each in ("a", "b")]
     for topic in topics:
@@ -121,7 +126,7 @@ def test_a_regular_expression_that_joins_all_is_named(cli, world, protocol):
 
 
 def test_no_split_is_advised_for_other_groups(cli, world):
-    """No split is advised for groups of Connect workers, and for groups without members."""
+    """``advise`` proposes no split for a group of Connect workers or for a group without members, and says why."""
     partition, simple, worker = TopicPartition(world.create_topic(), 0), world.name("simple"), world.name("worker")
     world.commit(simple, partition, 0)
     with raw_member(world.bootstrap_servers, worker, protocol_type="connect"):

@@ -1,6 +1,6 @@
-"""Stories on a real broker: an operator runs commands that write, in any order, while other clients act.
+"""Random sequences of the commands that write, run on a real broker while other clients act.
 
-``scripts/any_order.py --broker`` plays more of them.
+Such a sequence is called a story. ``scripts/any_order.py --broker`` plays more of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def shared(bootstrap_servers: str) -> Iterator[Broker]:
 
 
 def promise_kept(folder, shared: Broker, setting, steps) -> None:
-    """Play a story, and assert that no record is skipped or repeated after exit 0."""
+    """Play a story (a sequence of commands and events), and assert that no command with exit code 0 skips or repeats
+    records.
+    """
     with shared.world() as world:
         story = Story(setting, folder, world)
         assert story.play(steps) == [], f"\n{story}"
@@ -33,7 +35,9 @@ def promise_kept(folder, shared: Broker, setting, steps) -> None:
 
 @pytest.mark.parametrize("name", NAMED)
 def test_story_by_name(tmp_path, shared, name):
-    """Each `Story` of `NAMED`, which once showed a defect, also passes on a real broker."""
+    """Each sequence of commands in `NAMED`, which once showed a defect on the in-memory cluster, passes on a real
+    broker too.
+    """
     setting, steps = NAMED[name]
     promise_kept(tmp_path, shared, setting, steps)
 
@@ -41,5 +45,7 @@ def test_story_by_name(tmp_path, shared, name):
 @examples(max_examples=5, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(story=stories())
 def test_no_order_of_verbs_skips_or_repeats(tmp_path_factory, shared, story):
-    """For any order of verbs and any events, no record is skipped or repeated after exit 0."""
+    """If commands that write run in any order, and other clients act in between, no command that ends with exit code 0
+    skips or repeats a record.
+    """
     promise_kept(tmp_path_factory.mktemp("story", numbered=True), shared, *story)

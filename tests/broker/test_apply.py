@@ -1,4 +1,4 @@
-"""Snapshot, filter, split, export, verify and apply, one after another on a real broker."""
+"""`snapshot`, `filter`, `split`, `export`, `verify` and `apply`, one after another on a real broker."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def split_toml(cli, group, topics):
 
 
 def test_snapshot_is_split_verified_and_applied(cli, world, old_group):
-    """The target groups get the source group's offsets, epochs and metadata, and the source group keeps its own."""
+    """After snapshot, split and apply, the target groups have the source group's offsets, leader epochs and metadata.
+
+    The source group keeps its offsets.
+    """
     group, topics = old_group
     before = world.committed(group)
     targets = split_toml(cli, group, topics)
@@ -65,7 +68,7 @@ def test_snapshot_is_split_verified_and_applied(cli, world, old_group):
 
 
 def test_repeated_apply_writes_nothing(cli, old_group):
-    """A second apply finds that every offset is already committed, writes nothing, and exits with 0."""
+    """A second `apply` of the same file finds that every offset is already committed, and reports each as unchanged."""
     group, topics = old_group
     split_toml(cli, group, topics)
     cli("snapshot", group, "-o", "before.csv")
@@ -77,7 +80,11 @@ def test_repeated_apply_writes_nothing(cli, old_group):
 
 
 def test_commands_read_and_write_a_pipe(cli, world, old_group):
-    """With ``-``, snapshot, filter, split and export work as one pipe, and stdout contains only data."""
+    """With ``-`` as file name, snapshot, filter, split and export read stdin and write stdout, so they work as one
+    pipe.
+
+    Stdout contains only data.
+    """
     group, topics = old_group
     taken = cli("snapshot", group, "-o", "-")
     assert [row["group"] for row in csv.DictReader(io.StringIO(taken.stdout))] == [group] * 6
@@ -88,7 +95,9 @@ def test_commands_read_and_write_a_pipe(cli, world, old_group):
 
 
 def test_snapshot_has_partitions_without_a_committed_offset(cli, world):
-    """The snapshot of a live group has a row for each partition of a subscribed topic, even if nothing is committed."""
+    """The snapshot of a live group has a row for each partition of a subscribed topic, even if no offset is committed
+    for it.
+    """
     committed, subscribed = world.create_topic(1), world.create_topic(2)
     group = world.name("live")
     world.commit(group, TopicPartition(committed, 0), 0)
@@ -104,7 +113,7 @@ def test_snapshot_has_partitions_without_a_committed_offset(cli, world):
 
 
 def test_describe_shows_members_offsets_and_lag(cli, world, old_group):
-    """Describe shows for each partition the committed offset, the log end offset, the lag and the owner."""
+    """`describe` shows for each partition the committed offset, the log end offset, the lag and the owning member."""
     group, topics = old_group
     member = world.join(group, topics[0]).memberid()
     shown = cli("describe", group).stdout
@@ -118,7 +127,9 @@ def test_describe_shows_members_offsets_and_lag(cli, world, old_group):
 
 
 def test_apply_to_one_group(cli, world, old_group):
-    """``--to-group`` writes all offsets to one target group; several target groups need --fan-out."""
+    """``apply --to-group`` writes all offsets of a file to one target group; more than one target group needs
+    ``--fan-out``.
+    """
     group, _ = old_group
     cli("snapshot", group, "-o", "s.csv")
     refusal = cli.fails("apply", "s.csv", "--to-group", "a", "--to-group", "b", "--yes", code=2)
@@ -142,7 +153,9 @@ def test_apply_to_one_group(cli, world, old_group):
 
 
 def test_own_snapshot_is_applied_only_with_restore(cli, world, old_group):
-    """A group's snapshot is applied to the same group only with --restore; the group then gets its offsets again."""
+    """A snapshot is applied to its own group only with ``--restore``; the group then gets the offsets of the snapshot
+    again.
+    """
     group, topics = old_group
     cli("snapshot", group, "-o", "s.csv")
     before = world.committed(group)
@@ -154,7 +167,9 @@ def test_own_snapshot_is_applied_only_with_restore(cli, world, old_group):
 
 
 def test_json_plan_is_equal_for_equal_input(cli, old_group):
-    """The plan of ``--format json`` has a schema version, and the same bytes for the same input."""
+    """If nothing has changed, ``apply --dry-run --format json`` prints the same bytes again. The plan has a schema
+    version.
+    """
     group, topics = old_group
     split_toml(cli, group, topics)
     cli("snapshot", group, "-o", "s.csv")
@@ -168,7 +183,11 @@ def test_json_plan_is_equal_for_equal_input(cli, old_group):
 
 
 def test_file_of_kafkas_tool_is_applied(cli, world):
-    """A file with three columns needs --to-group, a file with four does not. There is no source group to check."""
+    """`apply` reads a file of Kafka's tool: one with three columns only with ``--to-group``, one with four also
+    without.
+
+    Neither file names a source group, so no source group is checked.
+    """
     topic, group = world.create_topic(2), world.name("group")
     world.produce(topic, 0, 5)
     (cli.folder / "three.csv").write_text(f"{topic},0,4\n")

@@ -1,4 +1,4 @@
-"""``apply --group`` on a real broker: live groups, consumers without membership, and kills at any step."""
+"""``apply --group`` on a real broker: live groups, commits without membership, and kills at any step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def partition(world) -> TopicPartition:
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_a_group_is_handed_over_once_its_members_have_left(cli, world, partition, protocol):
-    """A live group of either protocol is refused. Once its members have left, the whole group is handed over."""
+    """``apply --group`` is refused while the group has members. Once they have left, the whole group is handed over."""
     group, new = world.name("old"), world.name("new")
     consumer = world.join(group, partition.topic, **{"group.protocol": protocol})
     world.consume(consumer, 4)
@@ -39,7 +39,10 @@ def test_a_group_is_handed_over_once_its_members_have_left(cli, world, partition
 
 
 def test_a_live_group_is_forked_by_the_commands_that_the_error_names(cli, world, partition):
-    """The error about a live group names two commands. They copy the group's offsets, and do not change the group."""
+    """The two commands in the error of ``apply --group`` for a live group copy its offsets to another group.
+
+    The live group keeps its offsets.
+    """
     group, new = world.name("old"), world.name("new")
     consumer = world.join(group, partition.topic)
     world.consume(consumer, 4)
@@ -50,7 +53,7 @@ def test_a_live_group_is_forked_by_the_commands_that_the_error_names(cli, world,
 
 
 def test_a_consumer_without_membership_is_noticed_in_the_settle_time(cli, world, partition):
-    """If a consumer without membership commits between the snapshot and the write, the write is refused."""
+    """If a consumer without membership commits between the snapshot and the write, ``apply --group`` is refused."""
     group, new, stopped = world.name("old"), world.name("new"), threading.Event()
     world.commit(group, partition, 1)
 
@@ -74,7 +77,9 @@ def test_a_consumer_without_membership_is_noticed_in_the_settle_time(cli, world,
 
 
 def test_rerun_after_a_kill_at_any_step(cli, world, partition, steps):
-    """After a kill at any step, the same command writes the offsets of the new group, and rollback deletes them."""
+    """If ``apply --group`` is killed at any step, a re-run writes the target group's offsets, and `rollback` deletes
+    them.
+    """
     group = world.name("old")
     world.commit(group, partition, 5)
     for step in steps:

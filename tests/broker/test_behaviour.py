@@ -1,4 +1,4 @@
-"""Behaviour of brokers and clients in docs/kafka-behaviour.md that no other test covers."""
+"""The statements in docs/kafka-behaviour.md about brokers and clients that no other test checks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def admin(bootstrap_servers):
 
 
 def test_a_broker_accepts_an_offset_outside_the_log(world):
-    """A committed offset beyond the log end, or below the log start, is stored unchanged."""
+    """If a client commits an offset beyond the log end, or below the log start, the broker stores it unchanged."""
     partition, group = TopicPartition(world.create_topic(), 0), world.name("outside")
     world.produce(*partition, 10)
     world.delete_records(*partition, 5)
@@ -33,7 +33,9 @@ def test_a_broker_accepts_an_offset_outside_the_log(world):
 
 
 def test_kafka_python_writes_a_negative_offset(world, admin):
-    """Committing offset -1 gives no error, and the group then has no committed offset for the partition."""
+    """If kafka-python commits offset -1, it returns no error, and the group then has no committed offset for the
+    partition.
+    """
     partition, group = TopicPartition(world.create_topic(), 0), world.name("negative")
     world.commit(group, partition, 7)
     answers = admin.alter_group_offsets(group, {KafkaTopicPartition(*partition): OffsetAndMetadata(-1, "", -1)})
@@ -42,14 +44,16 @@ def test_kafka_python_writes_a_negative_offset(world, admin):
 
 
 def test_kafka_python_returns_errors_and_does_not_raise_them(world, admin):
-    """kafka-python returns the error class of a refused offset. A caller that does not check it notices no failure."""
+    """If the broker refuses an offset, kafka-python's admin client returns the error class and raises no exception."""
     unknown = KafkaTopicPartition(world.name("no-such-topic"), 0)
     answers = admin.alter_group_offsets(world.name("refused"), {unknown: OffsetAndMetadata(1, "", -1)})
     assert [error.__name__ for error in answers.values()] == ["UnknownTopicOrPartitionError"]
 
 
 def test_librdkafka_trims_white_space_before_a_group_id(world):
-    """A consumer of the group `` x`` reads the committed offsets of group ``x``."""
+    """A librdkafka consumer whose ``group.id`` begins with white space reads the offsets of the group without this
+    space.
+    """
     partition, group = TopicPartition(world.create_topic(), 0), world.name("trimmed")
     world.commit(group, partition, 7)
     with closing(world.consumer(f" \t{group}")) as consumer:
@@ -68,7 +72,9 @@ def test_confluent_kafka_appends_a_nul_to_metadata(world, admin):
 
 
 def test_commit_larger_than_one_batch_is_refused(world, admin):
-    """Commits that do not fit into one batch of the offsets topic (1 MB) all fail with UNKNOWN; none is written."""
+    """If one request's commits do not fit into one batch of the offsets topic (1 MB), all fail with UNKNOWN, and none
+    is written.
+    """
     topic, group = world.create_topic(300), world.name("large")
     wanted = {KafkaTopicPartition(topic, number): OffsetAndMetadata(1, "m" * 4000, -1) for number in range(300)}
     assert set(admin.alter_group_offsets(group, wanted).values()) == {UnknownError}
@@ -80,7 +86,9 @@ def test_commit_larger_than_one_batch_is_refused(world, admin):
 @NEEDS_TOOL_NAMES
 @pytest.mark.long
 def test_a_leader_epoch_above_the_current_one_stops_a_java_consumer(world, sandbox):
-    """Kafka's console consumer reads nothing if the leader epoch of its committed offset is above the current one."""
+    """If the leader epoch of the committed offset is above the current one, Kafka's console consumer reads no
+    records.
+    """
     partition = TopicPartition(world.create_topic(), 0)
     world.produce(*partition, 3)
     read = {}

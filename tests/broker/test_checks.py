@@ -1,4 +1,4 @@
-"""The checks before a write, for groups and members as real brokers describe them."""
+"""The checks before a write, with groups and members as real brokers describe them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.versions import CONSUMER, NEEDS_KIP_848, NEEDS_SHARE_GROUPS, 
 
 @pytest.fixture
 def writer(bootstrap_servers):
-    """The client with which the tool writes."""
+    """The tool's own client, with which it writes offsets."""
     with connected(bootstrap_servers) as client:
         yield client
 
@@ -33,7 +33,9 @@ def writer(bootstrap_servers):
 
 
 def test_groups_of_plain_consumers_pass(world, writer):
-    """A hand-over between groups of ordinary consumers passes every check."""
+    """The plan of a hand-over between two groups of ordinary consumers passes the check ``kind`` and all
+    other checks.
+    """
     _, old = old_group(world)
     plan = plan_of(writer, old, f"{old}-new")
     assert check(plan, "kind").verdict is Verdict.PASS
@@ -41,7 +43,9 @@ def test_groups_of_plain_consumers_pass(world, writer):
 
 
 def test_group_of_connect_workers_is_refused(cli, world, writer):
-    """Verify and the plan refuse a group of Connect workers. With any_kind the group is accepted once it is Empty."""
+    """`verify` and the plan refuse a group of Connect workers. With ``any_kind``, the plan accepts it once it
+    is Empty.
+    """
     partition, workers = old_group(world)
     _, old = old_group(world)
     with raw_member(world.bootstrap_servers, workers, protocol_type="connect", protocol="sessioned"):
@@ -62,7 +66,11 @@ def test_group_of_connect_workers_is_refused(cli, world, writer):
 
 
 def test_streams_application_without_internal_topics_may_move(world, writer):
-    """A Streams application without internal topics is recognised by its assignor, and may move once it has stopped."""
+    """The check ``kind`` only warns of a Kafka Streams application without internal topics, which it knows by its
+    assignor.
+
+    While the application runs, the check ``stopped`` refuses the hand-over.
+    """
     partition, old = old_group(world)
     with raw_member(world.bootstrap_servers, old, protocol="stream", metadata=subscription(partition.topic)):
         plan = plan_of(writer, old, f"{old}-new")
@@ -74,7 +82,10 @@ def test_streams_application_without_internal_topics_may_move(world, writer):
 
 @pytest.mark.parametrize("live", [True, False], ids=["live", "stopped"])
 def test_streams_application_with_internal_topics_is_refused(world, writer, live):
-    """A Streams application with internal topics is refused as source and as target, even if it has stopped."""
+    """The group of a Streams application with internal topics is refused as source, even if it has stopped.
+
+    If it has stopped, it is also refused as target, and accepted as source with ``any_kind``.
+    """
     partition, old = old_group(world)
     topics = [world.create_topic(topic=f"{old}-{internal}") for internal in ("by-key-repartition", "store-changelog")]
     member = raw_member(world.bootstrap_servers, old, protocol="stream", metadata=subscription(partition.topic))
@@ -92,7 +103,9 @@ def test_streams_application_with_internal_topics_is_refused(world, writer, live
 
 
 def test_connect_sinks_are_recognised_by_group_name_and_client(world, writer):
-    """A Connect sink's group is recognised by its name, even before it exists, or by its members' client ids."""
+    """The check ``kind`` recognises a Connect sink's group by its name, even before the group exists, or by client ids
+    of members.
+    """
     partition, old = old_group(world)
     by_name = plan_of(writer, old, world.name("connect-sink"))
     assert "belongs to a Connect sink" in check(by_name, "kind").reason
@@ -105,7 +118,9 @@ def test_connect_sinks_are_recognised_by_group_name_and_client(world, writer):
 
 @NEEDS_SHARE_GROUPS
 def test_share_group_is_refused_also_with_any_kind(cli, world, writer, sandbox):
-    """A share group is refused, even with any_kind, because it has no committed offsets."""
+    """A share group is refused as target, even with ``any_kind``, because it has no committed offsets. `verify` refuses
+    it too.
+    """
     partition, old = old_group(world)
     shared = world.name("shared")
     upgraded = sandbox.run_tool("org.apache.kafka.tools.FeatureCommand", "upgrade", "--feature", "share.version=1")
@@ -151,7 +166,9 @@ while True:
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_killed_member_stays_until_its_session_timeout(cli, world, protocol):
-    """A killed member stays in its group until its session timeout: the error names the member and the timeout."""
+    """A killed member stays in its group until its session timeout, so `verify` fails, and names the member and the
+    timeout.
+    """
     partition, group = old_group(world)
     command = [sys.executable, "-c", LIVE_APP, world.bootstrap_servers, group, partition.topic, protocol]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -166,7 +183,7 @@ def test_killed_member_stays_until_its_session_timeout(cli, world, protocol):
 
 
 def test_closed_static_member_stays_until_its_session_timeout(cli, world):
-    """A closed static member stays until its session timeout: the error names its group.instance.id."""
+    """A closed static member stays until its session timeout, so `verify` fails, and names its group.instance.id."""
     partition, group = old_group(world)
     world.leave(world.join(group, partition.topic, **{"group.instance.id": "node-7"}))
     refusal = cli.fails("verify", group, "--settle", "0s", code=3)
@@ -176,7 +193,10 @@ def test_closed_static_member_stays_until_its_session_timeout(cli, world):
 
 @NEEDS_KIP_848
 def test_reconciling_group_has_not_stopped(cli, world, writer, kafka_jars):
-    """A Reconciling group has not stopped: before Kafka 4.3 a member does not show the topics that it still revokes."""
+    """A group in state Reconciling is not taken for stopped, even if no member shows the topic to be moved any longer.
+
+    Before Kafka 4.3 a member does not show the topics that it still revokes.
+    """
     moved, old = old_group(world)
     kept = world.create_topic()
     revoking, go_on, over = threading.Event(), threading.Event(), threading.Event()
@@ -217,7 +237,10 @@ def test_reconciling_group_has_not_stopped(cli, world, writer, kafka_jars):
 
 
 def test_missing_committed_offset_is_refused_or_restored(world, writer):
-    """If a committed offset vanished since the snapshot, the write is refused, unless ``vanished`` is ``restore``."""
+    """If a committed offset was deleted after the snapshot, the check ``vanished`` refuses the write.
+
+    With ``vanished = restore``, the check warns, and the offset of the snapshot is written.
+    """
     partition, old = old_group(world)
     named = handed_over(writer, old, f"{old}-new")
     writer.delete_offsets(old, [partition])
@@ -238,7 +261,7 @@ def test_missing_committed_offset_is_refused_or_restored(world, writer):
 
 
 def test_check_states_when_offsets_of_an_empty_group_expire(world, writer):
-    """The check states after which time the offsets of a group without members expire."""
+    """The check ``retention`` says after how many days the offsets of a new target group without members expire."""
     _, old = old_group(world)
     found = check(plan_of(writer, old, f"{old}-new"), "retention")
     assert (found.verdict, found.reason) == (
@@ -251,9 +274,9 @@ def test_check_states_when_offsets_of_an_empty_group_expire(world, writer):
     ("protocol", "verdict"), [("classic", Verdict.WARN), pytest.param("consumer", Verdict.PASS, marks=NEEDS_KIP_848)]
 )
 def test_check_warns_of_expiry_in_a_classic_target_that_had_members(world, writer, protocol, verdict):
-    """A classic target group that had members is a warning, because a write does not restart its retention time.
+    """If a classic target group once had members, the check ``retention`` warns that its new offsets may expire early.
 
-    An Empty KIP-848 group passes.
+    The reason is that a write does not restart its retention time. An Empty KIP-848 group passes.
     """
     partition, old = old_group(world)
     new = f"{old}-new"

@@ -1,4 +1,8 @@
-"""``compare`` on two real clusters finds the place by content. A consumer on the target checks the place."""
+"""``compare`` on two real clusters: it finds by content the offset on the target that corresponds to the committed
+offset.
+
+This offset is called the place. A consumer on the target cluster checks it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ NOW = int(time.time() * 1000) - 60_000
 
 
 class Two:
-    """A topic on both clusters, a group that has committed on the source cluster, and a simple mirror."""
+    """A topic on two clusters, a group that has committed on the source cluster, and a simple mirror of the topic."""
 
     def __init__(self, source: Any, target: Any, cli: Cli) -> None:
         self.source, self.target = source, target
@@ -41,33 +45,37 @@ class Two:
         write(self.target.bootstrap_servers, self.topic, found[first:last], change)
 
     def commit(self, offset: int, there: int | None = None) -> None:
-        """Commit ``offset`` on the source cluster and, unless it is None, ``there`` on the target cluster."""
+        """Commit ``offset`` on the source cluster and, if ``there`` is given, ``there`` on the target cluster."""
         self.source.commit(self.group, TopicPartition(self.topic, 0), offset)
         if there is not None:
             self.target.commit(self.group, TopicPartition(self.topic, 0), there)
 
     def compare(self, *options: str, code: int) -> dict[str, Any]:
-        """Return the entry of the partition in the document of ``compare --format json``."""
+        """Run ``compare --format json``, and return what it prints about the partition."""
         done = self.cli("compare", self.group, "--format", "json", *options, code=code)
         (partition,) = json.loads(done.stdout)["partitions"]
         return dict(partition)
 
     def place(self, *options: str, code: int) -> tuple[str, int | None]:
-        """Return the status and the place of the partition."""
+        """Run ``compare``. Return the partition's status, and the corresponding offset on the target (None:
+        not found).
+        """
         found = self.compare(*options, code=code)
         return found["status"], found["place"]
 
 
 @pytest.fixture
 def two(world, target_servers, cli) -> Iterator[Two]:
-    """A topic and a group on the shared cluster and on the second cluster."""
+    """A topic and a group on the shared cluster (the source) and on a second cluster (the target)."""
     cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = target_servers
     with broker_world(target_servers) as target:
         yield Two(world, target, cli)
 
 
 def test_records_read_again_and_skipped_are_those_of_a_consumer(two):
-    """``compare`` counts the records that a consumer at the group's offset on the target reads again or skips."""
+    """If the group has an offset on the target too, ``compare`` counts the records that a consumer reads again or skips
+    there.
+    """
     two.create()
     two.source.produce_in_order(two.topic, 0, [(str(number), NOW + number // 7) for number in range(60)])
     two.commit(40, there=33)
@@ -85,7 +93,11 @@ def test_records_read_again_and_skipped_are_those_of_a_consumer(two):
 
 
 def test_copies_after_a_restart_of_the_mirror(two):
-    """The place is after the last copy of the last processed record. A consumer reads all later records from there."""
+    """If a restarted mirror copied records twice, the target offset is after the last copy of the last processed
+    record.
+
+    A consumer reads all later records from there.
+    """
     two.create()
     two.source.produce_in_order(two.topic, 0, [(str(number % 9), NOW + number // 20) for number in range(50)])
     two.commit(30)
@@ -102,7 +114,7 @@ def test_copies_after_a_restart_of_the_mirror(two):
 
 
 def test_aborted_records_are_counted(two):
-    """A mirror that uses ``read_uncommitted`` copies aborted records, too. ``compare`` shows their number."""
+    """If a mirror with ``read_uncommitted`` also copied aborted records, ``compare`` shows how many."""
     two.create()
     two.source.produce(two.topic, 0, 5)
     two.source.transact(two.topic, 0, 3, commit=False)
@@ -114,7 +126,7 @@ def test_aborted_records_are_counted(two):
 
 
 def test_a_mirror_that_filters_records_has_no_place(two):
-    """If a mirror leaves out a record, there is no place, and the exit code is 7."""
+    """If a mirror left out a record, ``compare`` gives no target offset, and ends with exit code 7."""
     two.create()
     two.source.produce(two.topic, 0, 20)
     two.commit(10, there=10)
@@ -125,7 +137,11 @@ def test_a_mirror_that_filters_records_has_no_place(two):
 
 
 def test_a_mirror_that_lags_and_a_log_that_was_deleted(two):
-    """There is no place before the mirror has copied the records, and none after the target has deleted them."""
+    """``compare`` gives no target offset before the mirror has copied the records, or after the target has deleted
+    them.
+
+    If the source has deleted records that the group has not read, it gives none either.
+    """
     two.create()
     two.source.produce(two.topic, 0, 20)
     two.commit(10)
@@ -141,7 +157,9 @@ def test_a_mirror_that_lags_and_a_log_that_was_deleted(two):
 
 
 def test_timestamps_of_the_target_are_no_evidence(two):
-    """If the target uses LogAppendTime, no place can be found, and the reason names LogAppendTime."""
+    """If the target's topic uses LogAppendTime, ``compare`` finds no target offset, and the reason names
+    LogAppendTime.
+    """
     two.create(on_target={"message.timestamp.type": "LogAppendTime"})
     two.source.produce_in_order(two.topic, 0, [(str(number), NOW) for number in range(10)])
     two.commit(5)
@@ -152,7 +170,10 @@ def test_timestamps_of_the_target_are_no_evidence(two):
 
 
 def test_identical_records_around_the_commit(two):
-    """If the mirror sent identical records again, there are several places; --accept-reread accepts them."""
+    """If the mirror copied one of several identical records twice, several target offsets are possible.
+
+    ``compare -o`` writes an offset only with ``--accept-reread`` and the number of records that may be read again.
+    """
     two.create()
     two.source.produce_in_order(two.topic, 0, [("a", NOW), *[("x", 1001)] * 4, ("b", 1002)])
     two.commit(3)
@@ -166,7 +187,9 @@ def test_identical_records_around_the_commit(two):
 
 
 def test_a_partition_with_too_many_records_is_not_read(two):
-    """If --max-records is too low for a partition, the partition is not read, and the reason names the option."""
+    """If a partition has more records than ``--max-records`` allows, ``compare`` does not read it, and names the
+    option.
+    """
     two.create()
     two.source.produce(two.topic, 0, 50)
     two.commit(5)
@@ -175,7 +198,10 @@ def test_a_partition_with_too_many_records_is_not_read(two):
 
 
 def test_mistakes_are_told_in_one_line(two):
-    """A missing group, the same cluster twice, an unreachable cluster, and a missing option are one line each."""
+    """If ``compare`` fails, it prints a one-line error.
+
+    Tested are a missing group, the same cluster twice, an unreachable cluster, and ``--accept-reread`` without ``-o``.
+    """
     two.create()
     line = two.cli.fails("compare", two.group, code=3)
     assert line.startswith(f"error: group {two.group!r} does not exist on this cluster: ")
@@ -199,7 +225,7 @@ POLICIES = {
 
 @pytest.fixture
 def maker(request: pytest.FixtureRequest, java: Java, kafka_jars: KafkaJars, two: Two) -> Iterator[MirrorMaker]:
-    """A real MirrorMaker 2, which also translates the group's offsets.
+    """A running MirrorMaker 2 that copies the topic and translates the group's offsets.
 
     Parameter: the replication policy and offset.lag.max.
     """
@@ -224,7 +250,10 @@ def maker(request: pytest.FixtureRequest, java: Java, kafka_jars: KafkaJars, two
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("maker", [(policy, lag) for policy in POLICIES for lag in (0, 100)], indirect=True, ids=str)
 def test_mirrormaker_is_judged_as_a_consumer_judges_it(two, maker, request):
-    """``compare`` counts what a consumer at MirrorMaker's offset reads again, also after MirrorMaker was killed."""
+    """``compare`` counts correctly what a consumer at MirrorMaker's translated offset reads again and skips.
+
+    It does so before and after a kill and a restart of MirrorMaker.
+    """
     for partition in range(4):
         two.source.produce_in_order(two.topic, partition, [(str(n % 50), NOW + n // 40) for n in range(500)])
         two.source.commit(two.group, TopicPartition(two.topic, partition), (10, 250, 499, 500)[partition])
@@ -254,9 +283,9 @@ def _mirrored(two: Two, topic: str) -> int:
 
 
 def _judge(two: Two, topic: str) -> None:
-    """Assert from the records on both clusters that each place is exact.
+    """Run ``compare``, and assert from the records on both clusters that each target offset that it finds is right.
 
-    Also assert how many records are read again, and how many are skipped, from MirrorMaker's offset.
+    Also assert how many records a consumer at MirrorMaker's translated offset reads again, and that it skips none.
     """
     done = two.cli("compare", two.group, "--format", "json", code=6)
     for each in json.loads(done.stdout)["partitions"]:

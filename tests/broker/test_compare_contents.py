@@ -1,4 +1,8 @@
-"""The place for records and copies of every kind: it is exact, or ``compare`` says that it is not."""
+"""``compare`` with records and mirrors of every kind: the target offset that it finds is exact, or it says that it is
+not.
+
+The offset on the target that corresponds to the committed offset is called the place.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,7 @@ KINDS: tuple[dict[str, Any], ...] = (
 
 
 class Copied:
-    """Topics on both clusters, and groups that have committed the same offset in all partitions of these topics."""
+    """Topics on both clusters, and groups that have each committed one offset in all partitions of these topics."""
 
     def __init__(self, source: BrokerWorld, target: BrokerWorld, cli: Cli) -> None:
         self.source, self.target, self._cli = source, target, cli
@@ -42,7 +46,9 @@ class Copied:
         self._logs: dict[tuple[str, str, int], list[tuple[int, object]]] = {}
 
     def create(self, partitions: int = 1, on_target: int = 1) -> str:
-        """Create a topic on both clusters."""
+        """Create a topic on both clusters, and return its name. on_target: its number of partitions on the target
+        cluster.
+        """
         return self.target.create_topic(on_target, topic=self.source.create_topic(partitions))
 
     def of_source(self, topic: str, partition: int = 0) -> list[Message]:
@@ -54,19 +60,19 @@ class Copied:
         return records(self.target.bootstrap_servers, topic, partition)
 
     def commit(self, partitions: Sequence[TopicPartition], *offsets: int) -> None:
-        """For each of these offsets, make a group that commits it in all partitions."""
+        """For each of these offsets, create a group on the source cluster that commits it in all partitions."""
         for offset in offsets:
             group = self.source.name("group")
             self._groups.append(group)
             self.source.commit_all(group, dict.fromkeys(partitions, offset))
 
     def compare(self, code: int) -> list[dict[str, Any]]:
-        """Return the entries for each group and partition in the document of ``compare --format json``."""
+        """Run ``compare --format json``, and return what it prints about each group and partition."""
         done = self._cli("compare", *self._groups, "--format", "json", code=code)
         return list(json.loads(done.stdout)["partitions"])
 
     def read_again(self, found: dict[str, Any], compacted: Sequence[dict[str, Any]] = ()) -> int:
-        """Return how many records a consumer at the found place reads again; fail if it would skip a record.
+        """Return how many records a consumer at the found target offset reads again; fail if it would skip a record.
 
         compacted: the records of the source partition before compaction.
         """
@@ -99,7 +105,9 @@ def copied(world, target_servers, cli) -> Iterator[Copied]:
 
 
 def test_records_of_every_kind_have_their_place(copied):
-    """Places are exact for records with headers, null or empty keys and values, in every compression."""
+    """``compare`` finds the exact target offset for records with headers, null or empty keys and values, in any
+    compression.
+    """
     topic = copied.create()
     made = [{"partition": 0, "timestamp": NOW + number // 6} | KINDS[number % 6] for number in range(60)]
     for number, codec in enumerate(CODECS):
@@ -117,7 +125,11 @@ def test_records_of_every_kind_have_their_place(copied):
 
 @pytest.mark.long
 def test_logs_that_are_compacted_differently(copied):
-    """No record is skipped. ``compare`` says how many are read again at most: 0 if only the copy is compacted."""
+    """If only the source's log, only the target's, or both are compacted, a consumer at the found target offset skips
+    nothing.
+
+    ``compare`` says how many records it reads again at most: none if only the target's log is compacted.
+    """
     servers = copied.source.bootstrap_servers, copied.target.bootstrap_servers
     topics = [copied.source.name("topic") for _ in range(3)]
     made = [
@@ -144,22 +156,28 @@ def test_logs_that_are_compacted_differently(copied):
 
 
 def shifted(each: Message) -> dict[str, Any]:
-    """Copy a record to the next of three partitions of the target."""
+    """Return a record's copy for a mirror that writes each partition's records to the next of three partitions."""
     return unchanged(each) | {"partition": (each.partition() + 1) % 3}
 
 
 def spread(each: Message) -> dict[str, Any]:
-    """Copy a record to one of four partitions of the target, which its key determines."""
+    """Return a record's copy for a mirror that chooses one of four target partitions by the record's key."""
     return unchanged(each) | {"partition": zlib.crc32(each.key()) % 4}
 
 
 def in_turns(each: Message) -> dict[str, Any]:
-    """Copy 40 records to one of two partitions, and the next 40 to the other, as producers do without keys."""
+    """Return a record's copy for a mirror that writes 40 records to one of two partitions, and the next 40 to the
+    other.
+
+    Producers without keys do so.
+    """
     return unchanged(each) | {"partition": each.offset() // 40 % 2}
 
 
 def altered(each: Message) -> dict[str, Any] | None:
-    """Alter each copy, differently in each partition. In the last partition, leave out some records instead."""
+    """Return a record's altered copy. Each partition's copies are altered in another way; the last partition lacks some
+    copies.
+    """
     if each.partition() == 4 and each.offset() % 10 == 9:
         return None
     changes = [
@@ -183,7 +201,7 @@ def altered(each: Message) -> dict[str, Any] | None:
     ],
 )
 def test_a_mirror_that_repartitions_or_alters_records_is_never_exact(copied, partitions, on_target, change):
-    """If a mirror changes the partition or the content of records, ``compare`` never calls a place exact."""
+    """If a mirror changes the partition or the content of records, the status in ``compare`` is never ``exact``."""
     topic = copied.create(partitions, on_target)
     made = [
         {"partition": partition, "timestamp": NOW + number // 4, "key": b"%d" % (number % 17),
@@ -228,7 +246,10 @@ def mirrormaker(copied, java, kafka_jars) -> Iterator[tuple[Copied, str]]:
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_mirrormaker_and_records_of_every_kind(mirrormaker):
-    """MirrorMaker's copies have exact places, also in new partitions, unless it drops headers or a log is compacted."""
+    """``compare`` finds the exact offset in MirrorMaker's copy of a topic, also in partitions that were added.
+
+    If MirrorMaker drops headers, the status is ``different``. If the log is compacted, it is ``exact`` or ``bounded``.
+    """
     mirror, name = mirrormaker
     servers = mirror.source.bootstrap_servers
     plain, dropped = (mirror.source.create_topic(topic=f"{name}-{each}") for each in ("plain", "dropped"))

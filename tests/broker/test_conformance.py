@@ -1,4 +1,4 @@
-"""Each case of docs/evidence/conformance.md, with Kafka's own tool and ours on one broker."""
+"""Each case of docs/evidence/conformance.md, run with Kafka's own tool and with this tool."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ADDED = {
 
 
 class Result(NamedTuple):
-    """The result of a case with one of the two tools.
+    """The result of a case with Kafka's tool or with this tool.
 
     shown: the result as conformance.md writes it. lines: the cells of the lines about the groups. printed: all output.
     """
@@ -63,7 +63,10 @@ class Result(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """A cluster for cases: its bootstrap servers, its topics by their names in conformance.md, and Kafka's tool."""
+    """A cluster on which cases run.
+
+    servers: its bootstrap servers. topics: the names of its topics, by the names in conformance.md. tool: Kafka's tool.
+    """
 
     servers: str
     topics: Mapping[str, str]
@@ -72,14 +75,16 @@ class Stage(NamedTuple):
 
 @pytest.fixture(scope="module")
 def shared(bootstrap_servers: str, kafka_tool: KafkaTool) -> Stage:
-    """The shared broker, for cases that need only their own groups."""
+    """The shared broker, for cases to which the groups of other tests do not matter."""
     with broker_world(bootstrap_servers) as world:
         return Stage(bootstrap_servers, make_topics(world), kafka_tool)
 
 
 @pytest.fixture(scope="module")
 def broken(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """Three brokers. The third has been killed, so that ``orders-1`` has no leader."""
+    """Three brokers for cases with a leaderless partition: the third broker is killed, so ``orders-1`` has no
+    leader.
+    """
     with (
         start_sandbox(kafka_jars, java=java, brokers=3) as sandbox,
         KafkaTool(sandbox, tmp_path_factory.mktemp("tool")) as tool,
@@ -97,7 +102,9 @@ def broken(java: Java, kafka_jars: KafkaJars, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="module")
 def alone(broken: Stage) -> Stage:
-    """The brokers of `broken`, with other topics, whose partitions all have leaders."""
+    """The brokers of `broken`, without groups of other test modules, and with topics whose partitions all
+    have leaders.
+    """
     with broker_world(broken.servers) as world:
         return broken._replace(topics=make_topics(world))
 
@@ -113,7 +120,7 @@ def row(request: pytest.FixtureRequest) -> Row:
 
 @pytest.fixture
 def stage(request: pytest.FixtureRequest, row: Row) -> Stage:
-    """The cluster for a case."""
+    """The cluster on which the case ``row`` runs."""
     needs_own = "--all-groups" in row.kafkas[0] or row.group == "share"
     name = "broken" if "leader" in row.group else "alone" if needs_own else "shared"
     found: Stage = request.getfixturevalue(name)
@@ -139,7 +146,7 @@ def run_kafkas(row: Row, shop: Shop, tool: KafkaTool, folder: Path) -> Result:
 
 
 def our_words(command: str, shop: Shop) -> list[str]:
-    """Return the arguments of a command of this tool in conformance.md, including those that the page leaves out."""
+    """Return the arguments for this tool's command, including the arguments that conformance.md does not show."""
     verb, *words = shlex.split(shop.named(command))
     if verb == "apply" and not (words and words[0].endswith(".csv")):
         words = ["new.csv", *words, *([] if "--to-group" in words else ["--to-group", shop.groups[0]])]
@@ -169,11 +176,13 @@ def run_ours(row: Row, shop: Shop, cli: CliHere) -> Result:
 
 
 def test_case(row, stage, tmp_path):
-    """Both tools do what conformance.md says, and their results are the same if it says ``same``."""
+    """Kafka's tool and this tool have the results of conformance.md, and equal results exactly if the page says
+    ``same``.
+    """
     results: list[Result] = []
 
     def make() -> Shop:
-        """Make the groups that the case needs."""
+        """Create the groups that the case needs."""
         made = Shop(world, stage.topics, row)
         if row.group == "share":
             group = made.groups[0]
@@ -181,7 +190,7 @@ def test_case(row, stage, tmp_path):
         return made
 
     def look() -> bool:
-        """Run the commands of Kafka's tool and of ours.
+        """Run the commands of Kafka's tool and of this tool.
 
         Return False if they only read, and a result differs from conformance.md.
         """
@@ -202,14 +211,16 @@ def test_case(row, stage, tmp_path):
 
 
 def test_each_case_has_a_name_of_its_own():
-    """No two cases in conformance.md have the same name, and it has all cases that run without --long."""
+    """No two cases in conformance.md have the same name, and the page contains all cases that run without
+    ``--long``.
+    """
     cases = {row.case for row in ROWS}
     assert len(cases) == len(ROWS)
     assert set(IN_SHORT) <= cases
 
 
 def test_the_page_counts_its_cases():
-    """conformance.md has the right counts: cases with equal results, and cases in which only the exit codes differ."""
+    """conformance.md states correctly how many cases have equal results, and in how many only the exit codes differ."""
     same = [row for row in ROWS if row.kafkas_result == row.our_result]
     alike = [row for row in ROWS if row.kafkas_result.split(":")[1] == row.our_result.split(":")[1]]
     counts = f"{len(same)} have the same result, and {len(alike) - len(same)} differ in the exit code alone"
@@ -218,7 +229,9 @@ def test_the_page_counts_its_cases():
 
 @pytest.mark.long
 def test_odd_names_go_to_kafkas_tool_and_back(cli, world, kafka_tool):
-    """Kafka's tool applies a file of ``export`` with odd names, and ``apply`` a file that Kafka's tool exported."""
+    """Files with unusual group and topic names pass from ``export`` to Kafka's tool, and from Kafka's tool to
+    ``apply``.
+    """
     topics = ["null", "NaN", "123", "00", "1e5", "0x10", "-dash", "__x", "topic", "partition", "a.b-c_d", "A" * 249]
     odd = ('one, "two"', "größe 群", "-o", "=1+1", "null", "two  blanks", "a\tb")
     groups = [*(f"{each}{world.name('')}" for each in odd), "partition", "offset"]

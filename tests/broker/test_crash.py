@@ -1,4 +1,4 @@
-"""A command that is killed at any step, and run again, has the result of an uninterrupted run."""
+"""A command that is killed at any step and then run again has the result of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def entries(path, verb: str = "hand-over") -> list[tuple[Any, ...]]:
 
 
 def test_rerun_after_a_kill_at_any_step(cli, world, steps):
-    """After a kill at any step, a re-run has the result of an uninterrupted run, and can be rolled back."""
+    """If `migrate` is killed at any step, a re-run has the result of an uninterrupted run, and can be rolled back.
+
+    The same holds for `rollback`.
+    """
     topic = world.create_topic(2)
     partitions = [TopicPartition(topic, number) for number in (0, 1)]
     source = world.name("old")
@@ -63,7 +66,9 @@ def test_rerun_after_a_kill_at_any_step(cli, world, steps):
 def test_rerun_of_hand_back_or_delete_offsets_after_a_kill_at_any_step(
     cli, world, steps, command, target_offset, source_offset, written
 ):
-    """After a kill at any step, a re-run has the result of an uninterrupted run: source offsets and receipt."""
+    """If `hand-back` or `delete-offsets` is killed at any step, a re-run leaves the offsets and the receipt of an
+    uninterrupted run.
+    """
     topic = world.create_topic(2)
     first, second = (TopicPartition(topic, number) for number in (0, 1))
     source, target = world.name("old"), world.name("new")
@@ -93,7 +98,9 @@ def test_rerun_of_hand_back_or_delete_offsets_after_a_kill_at_any_step(
 
 
 def test_rollback_of_a_killed_run(cli, world):
-    """A run that was killed between the write and the update of its receipt can be rolled back."""
+    """If `apply` is killed between the write and the update of its receipt, `rollback` deletes the offsets that were
+    written.
+    """
     topic = world.create_topic(1)
     source, partition = world.name("old"), TopicPartition(topic, 0)
     world.produce(topic, 0, 9)

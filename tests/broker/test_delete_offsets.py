@@ -25,7 +25,9 @@ def partitions(world) -> list[TopicPartition]:
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_a_topic_that_a_live_group_has_left(cli, world, partitions, protocol):
-    """A live group's offsets are deleted only for topics to which no member subscribes."""
+    """``delete-offsets --group`` deletes a live group's offsets of a topic only if no member subscribes to
+    the topic.
+    """
     left, held = partitions
     group = world.name("g")
     consumer = world.join(group, left.topic, held.topic, **{"group.protocol": protocol})
@@ -48,7 +50,10 @@ def test_a_topic_that_a_live_group_has_left(cli, world, partitions, protocol):
 
 
 def test_a_rollback_restores_epoch_and_metadata(cli, world, partitions):
-    """A rollback restores offset, leader epoch and metadata, even if the group was deleted with its last offset."""
+    """After ``delete-offsets --group``, `rollback` restores offset, leader epoch and metadata of each partition.
+
+    It does so even if the group was deleted with its last offset.
+    """
     group = world.name(" a b/ü\n")
     for number, partition in enumerate(partitions):
         world.commit(group, partition, 3 + number, metadata=f"at {number}")
@@ -69,7 +74,9 @@ def test_a_rollback_restores_epoch_and_metadata(cli, world, partitions):
 
 
 def test_a_topic_without_a_committed_offset_is_exit_2(cli, world, partitions):
-    """If the group has no committed offset for a topic, the error names the topic, even if the topic does not exist."""
+    """If the group has no committed offset for the topic, ``delete-offsets --group`` ends with exit code 2, and names
+    the topic, even if the topic does not exist.
+    """
     group = world.name("g")
     world.commit(group, partitions[0], 1)
     for topic in (partitions[1].topic, "nowhere", "no*"):
@@ -79,7 +86,7 @@ def test_a_topic_without_a_committed_offset_is_exit_2(cli, world, partitions):
 
 
 def test_a_connect_group_is_refused(cli, world, partitions):
-    """A group of Connect workers is refused, because it is not a consumer group."""
+    """``delete-offsets --group`` is refused for a group of Connect workers, because it is not a consumer group."""
     group = world.name("connect")
     world.commit(group, partitions[0], 0)
     with raw_member(world.bootstrap_servers, group, protocol_type="connect", protocol="sessioned", metadata=b""):
@@ -88,7 +95,9 @@ def test_a_connect_group_is_refused(cli, world, partitions):
 
 
 def test_rerun_or_rollback_after_a_kill_at_any_step(cli, world, partitions, steps):
-    """After a kill at any step, the same command finishes the deletion, and rollback restores the offsets."""
+    """If ``delete-offsets --group`` is killed at any step, a re-run completes the deletion, and `rollback` restores the
+    offsets.
+    """
     for step in steps:
         group = world.name("g")
         for partition in partitions:

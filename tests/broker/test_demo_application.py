@@ -1,4 +1,4 @@
-"""The application of the demo that uses kafka-python, on a broker that answers slowly."""
+"""The demo's application that uses kafka-python, on a broker that answers slowly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONG_SECONDS = 90  # longer than a request of kafka-python that times out on a 
 
 
 def test_a_rebalance_that_outlasts_a_poll_is_completed(world, bootstrap_servers, monkeypatch):
-    """The application processes all records although its poll ends before the broker has answered SyncGroup.
+    """The application processes all records, even if its poll ends before the broker has answered SyncGroup.
 
     The application leads the group. It rejoins because a second member has subscribed to another topic.
     """

@@ -26,7 +26,10 @@ def bootstrap_servers(java, kafka_jars) -> Iterator[str]:
 
 
 def test_offset_that_expires_during_the_wait_is_restored(cli, world):
-    """A committed offset that expires during the wait is reported, and restored from the snapshot before the wait."""
+    """If a committed offset expires while `migrate` waits for the source group to stop, the saved plan reports this.
+
+    With ``vanished = "restore"``, the target group gets the offset that the source group had before the wait.
+    """
     old = Old(cli, world, options='vanished = "restore"')
     before = world.committed(old.group)
     consumer = world.join(old.group, old.find)

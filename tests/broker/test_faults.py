@@ -102,7 +102,7 @@ class Old:
 
 
 def test_committed_offsets_survive_a_broker_failure(brokers):
-    """Committed offsets survive the failure of one broker. A broker that restarts keeps its address and its data."""
+    """Committed offsets survive if one broker is killed. A broker that restarts keeps its address and its data."""
     partition = TopicPartition(brokers.create_topic("kept"), 0)
     brokers.commit("keeper", {partition: 7})
     first = brokers.coordinator("keeper")
@@ -121,7 +121,9 @@ def test_committed_offsets_survive_a_broker_failure(brokers):
 
 
 def test_sandbox_prints_the_process_id_of_each_broker(tmp_path, kafka_jars, monkeypatch):
-    """``sandbox --brokers 2`` prints two addresses and process ids; if the command is killed, both brokers end."""
+    """``sandbox --brokers 2`` prints the address and the process id of each broker; if it is killed, both
+    brokers end.
+    """
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
@@ -135,7 +137,9 @@ def test_sandbox_prints_the_process_id_of_each_broker(tmp_path, kafka_jars, monk
 
 
 def test_new_coordinator_gets_the_offsets_after_the_first_is_killed(brokers, cli, monkeypatch):
-    """If a coordinator is killed before the second group's write, the next coordinator gets this group's offsets."""
+    """If a target group's coordinator is killed just before the write, the offsets are written to the group's next
+    coordinator.
+    """
     old = Old(brokers, cli.folder)
     alter, groups = KafkaPythonWriter.alter_offsets_by_group, []
 
@@ -157,7 +161,10 @@ def test_new_coordinator_gets_the_offsets_after_the_first_is_killed(brokers, cli
 
 @pytest.mark.parametrize("command", ["migrate split.toml --yes", "describe {group}"])
 def test_hung_coordinator_is_exit_5_within_the_timeout(brokers, cli, command):
-    """If two of three brokers hang, the command ends at the timeout with one line, and nothing is written."""
+    """If two of three brokers hang, `migrate` and `describe` end at the timeout with exit code 5 and a one-line error.
+
+    Nothing is written.
+    """
     old = Old(brokers, cli.folder)
     coordinator = brokers.coordinator(old.group)
     other = next(node for node in brokers.sandbox.nodes if node is not coordinator)
@@ -171,7 +178,9 @@ def test_hung_coordinator_is_exit_5_within_the_timeout(brokers, cli, command):
 
 
 def test_partition_without_a_leader_is_refused(brokers, cli):
-    """A partition without a leader is refused, and nothing is written; after its broker restarts, the command works."""
+    """If a partition has no leader, `migrate` is refused and writes nothing; after the broker has restarted, `migrate`
+    works.
+    """
     old = Old(brokers, cli.folder, find_only_on=3)
     brokers.sandbox.nodes[2].kill()
     refusal = cli.fails("migrate", "split.toml", "--yes", code=3)
@@ -184,10 +193,11 @@ def test_partition_without_a_leader_is_refused(brokers, cli):
 
 
 def test_an_unclean_election_is_noticed_even_after_the_log_has_grown_again(brokers, cli):
-    """A committed offset is refused if an unclean election lost its records, even if the log has grown beyond it.
+    """If an unclean election lost records below a committed offset, `migrate` is refused, even if the log has grown
+    beyond it.
 
-    The check uses the leader epoch that the old application committed with the offset. After the election, a log end
-    offset that is already known is read again.
+    The check compares the leader epoch that the old application committed with the offset. After the election, the log
+    end offset that was already read is read again.
     """
     _, first, second = brokers.sandbox.nodes
     unclean = {"unclean.leader.election.enable": "true"}
@@ -233,7 +243,10 @@ def test_an_unclean_election_is_noticed_even_after_the_log_has_grown_again(broke
     ],
 )
 def test_migrate_keeps_waiting_while_the_cluster_fails(brokers, cli, fault):
-    """The wait continues, and the target groups start where the source group stops: each record is processed once."""
+    """If brokers restart while `migrate` waits for the source group to stop, the wait continues.
+
+    The target groups start where the source group has stopped: each record is processed once.
+    """
     old = Old(brokers, cli.folder)
     # Not 0 s, because a coordinator that has just restarted may show an old state of its groups, for example Empty.
     settle = ("--settle", "3s")
@@ -259,7 +272,10 @@ def test_migrate_keeps_waiting_while_the_cluster_fails(brokers, cli, fault):
 
 
 def judged(seed: int, brokers: ThreeBrokers, folder: Path) -> Result:
-    """Run a seed, and return the result. A run that judged nothing, because brokers came back late, runs once more."""
+    """Run the random fault of this seed during a migration, and return the result.
+
+    If a run gives no verdict, because brokers came back late, run the seed once more.
+    """
     first, second = folder / "first", folder / "second"
     for each in (first, second):
         each.mkdir()
@@ -269,7 +285,10 @@ def judged(seed: int, brokers: ThreeBrokers, folder: Path) -> Result:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rerun_after_a_random_fault(brokers, tmp_path, seed):
-    """After a random fault the receipt is correct. A re-run completes the hand-over: each record is processed once."""
+    """If a random fault interrupts a command, the receipt is correct, and a re-run completes the command.
+
+    Each record is processed once.
+    """
     done = judged(seed, brokers, tmp_path)
     assert (done.scenario, done.fault) == SEEDS[seed]
     assert done.halted, done.errors
@@ -280,9 +299,9 @@ def test_rerun_after_a_random_fault(brokers, tmp_path, seed):
 @pytest.mark.long
 @pytest.mark.parametrize("seed", MORE_SEEDS)
 def test_rerun_after_more_random_faults(brokers, tmp_path, seed):
-    """After other random faults, a re-run completes the interrupted command.
+    """If one of further random faults interrupts a command, a re-run completes it, and each record is processed once.
 
-    With seed 47, brokers apply a deletion that they had answered with an error.
+    With seed 47, the brokers apply a deletion although they answered it with an error.
     """
     done = judged(seed, brokers, tmp_path)
     if done.left_out:

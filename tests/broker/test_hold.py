@@ -1,4 +1,7 @@
-"""A hold: which requests of other clients it refuses, which offsets remain, and how it ends."""
+"""The hold: the tool joins a stopped group as its only member, so that no consumer can join or commit.
+
+Tested are the requests that a hold refuses, the offsets that remain, and how a hold ends.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,7 @@ def guarded(guarded_sandbox: Sandbox) -> tuple[ClientConfig, int]:
 def stopped_group(world, protocol: str = "simple") -> tuple[str, TopicPartition]:
     """Return an Empty group and the partition of its committed offset.
 
-    protocol: of the member that the group had; ``simple``: the group never had a member.
+    protocol: the protocol of the member that the group once had; ``simple``: the group never had a member.
     """
     topic, group = world.create_topic(), world.name("old")
     world.produce(topic, 0, 10)
@@ -87,7 +90,7 @@ def client(world, group: str, **settings: object) -> Iterator[confluent_kafka.Co
 
 
 def error_on_joining(world, group: str, topic: str, protocol: str) -> KafkaError:
-    """Return the error of a consumer that tries to join."""
+    """Return the error of a consumer that tries to join the group."""
     with client(world, group, **{"group.protocol": protocol}) as consumer:
         consumer.subscribe([topic])
         message = until(lambda: consumer.poll(0.1))
@@ -98,7 +101,9 @@ def error_on_joining(world, group: str, topic: str, protocol: str) -> KafkaError
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("joins_with", PROTOCOLS)
 def test_consumer_cannot_join_until_the_hold_ends(config, world, protocol, joins_with):
-    """A consumer gets an error during the hold; afterwards it joins and finds its committed offset."""
+    """While the tool holds a group, a consumer that joins gets an error; afterwards it joins and finds its committed
+    offset.
+    """
     group, partition = stopped_group(world, protocol)
     with hold(config, group) as held:
         error = error_on_joining(world, group, partition.topic, joins_with)
@@ -110,7 +115,9 @@ def test_consumer_cannot_join_until_the_hold_ends(config, world, protocol, joins
 
 
 def test_commit_without_membership_is_refused_until_the_hold_ends(config, world, cluster):
-    """During the hold, a consumer without membership can't commit, and an admin client can't alter offsets."""
+    """While the tool holds a group, consumers without membership can't commit, and admin clients can't alter
+    offsets.
+    """
     group, partition = stopped_group(world)
     offset = confluent_kafka.TopicPartition(*partition, 7)
     with client(world, group) as simple:
@@ -127,7 +134,10 @@ def test_commit_without_membership_is_refused_until_the_hold_ends(config, world,
 
 @pytest.fixture
 def unanswered(monkeypatch) -> Iterator[threading.Event]:
-    """An event. No join is answered until the event is set, as with a long group.initial.rebalance.delay.ms."""
+    """An event; until it is set, the join of the tool's member is not completed, because SyncGroup is not sent.
+
+    A long group.initial.rebalance.delay.ms has a similar effect.
+    """
     answered, sync = threading.Event(), LoneMember._sync
 
     async def later(*arguments):
@@ -140,7 +150,10 @@ def unanswered(monkeypatch) -> Iterator[threading.Event]:
 
 
 def test_a_hold_begins_before_the_join_is_answered(config, world, cluster, unanswered):
-    """Commits are refused once the coordinator has the holding member; a hold does not wait for the join to end."""
+    """A hold begins before the join of the tool's member is completed.
+
+    Once the coordinator knows this member, commits of other clients are refused.
+    """
     group, partition = stopped_group(world)
     with hold(config, group) as held:
         assert cluster.describe_group(group).state != "Stable"
@@ -153,7 +166,11 @@ def test_a_hold_begins_before_the_join_is_answered(config, world, cluster, unans
 
 
 def test_a_member_removed_before_the_join_is_answered_has_lost_the_hold(config, world, unanswered):
-    """If the holding member is removed, ``Hold.lost`` has the coordinator's error code, and no exception is raised."""
+    """If the tool's member is removed before its join is completed, ``Hold.lost`` contains the coordinator's error
+    code.
+
+    No exception is raised.
+    """
     group, _ = stopped_group(world)
     with hold(config, group) as held, closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
         admin.remove_group_members(group, [MemberToRemove(member_id=held.member_id)])
@@ -164,7 +181,7 @@ def test_a_member_removed_before_the_join_is_answered_has_lost_the_hold(config, 
 
 @NEEDS_TRANSACTIONS
 def test_transactional_commit_is_accepted_during_a_hold(config, world):
-    """A hold does not prevent transactional commits without membership."""
+    """While the tool holds a group, the broker still accepts transactional commits without membership."""
     group, partition = stopped_group(world)
     producer = world.transactional_producer()
     with hold(config, group) as held, client(world, group) as consumer:
@@ -178,7 +195,7 @@ def test_transactional_commit_is_accepted_during_a_hold(config, world):
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_hold_refuses_a_group_with_a_member(config, world, cluster, protocol):
-    """A group with a member can't be held, and the attempt does not change the group."""
+    """If a group has a member, the tool can't hold the group, and the attempt does not change the group."""
     topic, group = world.create_topic(), world.name("live")
     world.join(group, topic, **{"group.protocol": protocol})
     before = cluster.describe_group(group)
@@ -189,7 +206,7 @@ def test_hold_refuses_a_group_with_a_member(config, world, cluster, protocol):
 
 
 def test_second_hold_is_refused(config, world, cluster):
-    """A second hold of a group is refused, and the first hold continues."""
+    """While the tool holds a group, a second attempt to hold the group is refused, and the first hold continues."""
     group, _ = stopped_group(world)
     with hold(config, group) as held:
         with pytest.raises(Refused, match="another run holds it"), hold(config, group):
@@ -199,7 +216,10 @@ def test_second_hold_is_refused(config, world, cluster):
 
 
 def test_other_clients_describe_and_read_a_held_group(config, world, cluster):
-    """A held group is Stable with the holder as its only member, and both clients read its committed offsets."""
+    """While the tool holds a group, the group is Stable with the tool as its only member.
+
+    kafka-python and confluent-kafka can read its committed offsets.
+    """
     group, partition = stopped_group(world)
     with hold(config, group) as held, closing(SecondClient(config)) as second_client:
         description = until(lambda: (found := cluster.describe_group(group)).state == "Stable" and found)
@@ -214,7 +234,9 @@ def test_other_clients_describe_and_read_a_held_group(config, world, cluster):
 
 @pytest.mark.parametrize("protocol", ["simple", *PROTOCOLS])
 def test_released_group_is_empty_and_keeps_its_offsets(config, world, cluster, protocol):
-    """After a hold, even if it ends with an error, the group is Empty, keeps its offsets, and is a consumer group."""
+    """When the tool stops holding a group, even because of an error, the group is Empty, keeps its offsets, and is a
+    consumer group.
+    """
     group, partition = stopped_group(world, protocol)
     with pytest.raises(ZeroDivisionError), hold(config, group):
         raise ZeroDivisionError
@@ -238,7 +260,9 @@ with hold(ClientConfig(bootstrap_servers=sys.argv[1]), sys.argv[2], session_time
 
 
 def test_killed_holder_frees_the_group_after_its_session_timeout(world, cluster):
-    """If the holding process is killed, the group is Empty after the session timeout, and a consumer can join."""
+    """If the process that holds a group is killed, the group is Empty after the session timeout, and a consumer can
+    join.
+    """
     group, partition = stopped_group(world)
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, world.bootstrap_servers, group],
@@ -260,7 +284,9 @@ def test_killed_holder_frees_the_group_after_its_session_timeout(world, cluster)
 
 
 def test_lost_hold_is_noticed_by_the_next_heartbeat(config, world):
-    """If an admin client removes the holding member, the next heartbeat notices it, and no error is raised."""
+    """If an admin client removes the tool's member from a held group, the next heartbeat notices it. No error is
+    raised.
+    """
     group, partition = stopped_group(world)
     with hold(config, group) as held, closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
         admin.remove_group_members(group, [MemberToRemove(member_id=held.member_id)])
@@ -270,7 +296,7 @@ def test_lost_hold_is_noticed_by_the_next_heartbeat(config, world):
 
 
 def test_lost_hold_is_noticed_by_the_last_heartbeat(config, world, monkeypatch):
-    """At the end of a hold, a last heartbeat finds out whether the hold was lost."""
+    """When a hold ends, a last heartbeat finds out whether the tool's member was removed before."""
     group, _ = stopped_group(world)
     answered, heartbeat = threading.Event(), LoneMember.heartbeat
 
@@ -292,7 +318,7 @@ def test_lost_hold_is_noticed_by_the_last_heartbeat(config, world, monkeypatch):
 def test_hold_is_uncertain_while_the_coordinator_does_not_answer(guarded):
     """While heartbeats get no answer, ``Hold.lost`` says that the hold is uncertain. After an answer it is None again.
 
-    The broker does not allow the requested session timeout, so the hold asks for a longer one.
+    In this test the broker refuses the session timeout that the hold asks for first, so the hold asks for a longer one.
     """
     config, pid = guarded
     with hold(config, "silent", session_timeout=1.9) as held:
@@ -308,7 +334,9 @@ def test_hold_is_uncertain_while_the_coordinator_does_not_answer(guarded):
 
 @NEEDS_AUTHORIZER
 def test_session_timeouts_that_no_broker_allows_are_the_reason(guarded, monkeypatch):
-    """If the brokers allow no session timeout that a hold tries, the error names the settings of the brokers."""
+    """If the broker refuses every session timeout that a hold asks for, the error names the broker settings
+    to change.
+    """
     config, _ = guarded
     monkeypatch.setattr("migrate_groups.kafka.lone_member._OTHER_SESSION_TIMEOUTS", (30.0,))
     with pytest.raises(Refused) as refusal, hold(config, "timeless", session_timeout=1.5):
@@ -321,7 +349,7 @@ def test_session_timeouts_that_no_broker_allows_are_the_reason(guarded, monkeypa
 
 @NEEDS_AUTHORIZER
 def test_hold_without_read_on_the_group_is_refused(guarded):
-    """A principal with Describe but not Read on the group can't hold it; the error names the missing ACL."""
+    """A principal with Describe but not Read on a group can't hold the group, and the error names the missing ACL."""
     config, _ = guarded
     group, allow = ResourcePattern(ResourceType.GROUP, "unreadable"), ACLPermissionType.ALLOW
     with closing(KafkaAdminClient(bootstrap_servers=config.bootstrap_servers)) as admin:
@@ -338,7 +366,7 @@ def test_hold_without_read_on_the_group_is_refused(guarded):
 
 @NEEDS_AUTHORIZER
 def test_hold_on_a_hung_cluster_ends_at_the_timeout(guarded):
-    """If brokers accept connections and never answer, the attempt to hold a group ends at the timeout."""
+    """If brokers accept connections but never answer, the attempt to hold a group ends with an error at the timeout."""
     config, pid = guarded
     impatient = ClientConfig(bootstrap_servers=config.bootstrap_servers, timeout=1)
     os.kill(pid, signal.SIGSTOP)

@@ -18,9 +18,9 @@ NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 
 @pytest.fixture
 def exported(cli, world):
-    """A source group, whose offsets are exported to two files.
+    """A source group whose offsets are exported to two files.
 
-    offsets.csv has four columns, with the offsets split into two groups. one.csv has three columns, without the group.
+    offsets.csv has four columns, with the offsets split into two groups; one.csv has three columns, without a group.
     """
     group = world.name("old")
     topics = [world.create_topic(2, topic=world.name(what)) for what in ("a", "b")]
@@ -40,7 +40,10 @@ def exported(cli, world):
 @NEEDS_TOOL
 @pytest.mark.parametrize("mode", ["--dry-run", "--execute"])
 def test_kafkas_tool_applies_an_exported_file_of_several_groups(cli, world, kafka_tool, exported, mode):
-    """From a file with four columns, Kafka's --from-file writes the same offsets as apply, and --dry-run shows them."""
+    """Kafka's ``--from-file`` writes the same offsets from an exported file with four columns as this tool's `apply`.
+
+    With ``--dry-run`` it shows the same offsets.
+    """
     groups = [f"{exported}-x", f"{exported}-y"]
     arguments = [argument for group in groups for argument in ("--group", group)]
     done = kafka_tool("--reset-offsets", "--from-file", str(cli.folder / "offsets.csv"), mode, *arguments)
@@ -59,7 +62,9 @@ def test_kafkas_tool_applies_an_exported_file_of_several_groups(cli, world, kafk
 
 
 def test_kafkas_tool_applies_an_exported_file_of_one_group(cli, world, kafka_tool, exported):
-    """From a file with three columns, Kafka's --from-file with one --group writes the same as apply --to-group."""
+    """Kafka's ``--from-file --group`` writes the same offsets from an exported file with three columns as ``apply
+    --to-group``.
+    """
     file, by_kafka, by_us = str(cli.folder / "one.csv"), f"{exported}-kafka", f"{exported}-us"
     kafka_tool("--reset-offsets", "--from-file", file, "--execute", "--group", by_kafka)
     cli("apply", "before.csv", "--to-group", by_us, *NOW)
@@ -68,13 +73,17 @@ def test_kafkas_tool_applies_an_exported_file_of_one_group(cli, world, kafka_too
 
 
 def described(group: str, shown: str) -> list[list[str]]:
-    """Return the cells of the header and of a group's lines in the output of --describe, sorted by line."""
+    """Return the cells of the header and of a group's lines in the output of --describe; the group's lines
+    are sorted.
+    """
     lines = [line.split() for line in shown.splitlines()]
     return [line for line in lines if line[:1] == ["GROUP"]] + sorted(line for line in lines if line[:1] == [group])
 
 
 def test_kafkas_tool_describes_a_group_that_apply_wrote(cli, world, kafka_tool, exported):
-    """For an Empty group, describe shows the same header and lines as Kafka's --describe."""
+    """For an Empty group to which `apply` has written, `describe` shows the same header and lines as Kafka's
+    ``--describe``.
+    """
     group = f"{exported}-x"
     cli("apply", "split.csv", *NOW)
     ours = cli("describe", group).stdout
@@ -87,7 +96,9 @@ def test_kafkas_tool_describes_a_group_that_apply_wrote(cli, world, kafka_tool, 
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_a_live_group_is_described_as_kafkas_tool_does(cli, world, kafka_tool, protocol):
-    """For a live group, describe shows the same lines as Kafka's tool, and also the members without partitions."""
+    """For a live group, `describe` shows the same lines as Kafka's tool, and one more for each member without
+    partitions.
+    """
     topic, other, group = world.create_topic(2), world.create_topic(1), world.name("live")
     for partition in (0, 1):
         world.produce(topic, partition, 10)
@@ -120,7 +131,7 @@ def test_a_live_group_is_described_as_kafkas_tool_does(cli, world, kafka_tool, p
 
 
 def test_apply_reads_a_file_that_kafkas_tool_exported(cli, world, kafka_tool, exported):
-    """Apply reads the file that Kafka's --reset-offsets --to-current --export prints."""
+    """`apply` writes the same offsets from the file that Kafka's ``--reset-offsets --to-current --export`` prints."""
     done = kafka_tool("--reset-offsets", "--to-current", "--all-topics", "--export", "--dry-run", "--group", exported)
     (cli.folder / "kafkas.csv").write_text(done.stdout)
     cli("apply", "kafkas.csv", "--to-group", f"{exported}-z", *NOW)

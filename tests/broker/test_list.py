@@ -1,4 +1,6 @@
-"""``list`` on a real broker: many groups, groups of every kind, and groups that are made and deleted meanwhile."""
+"""``list`` on a real broker: many groups, groups of every kind, and groups that are created and deleted at the same
+time.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def reader(bootstrap_servers):
 
 @NEEDS_MANY_GROUPS
 def test_the_number_of_requests_does_not_grow_with_groups(world, reader, sent):
-    """With 200 more groups, list and describe --all-groups send no more requests than before."""
+    """With 200 more groups, `list` and ``describe --all-groups`` send no more requests than with one group."""
     topic, prefix = world.create_topic(3), world.name("many")
     for partition in range(3):
         world.produce(topic, partition, 10)
@@ -66,7 +68,9 @@ def test_the_number_of_requests_does_not_grow_with_groups(world, reader, sent):
 
 @NEEDS_KIP_848
 def test_groups_of_every_kind_are_listed(cli, world):
-    """Groups of every protocol are listed with state, type, members and lag. ``--topic`` selects a topic's groups."""
+    """`list` shows groups of every protocol with state, type, members and lag; ``--topic`` and ``--state`` select
+    groups.
+    """
     topic, groups = world.create_topic(2), [world.name(each) for each in ("a", "b", "c", "d")]
     for partition in (0, 1):
         world.produce(topic, partition, 10)
@@ -98,7 +102,10 @@ def test_groups_of_every_kind_are_listed(cli, world):
 
 
 def test_malformed_metadata_does_not_hide_other_groups(cli, world):
-    """If a member has malformed metadata, the number of the group's members is unknown. Other groups are shown."""
+    """If a member sends malformed metadata, `list` and `describe` show ``-`` as its group's number of members.
+
+    They still show the other groups.
+    """
     partition, group, other = TopicPartition(world.create_topic(), 0), world.name("garbled"), world.name("other")
     for each in (group, other):
         world.commit(each, partition, 0)
@@ -112,7 +119,7 @@ def test_malformed_metadata_does_not_hide_other_groups(cli, world):
 
 
 def test_list_while_groups_are_made_and_deleted(world, reader):
-    """``list`` does not fail if groups are made and deleted at the same time."""
+    """If groups are created and deleted while `list` runs, `list` does not fail, and shows the groups that stay."""
     partition, over = TopicPartition(world.create_topic(), 0), Event()
     stays = world.name("stays")
     world.commit(stays, partition, 0)
@@ -136,7 +143,10 @@ def test_list_while_groups_are_made_and_deleted(world, reader):
 
 @NEEDS_KIP_848
 def test_kip_848_groups_are_described_at_once(world, reader, sent):
-    """The members of several KIP-848 groups are read with one request. A group deleted meanwhile is Dead."""
+    """The members of several KIP-848 groups are read with one ConsumerGroupDescribe request.
+
+    A group that was deleted in the meantime is shown as Dead.
+    """
     topic, groups = world.create_topic(), [world.name("kip-848") for _ in range(3)]
     members = {group: world.join(group, topic, **{"group.protocol": "consumer"}).memberid() for group in groups}
     sent.clear()

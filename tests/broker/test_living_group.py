@@ -1,4 +1,6 @@
-"""A topic leaves a live group and comes back, with each kind of member: every record is processed once."""
+"""A topic is handed over from a live group and handed back, with each kind of client: every record is
+processed once.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ class Member:
         self.subscribe = self._consumer.subscribe
 
     def read(self) -> None:
-        """Poll once: process the next record, if there is one, or take part in a rebalance."""
+        """Poll once: process and commit the next record if there is one, and take part in a rebalance."""
         message = self._consumer.poll(0.02)
         if message is not None and message.error() is None:
             self.processed.append(message.value().decode())
@@ -52,7 +54,10 @@ class Member:
 
 
 class ConsoleConsumer:
-    """Kafka's console consumer with a pattern. It prints the records that it processes, and commits when it ends."""
+    """Kafka's console consumer, which subscribes to a regular expression.
+
+    It prints the records that it processes, and commits when it ends.
+    """
 
     def __init__(self, sandbox: Sandbox, group: str, include: str, printed: Path, *options: str) -> None:
         self._printed = printed
@@ -109,7 +114,7 @@ KINDS = [
 
 
 class Applications:
-    """Members that are clients of one kind (a key of ``CONFIG``), and the records that they have to process."""
+    """Consumers of one kind (a key of ``CONFIG``), and the records that they have to process."""
 
     def __init__(
         self, kind: str, old: Old, sandbox: Sandbox, version: str, reader: KafkaPythonWriter, folder: Path
@@ -126,7 +131,7 @@ class Applications:
         self._running: list[Member | ConsoleConsumer] = []
 
     def topics(self, *names: str) -> list[str]:
-        """Return the subscription of a member to topics: their names, or a regular expression that matches them."""
+        """Return what a member subscribes to: the topics' names, or a regular expression that matches them."""
         return [f"^({'|'.join(names)})$"] if self.kind == "KIP-848 by regex" else [*names]
 
     def start(self, group: str, *names: str, name: str = "node-1") -> Member | ConsoleConsumer:
@@ -150,13 +155,13 @@ class Applications:
             each.stop()
 
     def end(self) -> None:
-        """Kill the processes that still run, which happens if the test fails."""
+        """Kill the console consumers that still run, which happens if the test has failed."""
         for each in self._running:
             if isinstance(each, ConsoleConsumer):
                 each.kill()
 
     def produce(self, lap: str) -> None:
-        """Append three records to each partition. lap: a prefix of their values."""
+        """Append three records to each partition. lap: a prefix of the records' values."""
         for topic in (self.old.pay, self.old.find):
             for number in (0, 1):
                 self.old.world.produce(topic, number, 3, prefix=lap)
@@ -176,7 +181,7 @@ class Applications:
         until(done, seconds=60)
 
     def read_all(self, group: str, number: int, *names: str) -> None:
-        """Let members read until all records are processed.
+        """Let the members read until they have processed all records.
 
         The group must become Stable, with ``number`` members, and with exactly these topics assigned.
         """
@@ -193,7 +198,9 @@ class Applications:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_topic_leaves_a_living_group_and_comes_back(cli, world, sandbox, kafka_jars, reader, kind, tmp_path, request):
-    """A topic is handed over while the group consumes another, then handed back. Each record is processed once."""
+    """If one topic is handed over while the group consumes another, and is then handed back, each record is processed
+    once.
+    """
     old = Old(cli, world, stay=True)
     apps = Applications(kind, old, sandbox, kafka_jars.version, reader, tmp_path)
     request.addfinalizer(apps.end)

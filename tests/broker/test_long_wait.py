@@ -1,4 +1,4 @@
-"""A wait of hours takes no more memory and sockets than a wait of minutes."""
+"""A long wait for a source group to stop needs no more memory and sockets than a short one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def kilobytes() -> int:
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_long_wait_leaks_no_memory_and_no_sockets(world, bootstrap_servers, capsys, request, protocol):
-    """A long wait for a live group opens no more files and sockets, and needs less than 4 MB more memory."""
+    """While the tool waits for a live group to stop, it opens no more files or sockets, and needs less than 4 MB more
+    memory.
+    """
     all_polls = 1000 if request.config.getoption("--long") else 200
     topic, group = world.create_topic(4), world.name("live")
     world.join(group, topic, **{"group.protocol": protocol})

@@ -1,4 +1,4 @@
-"""Migrate on a real broker, and how to undo it: rollback, hand-back and delete-offsets."""
+"""`migrate` on a real broker, and the commands that follow it: `rollback`, `hand-back` and `delete-offsets`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def outcomes(cli, execution: int = 1) -> set[str]:
 
 
 def test_migrate_hands_over_a_stopped_group(cli, world):
-    """Migrate hands over every partition, keeps its files in the run directory, and can be run again."""
+    """`migrate` hands over every partition of a stopped group, and saves its files in the run directory.
+
+    A second `migrate` succeeds, and keeps the offsets in the receipt.
+    """
     old = Old(cli, world)
     dry = cli("migrate", "split.toml", "--dry-run")
     assert "create" in dry.stdout
@@ -53,7 +56,9 @@ def test_migrate_hands_over_a_stopped_group(cli, world):
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_migrate_waits_until_the_source_group_stops(cli, world, protocol):
-    """Migrate waits for a live group, names its members, and hands over the last commits before the stop."""
+    """If the source group is live, `migrate` names its members, waits until they have left, and hands over their last
+    commits.
+    """
     old = Old(cli, world)
     consumer = world.join(old.group, old.pay, old.find, **{"group.protocol": protocol})
     assert "pending" in cli("migrate", "split.toml", "--dry-run").stdout
@@ -72,7 +77,9 @@ def test_migrate_waits_until_the_source_group_stops(cli, world, protocol):
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_source_group_consumes_its_other_topics_during_migrate(cli, world, protocol):
-    """With [stay], the source group consumes its other topics during the whole migration."""
+    """If the spec keeps some topics in the source group (``[stay]``), the group consumes these topics while `migrate`
+    runs.
+    """
     old = Old(cli, world, stay=True)
     consumer = world.join(old.group, old.pay, old.find, **{"group.protocol": protocol})
     with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
@@ -94,7 +101,9 @@ def test_source_group_consumes_its_other_topics_during_migrate(cli, world, proto
 
 
 def test_migrate_writes_nothing_if_the_wait_times_out(cli, world):
-    """If the source group does not stop within --wait, the exit code is 3. No offset and no receipt is written."""
+    """If the source group does not stop within ``--wait``, `migrate` ends with exit code 3, and writes no offset and no
+    receipt.
+    """
     old = Old(cli, world)
     world.join(old.group, old.pay)
     assert "not stopped after 1 s" in cli.fails("migrate", "split.toml", "--yes", "--wait", "1s", code=3)
@@ -111,7 +120,10 @@ def test_migrate_writes_nothing_if_the_wait_times_out(cli, world):
     ],
 )
 def test_source_application_that_restarts_during_the_guard_is_exit_4(cli, world, option, protocol):
-    """If the old application joins again during the guard, the exit code is 4. With --hold it joins after the hold."""
+    """If the old application joins again while `migrate` watches after the write (``--guard``), the exit code is 4.
+
+    With ``--hold`` the application can join once the tool has left the group.
+    """
     old = Old(cli, world)
     with running(cli, "migrate", "split.toml", "--yes", *option, "--guard", "6s") as process:
         until(lambda: world.committed(old.find_group))
@@ -126,9 +138,10 @@ def test_source_application_that_restarts_during_the_guard_is_exit_4(cli, world,
 @NEEDS_KIP_848
 @pytest.mark.parametrize("way", ["by name", "by regex", "a commit"])
 def test_kip_848_member_that_takes_a_moved_topic_during_the_guard_is_exit_4(cli, world, way):
-    """In a live KIP-848 group, the guard reports a commit for a moved topic, or a member that subscribes to the topic.
+    """If a live KIP-848 group uses a moved topic after the write (``--guard``), `migrate` ends with exit code 4.
 
-    It does not report the member that stays, which subscribes to other topics only.
+    It reports a commit for this topic, or a member that subscribes to it, but not the member that subscribes to other
+    topics only.
     """
     old = Old(cli, world, stay=True)
     protocol = {"group.protocol": "consumer"}
@@ -157,10 +170,11 @@ def test_kip_848_member_that_takes_a_moved_topic_during_the_guard_is_exit_4(cli,
 
 @pytest.mark.parametrize(("uncommitted", "received"), [("latest", 5), ("leave", 0)])
 def test_uncommitted_latest_keeps_records_produced_during_the_cut_over(cli, world, uncommitted, received):
-    """Records produced during the cut-over are processed with ``uncommitted = "latest"``, and skipped with ``leave``.
+    """With ``uncommitted = "latest"``, records produced during the cut-over are processed; with ``leave``, they are
+    skipped.
 
     The partition has no committed offset, and the target's consumers use auto.offset.reset=latest. With ``latest`` the
-    tool writes the log end offset from before the stop.
+    tool writes the log end offset that it read before the stop.
     """
     old = Old(cli, world, options=f'uncommitted = "{uncommitted}"')
     fresh = world.create_topic(1, topic=world.name("pay-new"))
@@ -186,7 +200,7 @@ def test_uncommitted_latest_keeps_records_produced_during_the_cut_over(cli, worl
 
 @NEEDS_NEW_PARTITIONS
 def test_partition_added_during_the_wait_starts_at_its_first_record(cli, world):
-    """A partition that is added during the wait is handed over from its first record."""
+    """If a partition is added while `migrate` waits for the stop, the target group gets offset 0 for this partition."""
     old = Old(cli, world)
     consumer = world.join(old.group, old.pay, old.find)
     with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
@@ -200,7 +214,9 @@ def test_partition_added_during_the_wait_starts_at_its_first_record(cli, world):
 
 
 def test_approved_plan_fixes_topics_and_options_but_not_offsets(cli, world):
-    """An approved plan still holds if offsets have changed, and is refused if topics or options have changed."""
+    """``migrate --approved`` accepts a plan if only offsets have changed, and refuses it if topics or options have
+    changed.
+    """
     old = Old(cli, world)
     cli("snapshot", old.group, "-o", "early.csv")
     cli("split", "early.csv", "--spec", "split.toml", "-o", "review.csv")
@@ -220,13 +236,19 @@ def test_approved_plan_fixes_topics_and_options_but_not_offsets(cli, world):
 
 
 def test_hold_is_refused_if_some_topics_stay(cli, world):
-    """With [stay], --hold is refused at once, because the source group keeps running."""
+    """If the spec keeps some topics in the source group (``[stay]``), ``--hold`` is refused with exit code 2.
+
+    A hold keeps all consumers out of the group.
+    """
     Old(cli, world, stay=True)
     assert "drop --hold" in cli.fails("migrate", "split.toml", "--hold", "--yes", code=2)
 
 
 def test_rename_hands_over_to_other_target_groups(cli, world):
-    """``--rename`` writes to target groups with other names than in the spec, for a rehearsal."""
+    """With ``--rename``, for a rehearsal, `migrate` writes to other target groups than the spec names.
+
+    A name that is not in the spec is refused.
+    """
     old = Old(cli, world)
     cli(
         "migrate",
@@ -243,7 +265,7 @@ def test_rename_hands_over_to_other_target_groups(cli, world):
 
 
 def test_run_directory_of_another_migration_is_refused(cli, world):
-    """A second migration with other options is refused if the run directory has the receipt of the first."""
+    """If the run directory contains the receipt of a migration with other options, `migrate` is refused."""
     old = Old(cli, world)
     cli("migrate", "split.toml", "--yes")
     refusal = cli.fails("migrate", "split.toml", "--uncommitted", "earliest", "--yes", code=2)
@@ -253,7 +275,11 @@ def test_run_directory_of_another_migration_is_refused(cli, world):
 
 @NEEDS_NEW_PARTITIONS
 def test_rerun_after_a_kill_hands_over_later_commits(cli, world):
-    """If, after a kill, the source group commits and partitions are added, a re-run hands over the current offsets."""
+    """If the source group commits after `migrate` was killed, and partitions are added, a re-run hands over the current
+    offsets.
+
+    `rollback` then deletes the offsets of both runs.
+    """
     old = Old(cli, world)
     assert cli.killed_at(5, "migrate", "split.toml", "--yes")
     assert world.committed(old.find_group) | world.committed(old.pay_group)
@@ -270,14 +296,17 @@ def test_rerun_after_a_kill_hands_over_later_commits(cli, world):
 
 
 def test_plan_warns_that_offsets_may_expire_after_a_hold(cli, world):
-    """If the source group never had a member, the plan with --hold warns that its offsets may expire."""
+    """If the source group never had a member, the plan with ``--hold`` warns of this; without ``--hold`` it does not.
+
+    Its offsets could expire after the hold.
+    """
     Old(cli, world)
     assert "never had a member" in cli("migrate", "split.toml", "--hold", "--dry-run").stdout
     assert "never had a member" not in cli("migrate", "split.toml", "--dry-run").stdout
 
 
 def test_dry_run_passes_after_an_interrupted_run(cli, world):
-    """After a run was killed, the dry run passes, and a re-run replaces the offsets of the killed run."""
+    """After `migrate` was killed, its dry run passes, and a re-run replaces the offsets of the killed run."""
     old = Old(cli, world)
     assert cli.killed_at(5, "migrate", "split.toml", "--yes")
     for partition, offset in world.committed(old.group).items():
@@ -291,7 +320,10 @@ def test_dry_run_passes_after_an_interrupted_run(cli, world):
 
 
 def test_a_printed_plan_is_piped_to_apply(cli, world):
-    """``migrate --dry-run --format json | apply -`` writes the printed plan. Both outputs match their schemas."""
+    """``migrate --dry-run --format json | apply -`` writes the offsets of the printed plan.
+
+    Plan and receipt match their JSON schemas.
+    """
     old = Old(cli, world)
     plan = cli("migrate", "split.toml", "--dry-run", "--format", "json").stdout
     piped = ("apply", "-", "--yes", "--receipt", "receipt.json", "--format", "json")
@@ -303,7 +335,9 @@ def test_a_printed_plan_is_piped_to_apply(cli, world):
 
 @NEEDS_NEW_PARTITIONS
 def test_approved_run_is_resumed_with_an_added_partition(cli, world):
-    """After a kill, a partition that was added during the killed run needs no new approval."""
+    """If an approved `migrate` is killed after a partition was added, the re-run needs no new approval for this
+    partition.
+    """
     old = Old(cli, world)
     cli("migrate", "split.toml", "--dry-run", "--plan-out", "plan.json")
     consumer = world.join(old.group, old.find)
@@ -318,7 +352,9 @@ def test_approved_run_is_resumed_with_an_added_partition(cli, world):
 
 @pytest.mark.parametrize("source", ["spec", "command line"])
 def test_offset_below_the_log_start_is_refused_or_replaced(cli, world, source):
-    """An offset below the log start is refused; ``out_of_range = "earliest"`` takes the log start offset."""
+    """An offset below the log start is refused; with ``out_of_range = "earliest"`` it is replaced by the log start
+    offset.
+    """
     old = Old(cli, world, options='out_of_range = "earliest"' if source == "spec" else "")
     world.delete_records(old.pay, 0, 7)
     if source == "command line":
@@ -330,7 +366,7 @@ def test_offset_below_the_log_start_is_refused_or_replaced(cli, world, source):
 
 
 def test_second_run_in_the_same_run_directory_is_refused(cli, world):
-    """While one run waits in a run directory, a second run is refused."""
+    """While one `migrate` waits, a second one with the same run directory is refused, and changes none of its files."""
     old = Old(cli, world)
     world.join(old.group, old.pay)
     with running(cli, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
@@ -341,7 +377,10 @@ def test_second_run_in_the_same_run_directory_is_refused(cli, world):
 
 
 def test_concurrent_runs_with_the_same_target_groups(cli, world):
-    """Two runs from different run directories write the same offsets; the later run is exit 0, 3 or 4."""
+    """If two runs with different run directories have the same target groups, the target groups get the right offsets.
+
+    One run ends with exit code 0, the other with 0, 3 or 4.
+    """
     old = Old(cli, world)
     (cli.folder / "other").mkdir()
     shutil.copy(cli.folder / "split.toml", cli.folder / "other")
@@ -360,7 +399,7 @@ def test_concurrent_runs_with_the_same_target_groups(cli, world):
 
 
 def test_ctrl_c_during_the_wait_writes_nothing(cli, world):
-    """Ctrl-C during the wait is exit 130, and nothing is written."""
+    """If Ctrl-C interrupts `migrate` while it waits for the stop, the exit code is 130, and nothing is written."""
     old = Old(cli, world)
     world.join(old.group, old.pay)
     with running(cli.cold, "migrate", "split.toml", "--yes", "--wait", "60s") as process:
@@ -373,7 +412,9 @@ def test_ctrl_c_during_the_wait_writes_nothing(cli, world):
 
 
 def test_migrate_completes_with_stdout_and_stderr_closed(cli, world):
-    """If stdout and stderr are closed, as by ``2>&1 | head -3``, all offsets are written and confirmed, with exit 0."""
+    """If stdout and stderr are closed, as by ``2>&1 | head -3``, `migrate` writes and confirms all offsets, with exit
+    code 0.
+    """
     old = Old(cli, world)
     reader, writer = os.pipe()
     os.close(reader)
@@ -395,7 +436,10 @@ def test_migrate_completes_with_stdout_and_stderr_closed(cli, world):
 
 
 def test_sigterm_during_the_guard_releases_the_source_group(cli, world):
-    """SIGTERM during the guard leaves no hold and no child process, and stderr names the receipt."""
+    """If SIGTERM ends ``migrate --hold`` while it watches after the write, consumers can join the source group again.
+
+    No child process is left, and stderr names the receipt.
+    """
     old = Old(cli, world)
     with running(cli, "migrate", "split.toml", "--yes", "--hold", "--guard", "60s") as process:
         assert any("watching " in line for line in process.stderr)
@@ -414,7 +458,9 @@ def test_sigterm_during_the_guard_releases_the_source_group(cli, world):
 
 
 def test_rollback_restores_the_previous_offsets(cli, world):
-    """Rollback deletes created offsets and restores changed offsets, and adds an execution to the receipt."""
+    """`rollback` deletes the offsets that `migrate` created, restores those that it changed, and records this in the
+    receipt.
+    """
     old = Old(cli, world, options='on_existing = "overwrite"')
     first = TopicPartition(old.pay, 0)
     world.commit(old.pay_group, first, 1)
@@ -430,7 +476,9 @@ def test_rollback_restores_the_previous_offsets(cli, world):
 
 
 def test_rollback_is_refused_after_a_target_group_has_started(cli, world):
-    """Rollback is refused if a target group has a member or has committed, because records would be processed twice."""
+    """`rollback` is refused if a target group has a member or has committed, because records would be
+    processed twice.
+    """
     old = Old(cli, world)
     cli("migrate", "split.toml", "--yes")
     consumer = world.join(old.pay_group, old.pay)
@@ -443,7 +491,7 @@ def test_rollback_is_refused_after_a_target_group_has_started(cli, world):
 
 
 def test_hand_back_skips_and_repeats_no_record(cli, world):
-    """After a hand-back the source group continues where the target groups stopped: each record is processed once."""
+    """After `hand-back` the source group continues where the target groups stopped: each record is processed once."""
     old = Old(cli, world)
     partitions = [TopicPartition(topic, number) for topic in (old.pay, old.find) for number in (0, 1)]
     cli("migrate", "split.toml", "--yes")
@@ -463,7 +511,10 @@ def test_hand_back_skips_and_repeats_no_record(cli, world):
 
 
 def test_delete_offsets_deletes_only_moved_topics(cli, world):
-    """The source group's offsets of moved topics are deleted, unless a member subscribes to one. Other offsets stay."""
+    """`delete-offsets` deletes the source group's offsets of moved topics only; other offsets stay.
+
+    While a member subscribes to a moved topic, `delete-offsets` is refused.
+    """
     old = Old(cli, world, stay=True)
     cli("migrate", "split.toml", "--yes")
     consumer = world.join(old.group, old.pay)
@@ -474,7 +525,7 @@ def test_delete_offsets_deletes_only_moved_topics(cli, world):
 
 
 def test_delete_offsets_is_refused_if_a_target_group_is_behind(cli, world):
-    """The deletion is refused if a target group has committed a lower offset than was handed over."""
+    """If a target group has committed a lower offset than was handed over, `delete-offsets` is refused."""
     old = Old(cli, world)
     cli("migrate", "split.toml", "--yes")
     world.commit(old.pay_group, TopicPartition(old.pay, 0), 1)

@@ -1,4 +1,4 @@
-"""SASL OAUTHBEARER with both clients, over TLS: each way to get a token, and tokens that expire during a long wait."""
+"""SASL OAUTHBEARER over TLS, with kafka-python and confluent-kafka: each way to get a token, and tokens that expire."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OAUTH = f"{MODULES}.oauthbearer"
 
 
 def of_kafka(secured: Secured, **properties: str) -> dict[str, str]:
-    """Return login properties as Kafka's tools need them, with JAAS options for trusting the token server."""
+    """Return login properties as Kafka's tools need them; the JAAS options name the truststore for the token server."""
     store = {"location": str(secured.folder / "trust.jks"), "password": SECRETS["store"]}
     options = {f"ssl.truststore.{name}": value for name, value in store.items()}
     return {
@@ -93,7 +93,7 @@ OF_THE_TOOL = (pytest.param("client assertion", marks=NEEDS_CLIENT_ASSERTION), "
 
 @pytest.mark.parametrize("way", WAYS)
 def test_both_clients_log_in_with_a_token(secured: Secured, here, hand_over, way, capfd):
-    """`list`, `snapshot` and `migrate` work with a token from a server or a file, and show no secret."""
+    """`list`, `snapshot` and `migrate` work with a token from a server or a file, and their output shows no secret."""
     file = here.folder / "client.properties"
     file.write_text(properties_text(**WAYS[way](secured)))
     said = hand_over.run("-vv", "--bootstrap-server", secured.address("SASL_SSL"), "--command-config", file)
@@ -104,7 +104,7 @@ def test_both_clients_log_in_with_a_token(secured: Secured, here, hand_over, way
 
 
 def test_both_clients_log_in_with_a_token_of_azures_metadata_server(secured: Secured, here, hand_over):
-    """A hand-over works with librdkafka's ``azure_imds``, on a fake metadata server. No secret is needed."""
+    """A hand-over works with librdkafka's ``azure_imds``, on a fake metadata server, without any configured secret."""
     token = json.dumps({"access_token": secured.server.token(3600), "expires_in": "3600"})
     properties = {name: value for name, value in of_librdkafka(secured).items() if "oauthbearer" not in name} | {
         "sasl_oauthbearer_method": "oidc",
@@ -142,7 +142,10 @@ def test_kafkas_tool_reads_the_same_file(secured: Secured, tmp_path, secured_top
 
 
 def content_of(form: dict[str, str]) -> dict[str, object]:
-    """Return a token request with its assertion decoded. Times count from ``iat``, and identifiers are replaced."""
+    """Return a token request with its assertion decoded.
+
+    Its times are relative to ``iat``, and its random identifier is replaced.
+    """
     (name,) = {"assertion", "client_assertion"} & form.keys()
     header, claims = (json.loads(urlsafe_b64decode(part + "==")) for part in form[name].split(".")[:2])
     times = {each: claims.pop(each) - claims["iat"] for each in ("exp", "nbf")}
@@ -156,9 +159,9 @@ def login(properties: dict[str, str]) -> OAuth:
 
 
 def test_a_token_file_is_read_anew_for_each_connection(secured: Secured):
-    """If another program renews the token in its file, as in Kubernetes, the new token is used at once.
+    """If another program renews the token in a token file, as in Kubernetes, the next connection uses the new token.
 
-    A token that has expired is refused.
+    An expired token is refused.
     """
     held = login(token_file(secured))
     file = secured.folder / "token"
@@ -172,7 +175,10 @@ def test_a_token_file_is_read_anew_for_each_connection(secured: Secured):
 
 
 def test_confluents_extensions_go_to_both_clients(secured: Secured):
-    """The extensions of a Confluent Cloud identity pool, from JAAS or librdkafka's property, reach both clients."""
+    """The SASL extensions of a Confluent Cloud identity pool reach kafka-python and confluent-kafka.
+
+    They are read from JAAS options or from librdkafka's property.
+    """
     expected = {"logicalCluster": "lkc-1", "identityPoolId": "pool-2"}
     options = {f"extension_{name}": value for name, value in expected.items()}
     in_jaas = jaas("oauthbearer.OAuthBearerLoginModule", clientId="app", clientSecret=SECRETS["client"], **options)
@@ -184,7 +190,9 @@ def test_confluents_extensions_go_to_both_clients(secured: Secured):
 
 @pytest.mark.long
 def test_a_wait_outlives_its_tokens(secured: Secured, cli, secured_topic, monkeypatch):
-    """`migrate` completes although its tokens, valid for ten seconds, expire three times during the wait."""
+    """`migrate` completes although its tokens, valid for ten seconds, expire three times while it waits for
+    the stop.
+    """
     monkeypatch.setattr(secured.server, "lifetime", 10)
     (cli.folder / "client.properties").write_text(properties_text(**assertion(secured, "JwtBearerJwtRetriever")))
     cli.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = secured.address("SASL_SSL")
@@ -196,7 +204,7 @@ def test_a_wait_outlives_its_tokens(secured: Secured, cli, secured_topic, monkey
 
 
 def test_a_read_back_ends_the_sleep_of_confluent_kafkas_constructor(secured: Secured, secured_topic):
-    """With a token, confluent-kafka's constructor sleeps for a second. `SecondClient` ends this sleep with a signal."""
+    """With a token, confluent-kafka's constructor sleeps for a second; `SecondClient` ends this sleep earlier."""
     security = understand(parse_properties(properties_text(**token_file(secured)), "test")).security
     config = ClientConfig(bootstrap_servers=secured.address("SASL_SSL"), timeout=60, security=security)
     wanted, seconds = TopicPartition(secured_topic, 0), [1.0]
@@ -209,7 +217,7 @@ def test_a_read_back_ends_the_sleep_of_confluent_kafkas_constructor(secured: Sec
 
 
 def test_a_token_is_renewed_early_and_kept_while_the_server_is_down(secured: Secured, monkeypatch):
-    """A token is used for 80 % of its lifetime, and for the rest of it only if the token server fails."""
+    """A token is used for 80 % of its lifetime, and for the rest of its lifetime only if the token server fails."""
     monkeypatch.setattr(secured.server, "lifetime", 3600)
     held = login(assertion(secured, "JwtBearerJwtRetriever"))
     asked, now = len(secured.server.requests), time.monotonic()
@@ -229,7 +237,9 @@ def test_a_token_is_renewed_early_and_kept_while_the_server_is_down(secured: Sec
 
 
 def test_a_redirect_is_not_followed(secured: Secured, monkeypatch):
-    """A redirect of the token server is an error, because the client's secret must not go to another server."""
+    """If the token server answers with a redirect, the login fails, because the client's secret must not go to another
+    server.
+    """
     monkeypatch.setattr(secured.server, "failing", 307)
     with pytest.raises(NoToken, match="HTTP 307"):
         login(assertion(secured, "ClientCredentialsJwtRetriever")).token()
@@ -237,7 +247,9 @@ def test_a_redirect_is_not_followed(secured: Secured, monkeypatch):
 
 @contextmanager
 def proxy() -> Iterator[tuple[str, list[str]]]:
-    """Run an HTTP proxy that tunnels connections. Yield its URL, and the requested addresses so far."""
+    """Run an HTTP proxy that tunnels connections. Yield its URL, and the list of addresses that clients have
+    requested.
+    """
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -271,7 +283,7 @@ def proxy() -> Iterator[tuple[str, list[str]]]:
 
 
 def test_the_token_server_is_reached_through_the_proxy_of_the_environment(secured: Secured, monkeypatch):
-    """``https_proxy`` applies to the token server, whose certificate is still checked; ``no_proxy`` exempts it."""
+    """The token server is reached through the proxy in ``https_proxy``, except if ``no_proxy`` names the server."""
     held = login(assertion(secured, "JwtBearerJwtRetriever"))
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)

@@ -1,4 +1,4 @@
-"""The log of a real offsets topic, read without a consumer group."""
+"""The log of a real offsets topic (``__consumer_offsets``), copied without a consumer group."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from tests.support.versions import NEEDS_TRANSACTIONS
 
 
 class Landing:
-    """A group with one topic, and the log of the group's partition of the offsets topic, from the fence on."""
+    """A group, and a local copy of the group's partition of the offsets topic.
+
+    fence: the log end offsets of the offsets topic when this object was made; the copy begins there.
+    """
 
     def __init__(self, world, folder, reader, topic) -> None:
         self.world, self.folder, self.reader, self.topic = world, folder, reader, topic
@@ -40,7 +43,10 @@ class Landing:
         return producer
 
     def land(self):
-        """Land new records. Return the group's records as (kind, last byte of the offset), and the result of `land`."""
+        """Copy new records of the offsets topic.
+
+        Return the group's records as (kind, last byte of the committed offset), and the result of `land`.
+        """
         start = self.fence.ends[self.number]
         assert start is not None
         log = CopiedLog.load_with_starts(self.folder, self.fence.cluster_id, {self.number: start})
@@ -61,7 +67,7 @@ class Landing:
 
 @pytest.fixture
 def landing(world, tmp_path, bootstrap_servers):
-    """A group whose commits are copied to a landed log."""
+    """A group, and a local copy of its partition of the offsets topic."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=2)
     with closing(KafkaPythonReader(config)) as reader, closing(KafkaOffsetsTopic(config)) as topic:
         yield Landing(world, tmp_path, reader, topic)
@@ -69,7 +75,10 @@ def landing(world, tmp_path, bootstrap_servers):
 
 @NEEDS_TRANSACTIONS
 def test_commits_transactions_and_deletions_are_landed(landing, bootstrap_servers):
-    """Commits since the fence are landed in order: plain, transactional, aborted, deleted. Later runs land the rest."""
+    """The group's records in the offsets topic are copied in order: commits, commits in transactions, and deletions.
+
+    Commits of aborted transactions are marked. A later run copies only new records.
+    """
     landing.world.commit(landing.group, landing.partition, 3)
     landing.commit_in_transaction(4).commit_transaction(30)
     landing.commit_in_transaction(5).abort_transaction(30)
@@ -84,7 +93,10 @@ def test_commits_transactions_and_deletions_are_landed(landing, bootstrap_server
 
 @NEEDS_TRANSACTIONS
 def test_landing_waits_for_an_open_transaction(landing):
-    """Records behind an open transaction are counted at the timeout, and landed once the transaction has ended."""
+    """If a transaction is open at the timeout, the records from its first one on are counted, and not copied.
+
+    Once the transaction has ended, the next run copies them.
+    """
     producer = landing.commit_in_transaction(6)
     landing.world.commit(landing.group, landing.partition, 7)
     records, landed = landing.land()
@@ -95,7 +107,7 @@ def test_landing_waits_for_an_open_transaction(landing):
 
 
 def test_landing_creates_no_group(landing, bootstrap_servers):
-    """Landing creates no consumer group."""
+    """Copying the offsets topic creates no consumer group."""
     with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers)) as admin:
         before = {group["group_id"] for group in admin.list_groups()}
         landing.land()
@@ -103,7 +115,10 @@ def test_landing_creates_no_group(landing, bootstrap_servers):
 
 
 def test_log_that_ends_before_the_fence_is_undetermined(landing):
-    """If the offsets topic ends before the fence, because it was recreated or truncated, the result is undetermined."""
+    """If the offsets topic ends before the offset at which the copy must begin, `Undetermined` is raised.
+
+    The topic was then recreated or truncated.
+    """
     log = CopiedLog.load_with_starts(landing.folder, landing.fence.cluster_id, {landing.number: 10**9})
     with pytest.raises(Undetermined, match="created again or truncated"):
         land(landing.reader, landing.topic, log, [landing.number], lambda done, total: None)

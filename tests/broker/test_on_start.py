@@ -1,4 +1,4 @@
-"""``migrate --on-start`` on a real broker: the command starts the new applications."""
+"""``migrate --on-start COMMAND`` on a real broker: the command starts the new applications."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def command(cli, servers: str, *applications: tuple[str, str]) -> str:
 
 
 def test_it_starts_real_consumers_which_process_every_record_once(cli, world, bootstrap_servers):
-    """The command starts a consumer in each target group. Old and new consumers together process each record once."""
+    """If the ``--on-start`` command starts a consumer in each target group, old and new consumers process each record
+    once.
+    """
     old = Old(cli, world)
     consumer = world.join(old.group, old.pay, old.find)
     start = command(cli, bootstrap_servers, (old.pay_group, old.pay), (old.find_group, old.find))
@@ -66,7 +68,10 @@ def test_it_starts_real_consumers_which_process_every_record_once(cli, world, bo
 
 
 def test_a_command_that_fails_is_exit_4_and_the_offsets_stay(cli, world, bootstrap_servers):
-    """If the command fails, the offsets are written. A re-run with a command that works completes the run."""
+    """If the ``--on-start`` command fails, `migrate` ends with exit code 4, and the offsets already written stay.
+
+    A re-run with a command that works completes the migration.
+    """
     old = Old(cli, world)
     expected = old.offsets(old.pay)
     error = cli.fails("migrate", "split.toml", "--yes", "--on-start", f"{sys.executable} no-such-script.py", code=4)

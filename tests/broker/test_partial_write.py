@@ -25,7 +25,11 @@ from migrate_groups.snapshots.regroup import name_groups
 
 
 def test_topic_deleted_between_plan_and_write_is_exit_4(world, tmp_path):
-    """If a topic is deleted between plan and write, its partitions are refused, the others confirmed: exit 4."""
+    """If a topic is deleted between plan and write, the broker refuses its partitions; the others are written and
+    confirmed.
+
+    `WriteResult.check` then raises `PartlyApplied`, which is exit code 4 of a command.
+    """
     kept, deleted, group = world.create_topic(), world.create_topic(), world.name("old")
     for topic in (kept, deleted):
         world.produce(topic, 0, 5)

@@ -1,4 +1,4 @@
-"""The permissions that a broker reports before the write, and enforces at the write."""
+"""The permissions that the plan checks before a write, and that the broker enforces at the write."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ pytestmark = NEEDS_AUTHORIZER
 
 @pytest.fixture(scope="module")
 def clients(guarded_sandbox: Sandbox):
-    """A `BrokerWorld` on a broker with an authorizer, the client under test, and an `Admin` for ACLs."""
+    """A `BrokerWorld` on a broker with an authorizer, the tool's client, and an `Admin` for ACLs."""
     address = guarded_sandbox.bootstrap_servers
     with broker_world(address) as world, connected(address) as client, closing(Admin(world)) as admin:
         yield world, client, admin
@@ -55,7 +55,7 @@ def guarded(clients):
 
 
 class Admin:
-    """Adds and deletes ACLs on the guarded broker."""
+    """Adds and deletes ACLs on the broker with an authorizer."""
 
     def __init__(self, world) -> None:
         self._client = KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)
@@ -64,14 +64,14 @@ class Admin:
         self._client.close()
 
     def delete_all(self) -> None:
-        """Delete every ACL, and wait until the broker applies this."""
+        """Delete every ACL, and wait until the broker applies the deletion."""
         anything = ResourcePatternFilter(AclResourceType.ANY, None, ACLResourcePatternType.ANY)
         about = ACLFilter(None, "*", ACLOperation.ANY, ACLPermissionType.ANY, anything)
         self._client.delete_acls([about])
         until(lambda: not self._client.describe_acls(about)[0])
 
     def allow(self, kind: str, name: str, *operations: str, but: str | None = None) -> None:
-        """Allow every principal only these operations on a resource, and wait until the broker applies this.
+        """Allow all principals only these operations on a resource, and wait until the broker applies the new ACLs.
 
         but: an operation to deny.
         """
@@ -104,7 +104,7 @@ class Admin:
 def test_the_least_permissions_are_enough(guarded):
     """With Read on both groups and the topic, and Delete on the target group, the check ``permission`` passes.
 
-    Brokers accept the write, and the deletion that a rollback makes.
+    The broker accepts the write, and the deletion that a rollback makes.
     """
     world, writer, admin = guarded
     partition, old = old_group(world)
@@ -129,7 +129,10 @@ def delete(writer, group: str, partition: TopicPartition) -> str:
 
 
 def test_missing_read_on_a_target_group_is_refused_before_the_write(guarded):
-    """If only Describe is allowed on a target group, the check refuses it, as the broker would refuse the write."""
+    """If a principal has Describe but not Read on a target group, the check before the write refuses the hand-over.
+
+    The broker would refuse the write, too.
+    """
     world, writer, admin = guarded
     partition, old = old_group(world)
     new = f"{old}-new"
@@ -141,7 +144,10 @@ def test_missing_read_on_a_target_group_is_refused_before_the_write(guarded):
 
 
 def test_missing_read_on_a_topic_is_refused_before_the_write(guarded):
-    """If only Describe is allowed on a topic, the check refuses it, as the broker would refuse the topic's offsets."""
+    """If a principal has Describe but not Read on a topic, the check before the write refuses the hand-over.
+
+    The broker would refuse to commit the topic's offsets, too.
+    """
     world, writer, admin = guarded
     partition, old = old_group(world)
     admin.allow("TOPIC", partition.topic, "DESCRIBE")
@@ -152,7 +158,10 @@ def test_missing_read_on_a_topic_is_refused_before_the_write(guarded):
 
 
 def test_missing_delete_on_a_target_group_is_a_warning(guarded):
-    """Without Delete the write works with a warning, but a rollback could not delete the created offsets."""
+    """If a principal lacks Delete on a target group, the check only warns that a rollback could not delete the offsets.
+
+    The broker accepts the write, and refuses the deletion.
+    """
     world, writer, admin = guarded
     partition, old = old_group(world)
     new = f"{old}-new"
@@ -164,7 +173,7 @@ def test_missing_delete_on_a_target_group_is_a_warning(guarded):
 
 
 def test_one_error_names_all_missing_permissions(guarded):
-    """Without Describe no plan can be made: one error names all missing permissions at once."""
+    """If the tool lacks several permissions, among them Describe, no plan can be made, and one error names them all."""
     world, writer, admin = guarded
     partition, old = old_group(world)
     other, _ = old_group(world)
@@ -187,7 +196,10 @@ def test_one_error_names_all_missing_permissions(guarded):
 
 
 def test_rewind_needs_describe_and_finding_records_needs_read(guarded):
-    """On a topic, rewind needs only Describe. Reading the first unread record needs Read, and the error says so."""
+    """`rewind` of a topic needs only Describe. To find the first unread record, the tool needs Read on the topic.
+
+    Without Read, the error names this step.
+    """
     world, client, admin = guarded
     partition, _ = old_group(world)
     admin.allow("TOPIC", partition.topic, "DESCRIBE")
@@ -198,7 +210,7 @@ def test_rewind_needs_describe_and_finding_records_needs_read(guarded):
 
 
 def test_missing_delete_on_a_group_is_refused_before_the_deletion(guarded):
-    """Without Delete on a group, the deletion is refused before it starts, as the broker would refuse it."""
+    """If a principal lacks Delete on a group, the tool refuses the deletion before it starts, as the broker would."""
     world, client, admin = guarded
     _, group = old_group(world)
     admin.allow("GROUP", group, "READ")
@@ -208,7 +220,10 @@ def test_missing_delete_on_a_group_is_refused_before_the_deletion(guarded):
 
 
 def test_short_retention_is_a_warning_and_unknown_retention_passes(guarded):
-    """A retention under a day is a warning. Without DescribeConfigs the retention is unknown, which passes."""
+    """If offsets are kept for less than a day, the check ``retention`` warns.
+
+    Without DescribeConfigs on the cluster, the retention time is unknown, and the check passes.
+    """
     world, writer, admin = guarded
     _, old = old_group(world)
     found = check(plan_of(writer, old, f"{old}-new"), "retention")
@@ -219,7 +234,10 @@ def test_short_retention_is_a_warning_and_unknown_retention_passes(guarded):
 
 
 def test_migrate_without_describe_on_the_offsets_topic_has_no_fence(guarded, tmp_path):
-    """Without Describe on the offsets topic, migrate reports that there is no fence, and audit is exit 7."""
+    """Without Describe on ``__consumer_offsets``, `migrate` reports that its log end offsets can't be read and saved.
+
+    `audit` then ends with exit code 7, because it needs these offsets.
+    """
     world, _, admin = guarded
     partition, old = old_group(world)
     spec = f"source = '{old}'\n[[target]]\ngroup = '{old}-new'\ntopics = ['{partition.topic}']\n"

@@ -1,4 +1,6 @@
-"""The number of requests between the stop of the source group and the start of the target groups."""
+"""The number of requests that a hand-over sends between the stop of the source group and the start of the target
+groups.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ TOPICS = 12
 
 
 def cut_over_to(targets: int, world, writer, sent, clock: Clock) -> Counter[str]:
-    """Hand a stopped group over to ``targets`` groups. Return how many requests this takes after the stop, by name."""
+    """Hand a stopped group over to ``targets`` groups. Return the number of requests sent after the stop, by request
+    name.
+    """
     topics = [world.create_topic() for _ in range(TOPICS)]
     old, new = world.name("old"), world.name("new")
     for topic in topics:
@@ -44,7 +48,7 @@ def cut_over_to(targets: int, world, writer, sent, clock: Clock) -> Counter[str]
 
 
 def test_only_offset_commit_takes_a_request_for_each_target_group(world, bootstrap_servers, sent):
-    """Only the number of OffsetCommit requests grows with the number of target groups."""
+    """With more target groups, a hand-over sends more OffsetCommit requests, but no more requests of any other kind."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
     with closing(KafkaPythonWriter(config)) as writer:
         one, twelve = (cut_over_to(targets, world, writer, sent, FakeClock()) for targets in (1, TOPICS))

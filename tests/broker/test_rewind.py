@@ -1,4 +1,4 @@
-"""Rewind on a real broker, for each kind of target and of log."""
+"""`rewind` on a real broker, for each kind of target and of log."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ def records(world, topic: str, partition: int, *seconds: float) -> None:
 
 
 def rewound(cli, *arguments: object) -> tuple[list[str], str]:
-    """Run rewind. Return the offset of each partition (``""``: none), and stderr."""
+    """Run `rewind`. Return the offset of each partition (``""``: no offset), and stderr."""
     done = cli("rewind", *arguments, "-o", "-")
     return [row["offset"] for row in csv.DictReader(io.StringIO(done.stdout))], done.stderr
 
 
 def notes(said: str) -> list[str]:
-    """Return the notes about partitions in rewind's messages, without the reasons."""
+    """Return the kinds of notes about partitions that `rewind` printed, for example ``past end``, without their
+    reasons.
+    """
     return re.findall(r"\d  ([a-z ]+): ", said)
 
 
@@ -50,7 +52,9 @@ def cli(bootstrap_servers, tmp_path) -> CliHere:
 
 @pytest.fixture
 def topic(world) -> str:
-    """A topic with one record a second: ten from ``T`` on in partition 0, none in 1, and five before ``T`` in 2."""
+    """A topic whose records are one second apart: ten from ``T`` on in partition 0, none in 1, and five before ``T`` in
+    2.
+    """
     name = world.create_topic(3, **KEPT)
     records(world, name, 0, *range(10))
     records(world, name, 2, *range(-5, 0))
@@ -61,7 +65,11 @@ def topic(world) -> str:
     ("time", "first"), [(at(3), "3"), (at(2.001), "3"), (at(-3600), "0"), (str(T + 9000), "9"), (at(9), "9")]
 )
 def test_rewind_to_a_time_finds_the_first_record_at_or_after_it(cli, topic, time, first):
-    """A time (RFC 3339 or milliseconds) gives the first record at or after it, or else the log end offset."""
+    """``rewind --to-datetime`` finds the first record at or after the time; if there is none, it takes the log end
+    offset.
+
+    The time is an RFC 3339 timestamp or a number of milliseconds.
+    """
     offsets, said = rewound(cli, "--topic", topic, "--to-datetime", time)
     before = time == at(-3600)
     assert offsets == [first, "0", "0" if before else "5"]
@@ -69,7 +77,11 @@ def test_rewind_to_a_time_finds_the_first_record_at_or_after_it(cli, topic, time
 
 
 def test_past_end_skips_or_refuses_a_partition(cli, topic):
-    """For a time after the last record, ``skip`` gives no offset and ``fail`` refuses; empty partitions pass."""
+    """If a time is after a partition's last record, ``--past-end skip`` gives no offset, and ``--past-end fail``
+    refuses.
+
+    Empty partitions are not refused.
+    """
     by_time = ("--topic", topic, "--to-datetime", at(4))
     offsets, said = rewound(cli, *by_time, "--past-end", "skip")
     assert offsets == ["4", "0", ""]
@@ -81,13 +93,15 @@ def test_past_end_skips_or_refuses_a_partition(cli, topic):
 
 
 def test_output_shows_the_time_in_utc_and_in_the_time_zone(cli, topic):
-    """A time without a UTC offset is in the given time zone. The output shows it in UTC and in this time zone."""
+    """If ``--to-datetime`` has no UTC offset, it is a time in the zone ``--timezone``; stderr shows it in UTC and in
+    this zone.
+    """
     _, said = rewound(cli, "--topic", topic, "--to-datetime", "2023-11-15T09:13:22", "--timezone", "Australia/Sydney")
     assert said.startswith("from 2023-11-14T22:13:22Z = 2023-11-15T09:13:22+11:00 (Australia/Sydney)\n")
 
 
 def test_rewind_by_a_duration(cli, world):
-    """``--by-duration`` counts back from the present: only records within the duration are replayed."""
+    """``rewind --by-duration`` counts back from now: only records within the duration are read again."""
     name = world.create_topic(1, **KEPT)
     now = int(time.time())
     for minutes in (120, 60, 30):
@@ -119,14 +133,18 @@ def group(world, topic) -> str:
     ids=" ".join,
 )
 def test_rewind_to_targets_other_than_a_time(cli, topic, group, target, expected, noted):
-    """An offset outside the log becomes the log start or log end offset. Notes say so, or that nothing is committed."""
+    """If a target offset is outside the log, `rewind` takes the log start or log end offset instead, and notes
+    ``clamped``.
+
+    If a target needs a committed offset, and there is none, `rewind` gives no offset, and notes ``no commit``.
+    """
     offsets, said = rewound(cli, "--group", group, *target)
     assert offsets == expected
     assert notes(said) == noted
 
 
 def test_strict_refuses_a_target_outside_the_log(cli, group):
-    """``--strict`` refuses an offset outside the log, and writes nothing."""
+    """If a target offset is outside the log, ``rewind --strict`` ends with exit code 3, and writes no file."""
     refusal = cli.fails("rewind", "--group", group, "--shift-by", "+3", "--strict", "-o", "out.csv", code=3)
     assert "clamped: 11 requested, but the log ends at 10" in refusal
     assert list(cli.folder.iterdir()) == []
@@ -134,7 +152,7 @@ def test_strict_refuses_a_target_outside_the_log(cli, group):
 
 @NEEDS_TOOL
 def test_rewind_and_kafkas_tool_give_the_same_offsets(cli, kafka_tool, topic, group):
-    """Rewind and Kafka's tool give the same offsets for the same options, also past the log end."""
+    """`rewind` and Kafka's tool find the same offsets for the same options, also for a time after the last record."""
     for target in (["--to-datetime", at(4)], ["--to-datetime", at(60)], ["--to-earliest"], ["--to-offset", "6"]):
         done = kafka_tool("--group", group, "--reset-offsets", "--topic", topic, *target, "--dry-run")
         kafkas = dict(re.findall(rf"^{group} +{topic} +(\d+) +(\d+)", done.stdout, re.MULTILINE))
@@ -142,7 +160,11 @@ def test_rewind_and_kafkas_tool_give_the_same_offsets(cli, kafka_tool, topic, gr
 
 
 def test_rewind_to_a_time_before_the_log_start(cli, world, topic):
-    """The offset is the log start. The output shows the time span whose records are deleted; ``--strict`` refuses."""
+    """If records after the target time are deleted, `rewind` takes the log start, and shows how many seconds of records
+    are missing.
+
+    ``--strict`` ends with exit code 3.
+    """
     world.delete_records(topic, 0, 4)
     by_time = ("--topic", topic, "--partition", "0", "--to-datetime", at(1))
     offsets, said = rewound(cli, *by_time)
@@ -153,7 +175,7 @@ def test_rewind_to_a_time_before_the_log_start(cli, world, topic):
 
 
 def test_rewind_of_a_partition_without_records(cli, world, topic):
-    """A partition without records gets its log end offset, and the output says that the partition is empty."""
+    """If a partition has no records left, `rewind` takes its log end offset, and says that it is empty."""
     world.delete_records(topic, 2, 5)
     offsets, said = rewound(cli, "--topic", topic, "--partition", "2", "--to-datetime", at(-4))
     assert offsets == ["5"]
@@ -161,7 +183,7 @@ def test_rewind_of_a_partition_without_records(cli, world, topic):
 
 
 def test_rewind_of_a_compacted_topic(cli, world):
-    """In a compacted topic, rewind finds the first remaining record at or after the time."""
+    """In a compacted topic, ``rewind --to-datetime`` finds the first remaining record at or after the time."""
     name = world.create_topic(
         1, **{"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.001", "segment.ms": "1"}
     )
@@ -180,7 +202,10 @@ def test_rewind_of_a_compacted_topic(cli, world):
 
 
 def test_records_out_of_time_order(cli, world):
-    """If timestamps are out of order, no record after the time is skipped, but records before it may be repeated."""
+    """If timestamps are out of order, ``rewind --to-datetime`` skips no record after the time.
+
+    Records before the time may be read again.
+    """
     name = world.create_topic(1, **KEPT)
     records(world, name, 0, 5, 3, 9, 1, 7)
     for seconds, first in ((1, "0"), (4, "0"), (6, "2"), (8, "2"), (10, "5")):
@@ -188,7 +213,9 @@ def test_records_out_of_time_order(cli, world):
 
 
 def test_rewind_uses_the_append_time_of_a_log_append_time_topic(cli, world):
-    """In a topic with LogAppendTime the broker's time counts, and not the producer's timestamp."""
+    """In a topic with LogAppendTime, ``rewind --to-datetime`` uses the broker's append time, not the producer's
+    timestamp.
+    """
     name = world.create_topic(1, **{"message.timestamp.type": "LogAppendTime"})
     world.produce(name, 0, 2, timestamp=T)
     time.sleep(0.01)  # otherwise both appends could have the same millisecond
@@ -200,7 +227,9 @@ def test_rewind_uses_the_append_time_of_a_log_append_time_topic(cli, world):
 
 @NEEDS_TRANSACTIONS
 def test_transaction_markers_and_aborted_records(cli, world):
-    """Rewind to a time may give the offset of a control record, but skips no record with this or a later timestamp."""
+    """``rewind --to-datetime`` may find the offset of a transaction marker, but skips no record at or after
+    the time.
+    """
     name = world.create_topic(1, **KEPT)
     world.transact(name, 0, 2, timestamp=T)
     world.transact(name, 0, 2, timestamp=T + 1000, commit=False)
@@ -212,7 +241,9 @@ def test_transaction_markers_and_aborted_records(cli, world):
 
 @NEEDS_TRANSACTIONS
 def test_records_of_an_open_transaction(cli, world):
-    """Records of an open transaction are found, too, so that they are not skipped if it is committed later."""
+    """`rewind` also finds records of an open transaction; otherwise they would be skipped if the transaction is
+    committed.
+    """
     name = world.create_topic(1, **KEPT)
     records(world, name, 0, 0)
     producer = world.transactional_producer()
@@ -225,7 +256,7 @@ def test_records_of_an_open_transaction(cli, world):
 
 
 def mentions(disk: Path) -> int:
-    """Return how often the controller's log has a disk's id. Each replica on the disk adds one."""
+    """Return how often the id of a disk occurs in the controller's log. Each replica on the disk adds one."""
     properties = dict(line.split("=", 1) for line in (disk / "meta.properties").read_text().splitlines() if "=" in line)
     disk_id = base64.urlsafe_b64decode(properties["directory.id"].replace("\\", "") + "==")
     return (disk.parent / "data" / "__cluster_metadata-0" / f"{0:020}.log").read_bytes().count(disk_id)
@@ -233,7 +264,10 @@ def mentions(disk: Path) -> int:
 
 @NEEDS_FAILED_DISKS
 def test_partition_without_a_leader_is_refused(java, kafka_jars, tmp_path):
-    """Rewind names a partition on a failed disk, and writes nothing. The other partitions can be rewound alone."""
+    """If a partition has no leader, because its disk has failed, `rewind` names it and writes no file.
+
+    The other partition can be rewound with ``--partition``.
+    """
     settings = {"log.dirs": "data,broken", "replica.high.watermark.checkpoint.interval.ms": "200"}
     with (
         start_sandbox(kafka_jars, java=java, settings=settings) as sandbox,
@@ -257,7 +291,9 @@ def test_partition_without_a_leader_is_refused(java, kafka_jars, tmp_path):
 
 
 def test_rewind_does_not_change_a_live_group(cli, world, topic):
-    """A rewind from a live group changes neither its offsets nor its members; the replay group has its own offsets."""
+    """``rewind --group`` of a live group changes neither its offsets nor its members; `apply` gives the offsets to
+    another group.
+    """
     live, replay = world.name("live"), world.name("replay")
     world.commit(live, TopicPartition(topic, 0), 10)
     member = world.join(live, topic)
@@ -272,7 +308,9 @@ def test_rewind_does_not_change_a_live_group(cli, world, topic):
 
 
 def test_output_of_rewind_is_filtered_split_exported_and_applied(cli, world, topic):
-    """The output of rewind is a snapshot: it can be piped, filtered, split, exported for Kafka's tool, and applied."""
+    """The output of `rewind` is a snapshot: `filter`, `split`, `export`, `apply` and `rewind` read it, from a file or a
+    pipe.
+    """
     other, prefix = world.create_topic(1), world.name("replay")
     records(world, other, 0, 1, 2)
     cli("rewind", "--topic", topic, "--topic", other, "--to-datetime", at(2), "-o", "replay.parquet")
@@ -288,7 +326,9 @@ def test_output_of_rewind_is_filtered_split_exported_and_applied(cli, world, top
 
 
 def test_partitions_missing_in_the_file_are_named(cli, world, topic):
-    """The output names the topic's partitions that are missing in the file, unless --partition excludes them."""
+    """If a snapshot lacks a partition of a topic, `rewind` of this file names it, unless ``--partition``
+    excludes it.
+    """
     cli("rewind", "--topic", topic, "--to-earliest", "-o", "all.csv")
     cli("filter", "all.csv", "--partition", "0-1", "-o", "two.csv")
     offsets, said = rewound(cli, "two.csv", "--to-earliest")
@@ -298,7 +338,9 @@ def test_partitions_missing_in_the_file_are_named(cli, world, topic):
 
 
 def test_unknown_topics_and_groups_are_refused(cli, world, topic, group):
-    """Unknown topics and groups are exit 2 or 3 with one line, and no file is written."""
+    """If a topic or a group is unknown, `rewind` prints a one-line error, ends with exit code 2 or 3, and writes no
+    file.
+    """
     never = world.name("never")
     assert "does not exist" in cli.fails("rewind", "--group", never, "--to-earliest", "-o", "out.csv", code=3)
     for source in (["--topic", "no-such-topic"], ["--group", group, "--topic", "no-such-topic"]):

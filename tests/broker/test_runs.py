@@ -1,4 +1,4 @@
-"""Repeated runs on a real broker, and a source group that has lost its committed offsets."""
+"""Repeated runs of one migration on a real broker, and source groups that have lost their committed offsets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ RUN = "split.toml.run"
 
 
 def test_repeated_migrate_after_the_target_groups_have_started(cli, world):
-    """A second migrate is exit 0, or, if the source group has committed since, exit 4 with the range of records."""
+    """A second `migrate` after a target group has committed writes nothing, and ends with exit code 0.
+
+    If the source group has committed after the hand-over, it ends with exit code 4, and shows the range of records.
+    """
     old = Old(cli, world)
     first = TopicPartition(old.pay, 0)
     cli("migrate", "split.toml", "--yes")
@@ -24,7 +27,7 @@ def test_repeated_migrate_after_the_target_groups_have_started(cli, world):
 
 
 def test_hand_back_waits_for_the_source_group_and_migrate_works_again(cli, world):
-    """Hand-back waits until the source group stops. Afterwards migrate can hand over again."""
+    """`hand-back` waits until the source group has stopped. Afterwards `migrate` can hand the group over again."""
     old = Old(cli, world, stay=True)
     first = TopicPartition(old.pay, 0)
     member = world.join(old.group, old.find)
@@ -43,7 +46,10 @@ def test_hand_back_waits_for_the_source_group_and_migrate_works_again(cli, world
 
 
 def test_rollback_counts_a_partition_that_was_added(cli, world):
-    """A new group that committed only on an added partition has started: no rollback, but a hand-back."""
+    """If a target group has committed only in a partition that was added later, it has started: `rollback` is refused.
+
+    `hand-back` then gives the source group the offset of this partition, too.
+    """
     old = Old(cli, world)
     before = world.committed(old.group)
     cli("migrate", "split.toml", "--yes")
@@ -59,7 +65,7 @@ def test_rollback_counts_a_partition_that_was_added(cli, world):
 
 
 def test_rollback_restores_offsets_that_the_source_group_lost(cli, world):
-    """Rollback restores an offset that the source group has lost, and then deletes the target group's offset."""
+    """If the source group has lost an offset, `rollback` restores it, and deletes the target groups' offsets."""
     old = Old(cli, world)
     before = world.committed(old.group)
     cli("migrate", "split.toml", "--yes")
@@ -72,7 +78,10 @@ def test_rollback_restores_offsets_that_the_source_group_lost(cli, world):
 
 
 def test_offsets_of_a_deleted_source_group_are_restored_from_the_baseline(cli, world):
-    """If all offsets vanish during the wait, the run is refused; ``--vanished restore`` uses the snapshot."""
+    """If the source group is deleted while `migrate` waits, the run is refused.
+
+    ``--vanished restore`` then hands over the offsets of the snapshot that was taken before the wait.
+    """
     old = Old(cli, world)
     before = world.committed(old.group)
     with running(cli, "migrate", "split.toml", "--yes", "--settle", "3s", "--wait", "6s") as process:

@@ -1,4 +1,4 @@
-"""The sandbox is a complete Kafka. However it or its parent ends, no process and no file remains."""
+"""The sandbox is a complete Kafka for tests. However it or its parent ends, no process and no file remains."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ with start_sandbox(fetch_jars(java=java, cache=user_cache()), java=java) as sand
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder in which a test's sandboxes make their temporary files."""
+    """The folder in which the sandboxes of a test create their temporary files."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -53,7 +53,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def parent(request: pytest.FixtureRequest, kafka_jars: KafkaJars, temporary: Path, tmp_path: Path):
     """A process, in a new process group, that has started a sandbox.
 
-    Yields the process, the sandbox's address, and the process ids of Kafka and of its parent process, the keeper.
+    Yields the process, the sandbox's address, and the process ids of Kafka and of Kafka's parent process, the keeper.
     """
     process = subprocess.Popen(
         [sys.executable, "-c", PARENT, getattr(request, "param", "")],
@@ -74,14 +74,14 @@ def parent(request: pytest.FixtureRequest, kafka_jars: KafkaJars, temporary: Pat
 
 
 def listens(address: str) -> bool:
-    """Return whether a server listens at an address."""
+    """Return whether a server accepts connections at an address."""
     host, port = address.split(":")
     with socket.socket() as client:
         return client.connect_ex((host, int(port))) == 0
 
 
 def test_sandbox_listens_on_localhost_only(sandbox: Sandbox):
-    """The sandbox is a cluster of one broker, with the sandbox's cluster id, and advertises 127.0.0.1 only."""
+    """The sandbox is a cluster of one broker that advertises 127.0.0.1 only; `Sandbox.cluster_id` is its cluster id."""
     assert sandbox.bootstrap_servers.startswith("127.0.0.1:")
     cluster = AdminClient({"bootstrap.servers": sandbox.bootstrap_servers}).list_topics(timeout=10)
     assert cluster.cluster_id == sandbox.cluster_id
@@ -90,7 +90,7 @@ def test_sandbox_listens_on_localhost_only(sandbox: Sandbox):
 
 @NEEDS_TOOL_NAMES
 def test_run_tool_runs_a_command_of_kafka(sandbox: Sandbox, world: BrokerWorld):
-    """``run_tool`` runs one of Kafka's commands on the sandbox; stdout contains only the command's output."""
+    """``Sandbox.run_tool`` runs one of Kafka's commands on the sandbox; stdout contains only the command's output."""
     topic, group = world.create_topic(), world.name("group")
     world.commit(group, TopicPartition(topic, 0), 0)
     listed = sandbox.run_tool(CONSUMER_GROUPS, "--list", "--state", "Empty")
@@ -104,7 +104,9 @@ def test_run_tool_runs_a_command_of_kafka(sandbox: Sandbox, world: BrokerWorld):
 def test_two_sandboxes_are_two_clusters(
     sandbox: Sandbox, java: Java, kafka_jars: KafkaJars, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Two sandboxes are two clusters with their own settings. If a port is taken, another port is used."""
+    """Two sandboxes at the same time are two clusters with their own settings. If a port is taken, another port is
+    used.
+    """
     taken = int(sandbox.bootstrap_servers.split(":")[1])
     choose: Callable[[int], list[int]] = node_module._free_ports
     choices = iter([[taken, *choose(1)], choose(2)])
@@ -122,7 +124,7 @@ def test_two_sandboxes_are_two_clusters(
 
 
 def test_setting_that_kafka_refuses_is_a_one_line_error(java: Java, kafka_jars: KafkaJars, temporary: Path):
-    """If Kafka refuses a setting, the error has Kafka's reason in one line, and no file remains."""
+    """If Kafka refuses a setting of the sandbox, the one-line error contains Kafka's reason, and no file remains."""
     with (
         pytest.raises(ClusterUnavailable, match=r"^.*Invalid value -1 for configuration num.partitions.*$"),
         start_sandbox(kafka_jars, java=java, settings={"num.partitions": "-1"}),
@@ -133,7 +135,9 @@ def test_setting_that_kafka_refuses_is_a_one_line_error(java: Java, kafka_jars: 
 
 @NEEDS_LATE_CLASSES
 def test_kafka_that_fails_while_it_starts_is_a_one_line_error(java: Java, kafka_jars: KafkaJars, temporary: Path):
-    """If Kafka fails while it starts, there is a one-line error with the reason at once, not only at the timeout."""
+    """If Kafka fails while the sandbox starts, a one-line error with the reason follows at once, not only at the
+    timeout.
+    """
     settings = {"authorizer.class.name": "org.example.Missing"}
     with (
         pytest.raises(ClusterUnavailable, match=r"^Kafka did not start .*org.example.Missing.*$"),
@@ -144,7 +148,7 @@ def test_kafka_that_fails_while_it_starts_is_a_one_line_error(java: Java, kafka_
 
 
 def test_waiting_for_the_sandbox_raises_if_kafka_ends(java: Java, kafka_jars: KafkaJars, temporary: Path):
-    """If Kafka ends, a caller that waits for the sandbox gets an error with the exit code."""
+    """If Kafka is killed, `Sandbox.wait` raises an error with Kafka's exit code, and no file remains."""
     with start_sandbox(kafka_jars, java=java) as sandbox:
         os.kill(sandbox.node.pid, signal.SIGKILL)
         with pytest.raises(ClusterUnavailable, match=r"^Kafka has ended \(exit code -9.*$"):
@@ -154,7 +158,10 @@ def test_waiting_for_the_sandbox_raises_if_kafka_ends(java: Java, kafka_jars: Ka
 
 @pytest.mark.parametrize("parent", [pytest.param("", marks=pytest.mark.long), "fork"], indirect=True)
 def test_sandbox_ends_with_its_parent(parent, temporary: Path):
-    """After kill -9 of the parent, no process and no folder of the sandbox remains, even if the parent forked."""
+    """If the process that started a sandbox is killed, no process and no folder of the sandbox remains.
+
+    This holds even if the process had forked.
+    """
     process, address, java, keeper = parent
     assert listens(address)
     process.kill()
@@ -164,7 +171,7 @@ def test_sandbox_ends_with_its_parent(parent, temporary: Path):
 
 
 def test_ctrl_c_ends_the_sandbox(parent, temporary: Path):
-    """Ctrl-C, which all processes of a terminal receive, ends the parent and the sandbox."""
+    """Ctrl-C, which all processes of a terminal receive, ends the sandbox and the process that started it."""
     process, _, java, keeper = parent
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(30) == -signal.SIGINT
@@ -175,7 +182,9 @@ def test_ctrl_c_ends_the_sandbox(parent, temporary: Path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills a process with the one that started it")
 def test_sandbox_ends_with_its_keeper(java: Java, kafka_jars: KafkaJars, temporary: Path):
-    """If Kafka's parent process is killed, Kafka ends, too. The folder is deleted at the end of the ``with`` block."""
+    """If Kafka's parent process (the keeper) is killed, Kafka ends, too, and its folder is deleted when the sandbox is
+    closed.
+    """
     with start_sandbox(kafka_jars, java=java) as sandbox:
         os.kill(sandbox.node.kept.pid, signal.SIGKILL)
         until(lambda: gone(sandbox.node.pid))
@@ -188,7 +197,7 @@ def test_sandbox_ends_with_its_keeper(java: Java, kafka_jars: KafkaJars, tempora
 def test_command_prints_the_address_and_ends_on_a_signal(
     kafka_jars: KafkaJars, tmp_path: Path, temporary: Path, how: int
 ):
-    """`migrate-groups sandbox` prints only its address on stdout; SIGINT and SIGTERM end it with exit 0."""
+    """`migrate-groups sandbox` prints only its address on stdout; SIGINT and SIGTERM end it with exit code 0."""
     with Cli(tmp_path).start("sandbox") as process:
         try:
             assert process.stdout
@@ -208,7 +217,11 @@ def test_command_prints_the_address_and_ends_on_a_signal(
 
 @pytest.mark.long
 def test_a_sandbox_with_a_mirror(tmp_path: Path, temporary: Path):
-    """``sandbox --mirror`` prints two addresses, and copies topics and groups. After Ctrl-C no file is left."""
+    """``sandbox --mirror`` runs two clusters, prints both addresses, and copies topics and groups to the second
+    cluster.
+
+    After Ctrl-C no file is left.
+    """
     cli = Cli(tmp_path)
     with cli.start("sandbox", "--mirror") as process:
         try:
@@ -233,6 +246,6 @@ def test_a_sandbox_with_a_mirror(tmp_path: Path, temporary: Path):
 
 
 def test_a_mirror_has_one_broker_on_each_side(tmp_path: Path):
-    """`--mirror` with `--brokers` is refused before anything is started."""
+    """``sandbox --mirror`` with ``--brokers`` is refused with exit code 2."""
     line = Cli(tmp_path).fails("sandbox", "--mirror", "--brokers", "3", code=2)
     assert line == "error: --mirror runs two clusters of one broker each: leave out --brokers"

@@ -50,7 +50,10 @@ def fetch(java: Java, repository: MavenRepository, tmp_path: Path):
 
 
 def fake_java(folder: Path, version: str) -> Path:
-    """Make a fake ``bin/java``, which prints a version, after a line about JAVA_TOOL_OPTIONS as real ones do."""
+    """Create a fake ``bin/java`` that prints a version, and return its path.
+
+    Like real ones it first prints a line about JAVA_TOOL_OPTIONS.
+    """
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\necho 'Picked up JAVA_TOOL_OPTIONS: -Dversion \"99\"' >&2\necho '{version}' >&2\n")
@@ -60,7 +63,7 @@ def fake_java(folder: Path, version: str) -> Path:
 
 @pytest.mark.parametrize("version", ['openjdk version "11.0.2" 2019-01-15', 'java version "1.8.0_292"'])
 def test_old_java_is_a_one_line_error(tmp_path: Path, version: str):
-    """Java before 17 is a one-line error with the version that was found and the version to install."""
+    """If the Java found is older than 17, a one-line error names its version and the version to install."""
     old = fake_java(tmp_path, version)
     with pytest.raises(
         MissingDependency, match=r"^\S+ is Java (11|8), which is too old: install Java 17 .*$"
@@ -71,13 +74,13 @@ def test_old_java_is_a_one_line_error(tmp_path: Path, version: str):
 
 @pytest.mark.parametrize("version", ['openjdk version "17" 2021-09-14', 'openjdk version "25-ea" 2025-09-16'])
 def test_java_on_the_path_is_found(tmp_path: Path, version: str):
-    """Without JAVA_HOME, the java on the PATH is used if it is version 17 or later."""
+    """If JAVA_HOME is not set, the sandbox uses the ``java`` on the PATH if its version is 17 or later."""
     new = fake_java(tmp_path, version)
     assert find_java({"PATH": f"{new.parent}:{os.environ['PATH']}"}).executable == new
 
 
 def test_missing_java_is_a_one_line_error(tmp_path: Path):
-    """If java is missing or broken, or prints no version, the error is one line that says what to install."""
+    """If ``java`` is missing or broken, or prints no version, a one-line error says what to install."""
     silent = tmp_path / "silent"
     fake_java(silent, "").write_text("#!/bin/sh\n")
     broken = tmp_path / "broken"
@@ -88,7 +91,11 @@ def test_missing_java_is_a_one_line_error(tmp_path: Path):
 
 
 def test_jars_of_kafka_are_fetched_once(fetch, repository: MavenRepository, tmp_path: Path):
-    """The jars of Kafka, of its tools and of a matching logger are fetched once, and the progress counts all jars."""
+    """The first fetch downloads the jars of Kafka, of its tools and of a matching logger; a second fetch downloads
+    nothing.
+
+    The reported progress counts all jars.
+    """
     steps: list[FetchProgress] = []
     kafka = fetch(steps.append)
     assert [jar.name for jar in kafka.jars] == ALL_JARS
@@ -104,7 +111,7 @@ def test_jars_of_kafka_are_fetched_once(fetch, repository: MavenRepository, tmp_
 
 
 def test_a_damaged_cache_is_fetched_again(fetch):
-    """If a jar in the cache is missing or truncated, Kafka is fetched again."""
+    """If a jar in the cache is missing or truncated, the jars of Kafka are fetched again."""
     deleted, cut_short, *_ = fetch().jars
     whole = cut_short.read_bytes()
     deleted.unlink()
@@ -114,7 +121,9 @@ def test_a_damaged_cache_is_fetched_again(fetch):
 
 
 def test_interrupted_download_is_resumed(fetch, repository: MavenRepository, tmp_path: Path):
-    """An interrupted download is a one-line error that names the missing files. The next fetch gets only these."""
+    """If a download is interrupted, a one-line error names the missing files, and the next fetch downloads
+    only these.
+    """
     repository.failing["kafka-clients-9.9.9.jar"] = lambda request, content: send(request, content[:50], len(content))
     with pytest.raises(ClusterUnavailable, match=r"^.*org.apache.kafka:kafka-clients:9.9.9.*run this again.*$"):
         fetch()
@@ -128,7 +137,9 @@ def test_interrupted_download_is_resumed(fetch, repository: MavenRepository, tmp
 
 @pytest.mark.parametrize("name", ["kafka-clients-9.9.9.pom", "slf4j-simple-1.2.3.pom"])
 def test_missing_pom_fails_the_fetch(fetch, repository: MavenRepository, tmp_path: Path, name: str):
-    """A missing POM fails the fetch, because the module's dependencies would be missing."""
+    """If the download of a module's POM fails, the fetch of Kafka fails, because the module's dependencies
+    are unknown.
+    """
     repository.failing[name] = lambda request, content: request.send_error(503)
     with pytest.raises(ClusterUnavailable, match=name.rpartition("-")[0]):
         fetch()
@@ -136,7 +147,7 @@ def test_missing_pom_fails_the_fetch(fetch, repository: MavenRepository, tmp_pat
 
 
 def test_html_page_in_place_of_a_jar_is_refused(fetch, repository: MavenRepository, tmp_path: Path):
-    """An HTML page of a mirror, sent with status 200, is not used as a jar."""
+    """If the Maven repository sends an HTML page in place of a jar, with status 200, the fetch fails."""
     page = b"<html>Please log in</html>"
     repository.failing["slf4j-api-1.2.3.jar"] = lambda request, content: send(request, page, len(page))
     with pytest.raises(ClusterUnavailable, match=r"damaged or missing: slf4j-api-1.2.3.jar"):
@@ -145,7 +156,7 @@ def test_html_page_in_place_of_a_jar_is_refused(fetch, repository: MavenReposito
 
 
 def test_files_of_a_killed_fetch_are_not_used(fetch, repository: MavenRepository, tmp_path: Path):
-    """After kill -9 during a download the cache contains no Kafka; the next fetch creates it."""
+    """If a fetch is killed during a download, the cache contains no Kafka; the next fetch downloads it."""
     stalled, go_on = threading.Event(), threading.Event()
 
     def stall(request: object, content: bytes) -> None:
@@ -168,7 +179,9 @@ def test_files_of_a_killed_fetch_are_not_used(fetch, repository: MavenRepository
 
 
 def test_concurrent_fetches_download_once(fetch, repository: MavenRepository):
-    """If two fetches run at the same time, one of them waits and uses the other's files."""
+    """If two fetches of Kafka's jars run at the same time, each jar is downloaded once, and both return the
+    same files.
+    """
     with ThreadPoolExecutor() as both:
         first, second = both.submit(fetch), both.submit(fetch)
     assert first.result() == second.result()
@@ -176,7 +189,10 @@ def test_concurrent_fetches_download_once(fetch, repository: MavenRepository):
 
 
 def test_unreachable_mirror_is_a_one_line_error(tmp_path: Path):
-    """With an unreachable mirror, `migrate-groups sandbox` is exit 5 with one line, and leaves no usable files."""
+    """If the Maven repository can't be reached, `migrate-groups sandbox` ends with exit code 5 and a one-line error.
+
+    No jar is left.
+    """
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         cli = Cli(tmp_path)
@@ -188,7 +204,7 @@ def test_unreachable_mirror_is_a_one_line_error(tmp_path: Path):
 
 
 def test_malformed_version_is_a_usage_error(java: Java, tmp_path: Path):
-    """Text that does not look like a version, such as a path, is refused before any download."""
+    """If Kafka's version is not a version, but for example a path, the fetch is refused before any download."""
     for version in ("../4.1.0", "4", "latest"):
         with pytest.raises(UsageError, match="not a version"):
             fetch_jars(java=java, cache=tmp_path, version=version)
@@ -196,7 +212,9 @@ def test_malformed_version_is_a_usage_error(java: Java, tmp_path: Path):
 
 
 def test_kafka_runs_from_an_unpacked_distribution(java: Java, kafka_jars: KafkaJars, tmp_path: Path):
-    """Kafka runs with the jars of an unpacked distribution, even if Java's class-data archive can't be stored."""
+    """The sandbox runs with the jars of an unpacked Kafka distribution, even if Java's class-data archive can't be
+    stored.
+    """
     (tmp_path / "libs").mkdir()
     for jar in kafka_jars.jars:
         (tmp_path / "libs" / jar.name).symlink_to(jar)
@@ -208,12 +226,14 @@ def test_kafka_runs_from_an_unpacked_distribution(java: Java, kafka_jars: KafkaJ
 
 
 def test_kafka_home_that_is_not_kafka_is_a_usage_error(tmp_path: Path):
-    """``--kafka-home`` with a folder that is not a Kafka distribution is exit 2 with one line."""
+    """If ``--kafka-home`` is not the folder of a Kafka distribution, `sandbox` ends with exit code 2 and a one-line
+    error.
+    """
     assert "libs/kafka_2" in Cli(tmp_path).fails("sandbox", "--kafka-home", tmp_path, code=2)
 
 
 def test_failed_class_data_archive_is_not_tried_again(java: Java, kafka_jars: KafkaJars, tmp_path: Path):
-    """If Java can't make the class-data archive, an empty file records this, and there is no second attempt."""
+    """If Java could not create its class-data archive, an empty file records this, and there is no second attempt."""
     jars = dataclasses.replace(kafka_jars, archives=tmp_path)
     (option,) = archive_options(kafka_jars, java=java)
     (tmp_path / Path(option).name).touch()

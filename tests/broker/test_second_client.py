@@ -1,4 +1,4 @@
-"""The process of the second client crashes (SIGSEGV, SIGABRT), and is restarted at most once in each request."""
+"""The second client's process (confluent-kafka) crashes, and is restarted at most once in each request."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def crashes(monkeypatch) -> list[int]:
 
 @pytest.mark.parametrize("crash", [signal.SIGSEGV, signal.SIGABRT])
 def test_second_client_survives_a_crash(bootstrap_servers, world, crashes, crash):
-    """After a crash during a request or between two, the same `SecondClient` answers from a new process."""
+    """If the second client's process crashes, during a request or between two, a new process answers with the same
+    offsets.
+    """
     partition = TopicPartition(world.create_topic(), 0)
     world.commit("crash", partition, 7)
     with closing(second_client.SecondClient(ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20))) as second:
@@ -58,7 +60,7 @@ def remarks(here) -> list[str]:
 
 
 def test_migrate_confirms_all_offsets_after_one_crash(here, world, crashes, monkeypatch, bootstrap_servers):
-    """After one crash, both clients still confirm every offset."""
+    """If the second client crashes once, `migrate` restarts it, and both clients confirm every offset."""
     monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", bootstrap_servers)
     old = Old(here, world)
     crashes.append(signal.SIGSEGV)
@@ -72,9 +74,9 @@ def test_migrate_confirms_all_offsets_after_one_crash(here, world, crashes, monk
 def test_migrate_reports_groups_confirmed_by_one_client_only(
     here, world, crashes, monkeypatch, bootstrap_servers, required
 ):
-    """After two crashes in one request, migrate reports the groups as confirmed by one client only.
+    """If the second client crashes twice in one request, `migrate` reports groups that only one client has confirmed.
 
-    With ``--second-client required`` this is exit 4.
+    With ``--second-client required``, the exit code is then 4.
     """
     monkeypatch.setitem(here.environment, "MIGRATE_GROUPS_BOOTSTRAP_SERVER", bootstrap_servers)
     old = Old(here, world)

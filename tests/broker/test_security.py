@@ -1,4 +1,4 @@
-"""Logins on every kind of listener, with client properties that Kafka's tools also read, and errors in properties."""
+"""Logins on every kind of listener, with properties files that Kafka's tools also read, and errors in properties."""
 
 from __future__ import annotations
 
@@ -54,7 +54,11 @@ def client_properties(here):
 def test_both_clients_and_kafkas_tool_read_the_same_properties_file(
     secured, here, secured_topic, client_properties, mode, monkeypatch, caplog, capfd
 ):
-    """With the same file kafka-python writes an offset, confluent-kafka reads it back, and Kafka's tool shows it."""
+    """With one properties file, kafka-python writes an offset, confluent-kafka reads it back, and Kafka's tool shows
+    it.
+
+    No output, log or file shows a secret.
+    """
     caplog.set_level("DEBUG")
     listener, properties = secured.modes()[mode]
     file, address = client_properties(properties), secured.address(listener)
@@ -80,9 +84,10 @@ def test_both_clients_and_kafkas_tool_read_the_same_properties_file(
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_log_of_verbose_has_a_secret(secured, hand_over, client_properties, mode):
-    """`list`, `snapshot` and `migrate` work with each login and both clients, and their logs show no secret.
+    """`list`, `snapshot` and `migrate` work with each kind of login, and their logs show no secret.
 
-    ``-vv`` logs the requests and the messages of both clients, without any password, key or token, even if encoded.
+    ``-vv`` logs the requests and messages of kafka-python and confluent-kafka, without any password, key or token, even
+    if encoded.
     """
     listener, properties = secured.modes()[mode]
     file = client_properties(properties)
@@ -108,7 +113,9 @@ def test_no_log_of_verbose_has_a_secret(secured, hand_over, client_properties, m
     ],
 )
 def test_no_secret_is_in_the_process_list(secured, secured_topic, monkeypatch, program, client, ask):
-    """The arguments and the environment of a confluent-kafka process have no secret; its settings come by a pipe."""
+    """The arguments and the environment of a confluent-kafka process contain no secret; its settings come through a
+    pipe.
+    """
     monkeypatch.setattr(child, "subprocess", subprocess)  # a cold start: its command line is read
     _, properties = secured.modes()["SASL_PLAINTEXT PLAIN"]
     security = understand(parse_properties(properties_text(**properties), "test")).security
@@ -151,7 +158,9 @@ def test_a_killed_command_leaves_no_secret_behind(secured, cli, secured_topic):
 
 
 def all_secrets(cli, secured: Secured) -> None:
-    """Configure ``cli`` with passwords of stores in a file, and with an OAuth client's secret in the environment."""
+    """Configure ``cli`` with the passwords of truststore and keystore in a file, and an OAuth client's secret in the
+    environment.
+    """
     stores = secured.modes()["mutual TLS, JKS"][1] | {"security_protocol": "SASL_SSL"}
     (cli.folder / "client.properties").write_text(properties_text(**stores))
     cli.environment |= {
@@ -164,7 +173,7 @@ def all_secrets(cli, secured: Secured) -> None:
 
 
 def written_by(cli) -> bytes:
-    """Return the content of all files in the command's folder, except its properties file."""
+    """Return the content of all files in the command's folder, except the properties file."""
     assert not [*(cli.folder / "temporary").iterdir()]
     files = [path for path in cli.folder.rglob("*") if path.is_file() and path.name != "client.properties"]
     return b"".join(path.read_bytes() for path in files)
@@ -188,7 +197,7 @@ LONG = pytest.mark.long
 def test_a_command_that_is_ended_while_it_waits_leaves_no_secret_behind(secured, cli, secured_topic, end, request):
     """If a signal ends `migrate` while it waits for the stop, its logs and files contain no secret.
 
-    Neither do the arguments and the environment of its child processes. No process may write a core file.
+    The arguments and the environment of its child processes contain none either. No process may write a core file.
     """
     all_secrets(cli, secured)
     cores, most = resource.getrlimit(resource.RLIMIT_CORE)
@@ -223,7 +232,9 @@ def test_a_command_that_is_ended_while_it_waits_leaves_no_secret_behind(secured,
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_compare_shows_no_secret(secured, cli, world, side):
-    """`compare` with secret settings leaves no secret in logs, documents and files."""
+    """If the settings of the source or the target cluster contain secrets, the logs, output and files of `compare` do
+    not.
+    """
     all_secrets(cli, secured)
     if side == "target":
         for name in ("PROPERTIES", "BOOTSTRAP_SERVER", "COMMAND_CONFIG"):
@@ -243,7 +254,9 @@ def test_compare_shows_no_secret(secured, cli, world, side):
 
 
 def test_a_traceback_has_no_secret(secured, cli):
-    """The traceback of a bug contains no secret, not even as the value of a variable."""
+    """If a bug ends a command with a traceback, the traceback contains no secret, not even as the value of a
+    variable.
+    """
     all_secrets(cli, secured)
     bug = "import migrate_groups.kafka.connection as c, migrate_groups.cli.app as a; c.tenacity = None; a.main()"
     cli.program = ("-c", bug)
@@ -254,7 +267,11 @@ def test_a_traceback_has_no_secret(secured, cli):
 
 @pytest.mark.parametrize("given", ["file", "inline"])
 def test_both_clients_read_an_encrypted_key(secured, here, secured_topic, client_properties, given):
-    """With ssl.key.password, both clients read an encrypted key, which Kafka's tool on Java 17 can't."""
+    """With ssl.key.password, kafka-python and confluent-kafka read an encrypted key, in a file or in the property
+    itself.
+
+    Kafka's tool on Java 17 can't read this key.
+    """
     pem = secured.pem("locked.pem")
     at = pem.index("-----BEGIN CERTIFICATE")
     inline = {"ssl_keystore_key": pem[:at], "ssl_keystore_certificate_chain": pem[at:]}
@@ -347,7 +364,11 @@ WRONG: dict[str, tuple[str, Callable[[Secured], dict[str, str]], str]] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_client_properties_are_a_one_line_error(secured, here, client_properties, case):
-    """Each wrong configuration is exit 5 with one line, without a secret, at once and not only at the timeout."""
+    """If client properties do not fit the listener, a command ends with exit code 5 and a one-line error, without a
+    secret.
+
+    It ends at once, not only at the timeout.
+    """
     listener, properties, said = WRONG[case]
     address = secured.address(listener.removesuffix(" by name"))
     address = address.replace("127.0.0.1", "localhost") if listener.endswith(" by name") else address
@@ -371,7 +392,10 @@ def hung():
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
 def test_hung_server_ends_at_the_timeout(here, hung, protocol):
-    """A command ends at the timeout if the server hangs, even in a TLS handshake."""
+    """If the bootstrap server accepts connections but never answers, a command ends with exit code 5 at the timeout.
+
+    This holds in a TLS handshake, too.
+    """
     options = ("--bootstrap-server", hung, "--property", f"security.protocol={protocol}", "--timeout", "1s")
     code, _, err = here.outcome("describe", "g", *options)
     assert code == 5
@@ -381,14 +405,17 @@ def test_hung_server_ends_at_the_timeout(here, hung, protocol):
 
 
 def test_hung_servers_leave_time_for_the_others(secured, here, hung):
-    """Each bootstrap server gets a share of the timeout, so that a working server is found after servers that hang."""
+    """If some bootstrap servers hang, a command finds the working one after them within the timeout.
+
+    Each bootstrap server gets a share of the timeout.
+    """
     servers = ",".join([hung, hung, "127.0.0.1:1", secured.address("PLAINTEXT")])
     code, _, err = here.outcome("describe", "no-such-group", "--bootstrap-server", servers, "--timeout", "8s")
     assert (code, "does not exist" in err) == (3, True), err
 
 
 def test_user_name_with_comma_and_equals_sign_logs_in_with_scram(secured, here, secured_topic, client_properties):
-    """A user whose name contains a comma and an equals sign logs in with both clients."""
+    """A user whose name contains a comma and an equals sign can log in with SCRAM."""
     with broker_world(secured.sandbox.bootstrap_servers) as world:
         name = "a=b,c"
         world.create_scram_user(name, "scram,=hidden")
@@ -403,7 +430,9 @@ def test_user_name_with_comma_and_equals_sign_logs_in_with_scram(secured, here, 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_secret_is_in_the_repr_of_a_configuration(secured, mode):
-    """The repr of the settings, which a traceback or log may show, has no password, key or other secret."""
+    """The repr of a client configuration, which a traceback or log may show, contains no password, key or
+    other secret.
+    """
     text = properties_text(**secured.modes()[mode][1])
     told = understand(parse_properties(text, "test"))
     shown = repr(ClientConfig(bootstrap_servers="a:1", security=told.security)) + repr(told)

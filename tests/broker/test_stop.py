@@ -1,4 +1,4 @@
-"""How verify and the checks of apply find out, on a real broker, whether a group has stopped."""
+"""How `verify` and the checks of `apply` find out, on a real broker, whether a group has stopped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ NOW = ("--settle", "0s", "--guard", "0s")
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_verify_refuses_a_live_group(cli, world, protocol):
-    """Verify refuses a live group, and names its members' client ids and hosts. A group without members passes."""
+    """`verify` fails for a group with members, and names their client ids and hosts. For a group without members it
+    succeeds.
+    """
     topic, group = world.create_topic(), world.name("live")
     consumer = world.join(group, topic, **{"group.protocol": protocol})
     refusal = cli.fails("verify", group, "--settle", "0s", code=3)
@@ -37,7 +39,7 @@ def test_verify_refuses_a_live_group(cli, world, protocol):
 
 
 def test_verify_waits_for_the_last_member(cli, world):
-    """With ``--wait``, verify waits until the last member has left, and names the remaining members."""
+    """With ``--wait``, `verify` names the remaining members, and waits until the last one has left."""
     topic, group = world.create_topic(), world.name("live")
     world.commit(group, TopicPartition(topic, 0), 0)  # otherwise the group would disappear with its last member
     consumer = world.join(group, topic)
@@ -50,7 +52,7 @@ def test_verify_waits_for_the_last_member(cli, world):
 
 
 def test_verify_is_exit_3_if_the_wait_times_out(cli, world):
-    """If the group does not stop within ``--wait``, verify is exit 3."""
+    """If a group does not stop within ``--wait``, `verify` ends with exit code 3."""
     topic, group = world.create_topic(), world.name("live")
     world.join(group, topic)
     assert "after 1 s" in cli.fails("verify", group, "--wait", "1s", "--settle", "0s", code=3)
@@ -58,7 +60,7 @@ def test_verify_is_exit_3_if_the_wait_times_out(cli, world):
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_verify_by_topic_passes_for_a_group_with_other_topics(cli, world, protocol):
-    """With ``--topic`` a Stable group passes only if no member is assigned or subscribed to those topics."""
+    """``verify --topic`` succeeds for a live group if no member is assigned or subscribed to the topic."""
     kept, moved = world.create_topic(), world.create_topic()
     group = world.name("live")
     world.commit(group, TopicPartition(moved, 0), 0)
@@ -70,9 +72,9 @@ def test_verify_by_topic_passes_for_a_group_with_other_topics(cli, world, protoc
 
 @NEEDS_KIP_848
 def test_kip_848_member_that_is_assigned_nothing_is_refused_by_name(cli, world):
-    """A KIP-848 member that subscribes to a topic is named, with its regular expression, even if it has no partition.
+    """If a KIP-848 member subscribes to a topic but has no partition, ``verify --topic`` fails, and names the member.
 
-    Kafka could assign it the topic at any time.
+    Kafka could assign a partition of the topic to the member at any time. The error shows its regular expression.
     """
     topic, group = world.create_topic(), world.name("live")
     world.commit(group, TopicPartition(topic, 0), 0)
@@ -100,7 +102,9 @@ def test_kip_848_member_that_is_assigned_nothing_is_refused_by_name(cli, world):
 
 
 def test_consumer_without_membership_is_found_by_moving_offsets(cli, world):
-    """A consumer without membership is noticed, because it commits during ``--settle``."""
+    """If a consumer without membership commits within the seconds of ``--settle``, `verify` fails, and names the
+    partition.
+    """
     topic, group = world.create_topic(), world.name("simple")
     partition = TopicPartition(topic, 0)
     world.produce(topic, 0, 1000)
@@ -126,7 +130,7 @@ def test_consumer_without_membership_is_found_by_moving_offsets(cli, world):
 
 
 def test_missing_group_is_refused(cli):
-    """Every command that reads groups refuses a group that does not exist, and writes no file."""
+    """If the group does not exist, `verify`, `describe` and `snapshot` end with exit code 3, and write no file."""
     for command in (["verify", "--settle", "0s"], ["describe"], ["snapshot", "-o", "out.csv"]):
         assert "'no-such-group' does not exist" in cli.fails(*command, "no-such-group", code=3)
     assert list(cli.folder.iterdir()) == []
@@ -142,7 +146,9 @@ def group_with_a_snapshot(cli, world):
 
 
 def test_dry_run_with_a_live_source_is_pending_and_the_write_refused(cli, world):
-    """While the source group is live, the check is pending in a dry run, and the write is refused."""
+    """While the source group is live, ``apply --dry-run`` shows the check ``stopped`` as pending, and the write is
+    refused.
+    """
     partition, group = group_with_a_snapshot(cli, world)
     world.join(group, partition.topic)
     dry = cli("apply", "s.csv", "--to-group", f"{group}-new", "--dry-run").stdout
@@ -154,7 +160,7 @@ def test_dry_run_with_a_live_source_is_pending_and_the_write_refused(cli, world)
 
 
 def test_source_that_moved_since_the_snapshot_is_refused(cli, world):
-    """A write is refused if the source group has committed since the snapshot. The error has partition and offsets."""
+    """If the source group has committed after the snapshot, `apply` is refused, and shows partition and offsets."""
     partition, group = group_with_a_snapshot(cli, world)
     world.commit(group, partition, 7)
     refusal = cli.fails("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes", code=3)
@@ -163,7 +169,7 @@ def test_source_that_moved_since_the_snapshot_is_refused(cli, world):
 
 
 def test_live_target_is_refused(cli, world):
-    """A target group with members is refused, and the error names them."""
+    """If a target group has members, `apply` is refused, and the error names them."""
     partition, group = group_with_a_snapshot(cli, world)
     world.join(f"{group}-new", partition.topic)
     refusal = cli.fails("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes", code=3)
@@ -172,7 +178,9 @@ def test_live_target_is_refused(cli, world):
 
 
 def test_topic_recreated_since_the_snapshot_is_refused(cli, world):
-    """A topic that was deleted and created again since the snapshot is refused, because it has other records."""
+    """If a topic was deleted and created again after the snapshot, `apply` is refused, because the topic has other
+    records.
+    """
     partition, group = group_with_a_snapshot(cli, world)
     world.delete_topic(partition.topic)
     world.create_topic(topic=partition.topic)
@@ -188,7 +196,7 @@ def test_topic_recreated_since_the_snapshot_is_refused(cli, world):
     ids=["below", "beyond"],
 )
 def test_offset_outside_the_log_is_refused(cli, world, offset, complaint):
-    """An offset below the log start or beyond the log end is refused, although the broker would store it."""
+    """An offset below the log start or beyond the log end is refused by `apply`, although the broker would store it."""
     topic, group = world.create_topic(), world.name("group")
     world.produce(topic, 0, 10)
     world.delete_records(topic, 0, 5)
@@ -198,7 +206,10 @@ def test_offset_outside_the_log_is_refused(cli, world, offset, complaint):
 
 
 def test_existing_offsets_are_refused_forwarded_or_overwritten(cli, world):
-    """If a target group has committed offsets, the write is refused; options overwrite them, or only raise them."""
+    """If a target group has other committed offsets, `apply` is refused.
+
+    ``--on-existing overwrite`` replaces them; ``--on-existing forward`` only raises them.
+    """
     topic, group = world.create_topic(2), world.name("group")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     for partition in (first, second):
@@ -215,7 +226,10 @@ def test_existing_offsets_are_refused_forwarded_or_overwritten(cli, world):
 
 
 def test_partition_without_a_committed_offset_needs_uncommitted(cli, world):
-    """If a partition of a moved topic has no committed offset, the write is refused without ``--uncommitted``."""
+    """If a partition has no committed offset, `apply` is refused without ``--uncommitted``.
+
+    ``leave`` writes no offset for it, and ``earliest`` writes the log start offset.
+    """
     topic, group = world.create_topic(2), world.name("old")
     world.produce(topic, 1, 10)
     world.delete_records(topic, 1, 3)
@@ -231,7 +245,9 @@ def test_partition_without_a_committed_offset_needs_uncommitted(cli, world):
 
 @NEEDS_NEW_PARTITIONS
 def test_partition_added_since_the_snapshot_needs_uncommitted(cli, world):
-    """A partition that was added since the snapshot is refused, or gets its log start by ``--uncommitted earliest``."""
+    """If a partition was added after the snapshot, `apply` is refused; with ``--uncommitted earliest`` it writes the
+    log start.
+    """
     partition, group = group_with_a_snapshot(cli, world)
     world.add_partitions(partition.topic, 2)
     arguments = ("apply", "s.csv", "--to-group", f"{group}-new", *NOW, "--yes")
@@ -241,7 +257,7 @@ def test_partition_added_since_the_snapshot_needs_uncommitted(cli, world):
 
 
 def test_snapshot_of_another_cluster_is_refused(cli, world):
-    """A snapshot of another cluster is refused, because its offsets are those of other records."""
+    """`apply` refuses a snapshot of another cluster, because its offsets belong to other records."""
     group_with_a_snapshot(cli, world)
     text = (cli.folder / "s.csv").read_text()
     cluster = text.splitlines()[1].split(",")[0]
@@ -250,7 +266,10 @@ def test_snapshot_of_another_cluster_is_refused(cli, world):
 
 
 def test_commit_of_the_source_group_during_the_guard_is_exit_4(cli, world):
-    """A commit of the source group during the guard is exit 4; stderr and the receipt name the partition."""
+    """If the source group commits while `apply` watches after the write (``--guard``), the exit code is 4.
+
+    Stderr names the partition, and the receipt records the commit.
+    """
     partition, group = group_with_a_snapshot(cli, world)
     applying = cli.start("apply", "s.csv", "--to-group", f"{group}-new", "--settle", "0s", "--guard", "30s", "--yes")
     until(lambda: world.committed(f"{group}-new"))
@@ -265,9 +284,10 @@ def test_commit_of_the_source_group_during_the_guard_is_exit_4(cli, world):
 
 @NEEDS_TRANSACTIONS
 def test_pending_transactional_commits_are_not_in_all_committed(world, bootstrap_servers):
-    """A partition with a pending transactional commit is None in all_committed, or absent if it had no commit before.
+    """While a transactional commit is pending for a partition, ``all_committed`` returns None for it.
 
-    A request for these partitions by name is refused until the transaction ends.
+    It leaves the partition out if it had no committed offset before. ``committed`` is refused for these partitions
+    until the transaction ends.
     """
     topic, group = world.create_topic(3), world.name("old")
     known, again, first = (TopicPartition(topic, number) for number in range(3))
@@ -293,7 +313,7 @@ def test_pending_transactional_commits_are_not_in_all_committed(world, bootstrap
 
 @NEEDS_TRANSACTIONS
 def test_pending_transactional_commits_are_waited_for(cli, world):
-    """While a transactional commit is pending, verify refuses the group, and snapshot waits for the new offset."""
+    """While a transactional commit is pending, `verify` fails, and `snapshot` waits for the new offset."""
     partition, group = group_with_a_snapshot(cli, world)
     producer = world.transactional_producer()
     producer.begin_transaction()
@@ -313,7 +333,9 @@ def test_pending_transactional_commits_are_waited_for(cli, world):
 
 
 def test_dead_group_with_committed_offsets_counts_as_empty(world, bootstrap_servers, monkeypatch):
-    """A Dead group with committed offsets counts as Empty, because on Azure Event Hubs a stopped group is Dead."""
+    """A Dead group with committed offsets is treated as an Empty one, because Azure Event Hubs calls a stopped group
+    Dead.
+    """
     group, partition = world.name("hub"), TopicPartition(world.create_topic(), 0)
     world.commit(group, partition, 0)
 
@@ -339,7 +361,9 @@ def test_dead_group_with_committed_offsets_counts_as_empty(world, bootstrap_serv
 
 @NEEDS_TRANSACTIONS
 def test_pending_commits_on_topics_that_stay_do_not_hold_up_the_others(cli, world):
-    """An open transaction of an application that stays does not delay the hand-over of the other topics."""
+    """A pending transactional commit on topics that stay in the source group does not delay the hand-over of other
+    topics.
+    """
     old = Old(cli, world, stay=True)
     producer = world.transactional_producer()
     producer.begin_transaction()

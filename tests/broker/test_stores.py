@@ -1,4 +1,4 @@
-"""Truststores and keystores that keytool wrote: what is read from them, and errors of unusable stores."""
+"""Truststores and keystores that keytool wrote: what the tool reads from them, and errors of unusable stores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEYSTORES = ("client.jks", "client.p12", "both.jks", "made.p12")
 
 
 def read(**properties: str) -> Tls:
-    """Return the TLS settings of these properties. A ``_`` in a name stands for a dot."""
+    """Return the TLS settings that these properties give. A ``_`` in a name stands for a dot."""
     dotted = {name.replace("_", "."): value for name, value in properties.items()}
     found = understand({"security.protocol": "SSL"} | dotted).security.tls
     assert found is not None
@@ -34,7 +34,7 @@ def certificates(pem: str) -> list[str]:
 def test_a_truststore_of_keytool_has_the_certificates_that_were_added(secured: Secured, name, password):
     """All trusted certificates are read from JKS and PKCS #12 stores, also from stores that an older Java wrote.
 
-    If no password is given, JKS is read unverified, as Java does, and PKCS #12 only if it was written without one.
+    Without a password, JKS is read unverified, as Java does, and PKCS #12 only if it was written without a password.
     """
     if not password and name in ("trusted.jks", "legacy.p12"):
         with pytest.raises(InvalidInput, match=r"needs a password: set ssl\.truststore\.password"):
@@ -47,7 +47,10 @@ def test_a_truststore_of_keytool_has_the_certificates_that_were_added(secured: S
 
 @pytest.mark.parametrize("name", KEYSTORES)
 def test_a_keystore_of_keytool_has_the_key_and_its_chain_in_order(secured: Secured, name):
-    """The client's key and certificate chain are read from PKCS #12, and from JKS with a password for the key."""
+    """The client's key and its certificate chain, in order, are read from PKCS #12 and JKS keystores.
+
+    In the JKS keystores the key has another password than the store.
+    """
     password = {"ssl_key_password": KEY_PASSWORD} if name.endswith("jks") else {}
     tls = read(**secured.store("keystore", name), **password)
     chain = certificates(secured.pem("client.pem"))
@@ -57,7 +60,9 @@ def test_a_keystore_of_keytool_has_the_key_and_its_chain_in_order(secured: Secur
 
 
 def test_java_trusts_the_certificate_of_a_key_in_a_truststore_but_not_its_chain(secured: Secured):
-    """A JKS truststore with a private key trusts the first certificate of the key's chain, but not the rest."""
+    """If a JKS truststore contains a private key, the first certificate of its chain is trusted, but not the rest, as
+    in Java.
+    """
     tls = read(**secured.store("truststore", "both.jks"))
     expected = [secured.pem("ca.pem"), certificates(secured.pem("client.pem"))[0]]
     assert sorted(certificates(tls.trusted or "")) == sorted(expected)
@@ -81,7 +86,10 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("case", UNUSABLE)
 def test_an_unusable_store_is_one_line_with_the_cure(secured: Secured, here, case):
-    """A command with an unusable store ends with exit 2 and one line: the property, the file and what to do."""
+    """If a store can't be used, the command ends with exit code 2 and a one-line error.
+
+    The error names the property and the file, and says what to do.
+    """
     kind, name, password, said = UNUSABLE[case]
     file = here.folder / "client.properties"
     file.write_text(
@@ -98,7 +106,10 @@ def test_an_unusable_store_is_one_line_with_the_cure(secured: Secured, here, cas
 @pytest.mark.parametrize("kind", ["truststore", "keystore"])
 @pytest.mark.parametrize("name", ["BCFKS", "JCEKS", "hidden-type"])
 def test_a_store_type_that_is_not_supported_is_refused_by_name(secured: Secured, kind, name):
-    """The error names BCFKS or JCEKS, and the command that converts the store. It does not quote an unknown type."""
+    """If a store type is BCFKS or JCEKS, the error names it, and the command that converts the store.
+
+    An unknown type is refused, too, but not quoted.
+    """
     store = secured.store(kind, "client.jceks") | {f"ssl_{kind}_type": name}
     named = "an unknown value" if name == "hidden-type" else name
     advice = "correct it" if name == "hidden-type" else "convert it with keytool -importkeystore"
@@ -107,7 +118,7 @@ def test_a_store_type_that_is_not_supported_is_refused_by_name(secured: Secured,
 
 
 def test_a_certificate_that_no_root_signed_is_trusted_if_it_is_in_the_truststore(secured: Secured, here):
-    """As in Java, a truststore with only the broker's own certificate is enough to connect."""
+    """If a truststore contains only the broker's own certificate, this is enough to connect, as in Java."""
     own = here.folder / "broker.pem"
     own.write_text(certificates(secured.pem("server.pem"))[0])
     file = here.folder / "client.properties"
@@ -141,7 +152,9 @@ def mutants(content: bytes, number: int, seed: str) -> list[bytes]:
 
 @pytest.mark.parametrize("number", [6, pytest.param(200, marks=pytest.mark.long)])
 def test_a_damaged_store_is_one_line_without_a_secret(secured: Secured, here, number):
-    """With a damaged store, `list` either works or ends with exit 2 or 5 and one line, without a secret."""
+    """With a damaged store, `list` works, or ends with exit code 2 or 5 and a one-line error. The output shows no
+    secret.
+    """
     damaged = here.folder / "damaged"
     for name in (*TRUSTSTORES, *KEYSTORES, "two.p12", "client.jceks"):
         kind, listener = ("truststore", "SSL") if name in TRUSTSTORES else ("keystore", "MTLS")

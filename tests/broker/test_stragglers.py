@@ -1,4 +1,6 @@
-"""Consumers of the old group that come back: settle notices them before the write, and the guard after it."""
+"""Consumers of the source group that come back: they are noticed before the write (``--settle``) and after it
+(``--guard``).
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,9 @@ SECONDS = ("--guard", "1s")
     ],
 )
 def test_an_old_consumer_that_comes_back_is_noticed(bootstrap_servers, straggler, options, outcome):
-    """If an old consumer comes back before the write, `migrate` waits until it has left; after it, the exit code is 4.
+    """If an old consumer comes back before the write, `migrate` waits until it has left.
 
-    No record is skipped.
+    If it comes back after the write, the exit code is 4. No record is skipped.
     """
     found = hand_over(bootstrap_servers, straggler, [*SECONDS, *options])
     assert found.kind == outcome, found

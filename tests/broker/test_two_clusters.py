@@ -1,4 +1,4 @@
-"""A group moves to another cluster behind a mirror: no record is skipped or processed twice."""
+"""`migrate` to another cluster, to which a mirror copies the topics: no record is skipped or processed twice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ NOW = int(time.time() * 1000) - 60_000
 
 
 class Move:
-    """A group with offsets on a topic of three partitions, a simple mirror, and a spec that keeps the group's name."""
+    """A group with offsets on a topic of three partitions, a simple mirror, and a spec with the same group name on the
+    target.
+    """
 
     def __init__(self, source: Any, target: Any, cli: Cli) -> None:
         self.source, self.target, self.cli = source, target, cli
@@ -43,7 +45,7 @@ class Move:
         self.spec(self.group)
 
     def spec(self, *groups: str, guard: str = "1s") -> None:
-        """Write a spec in which each of these groups gets the topic."""
+        """Write a spec in which each of these groups is a target group for the topic."""
         lines = [f'source = "{self.group}"', "fan_out = true", f'[options]\nsettle = "0s"\nguard = "{guard}"']
         lines += [f'[[target]]\ngroup = "{group}"\ntopics = ["{self.topic}"]' for group in groups]
         (self.cli.folder / "move.toml").write_text("\n".join(lines))
@@ -55,12 +57,12 @@ class Move:
             write(self.target.bootstrap_servers, self.topic, found[first:last])
 
     def commit(self, *offsets: int) -> None:
-        """Commit an offset in each partition on the source cluster."""
+        """Commit one offset for each partition on the source cluster, in the order of the partitions."""
         for partition, offset in enumerate(offsets):
             self.source.commit(self.group, TopicPartition(self.topic, partition), offset)
 
     def migrate(self, *options: str, code: int = 0) -> Any:
-        """Run ``migrate`` without waits that are not needed."""
+        """Run ``migrate --yes`` with the spec and these options."""
         return self.cli("migrate", "move.toml", "--yes", *options, code=code)
 
     def there(self, group: str | None = None) -> dict[int, int]:
@@ -68,7 +70,10 @@ class Move:
         return {each.partition: offset for each, offset in self.target.committed(group or self.group).items()}
 
     def rest(self, *, of_source: bool, offsets: dict[int, int]) -> dict[int, list[tuple[Any, bytes]]]:
-        """Return the (timestamp, value) of each record from these offsets on, by partition, on one of the clusters."""
+        """Return, by partition, the (timestamp, value) of each record from these offsets on.
+
+        of_source: read them on the source cluster, otherwise on the target cluster.
+        """
         servers = (self.source if of_source else self.target).bootstrap_servers
         return {
             partition: [
@@ -82,14 +87,17 @@ class Move:
 
 @pytest.fixture
 def move(world, target_servers, cli) -> Iterator[Move]:
-    """A group on the shared cluster, and a second cluster to which the group moves."""
+    """A group on the shared cluster (the source), and a second cluster (the target) to which the group moves."""
     cli.environment["MIGRATE_GROUPS_TO_BOOTSTRAP_SERVER"] = target_servers
     with broker_world(target_servers) as target:
         yield Move(world, target, cli)
 
 
 def test_ways_back_are_refused_on_a_cluster_with_groups_of_the_same_names(move):
-    """A run is undone on its own cluster only: elsewhere nothing is written, and the run is not recorded as undone."""
+    """`rollback`, `hand-back` and `delete-offsets` are refused on another cluster than that of the migration.
+
+    Nothing is written there, even if groups have the same names. On the right cluster `hand-back` then still works.
+    """
     old, new, first = f"{move.group}-old", f"{move.group}-new", TopicPartition(move.topic, 0)
     for world in (move.source, move.target):
         world.produce(move.topic, 0, 30)
@@ -111,9 +119,9 @@ def test_ways_back_are_refused_on_a_cluster_with_groups_of_the_same_names(move):
 
 
 def test_a_group_keeps_its_name_on_the_other_cluster(move):
-    """The target group reads exactly the remaining records, although the mirror copied some twice.
+    """A group that moves to another cluster under its name reads exactly the remaining records there.
 
-    The source group keeps its offsets.
+    The mirror has copied some records twice. On the source cluster, the group keeps its offsets.
     """
     move.commit(5, 18, 30)
     move.mirror(0, 20)
@@ -137,7 +145,10 @@ def test_a_group_keeps_its_name_on_the_other_cluster(move):
 
 
 def test_a_dry_run_names_both_clusters_and_writes_nothing(move):
-    """The plan shows source offsets. Without a target cluster, a spec that keeps the group's name is refused."""
+    """``migrate --dry-run`` to another cluster shows the offsets on the source cluster, and writes nothing.
+
+    Without a target cluster, a spec in which the target group has the source group's name is refused.
+    """
     move.commit(10, 20, 30)
     move.mirror()
     shown = move.cli("migrate", "move.toml", "--dry-run").stdout
@@ -150,7 +161,10 @@ def test_a_dry_run_names_both_clusters_and_writes_nothing(move):
 
 
 def test_the_write_waits_for_the_mirror(move):
-    """While the mirror is behind, the plan is pending. The offset is written when the records have been copied."""
+    """While the mirror has not copied all records before a committed offset, `migrate` waits and writes nothing.
+
+    Once they have been copied, it writes the offsets.
+    """
     move.commit(10, 20, 30)
     move.mirror(0, 25)
     shown = move.cli("migrate", "move.toml", "--dry-run").stdout
@@ -170,7 +184,7 @@ def test_the_write_waits_for_the_mirror(move):
 
 @pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
 def test_a_mirror_that_stays_behind_is_a_refusal(move):
-    """If the mirror is still behind at the end of the wait, nothing is written."""
+    """If the mirror is still behind at the end of ``--wait``, `migrate` ends with exit code 3, and writes nothing."""
     move.commit(10, 20, 30)
     move.mirror(0, 25)
     done = move.migrate("--wait", "1s", code=3)
@@ -181,7 +195,10 @@ def test_a_mirror_that_stays_behind_is_a_refusal(move):
 
 @pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
 def test_several_possible_places_are_refused_or_accepted_by_option(move):
-    """If identical records were copied twice, several places are possible, which only --accept-reread accepts."""
+    """If the mirror copied identical records twice, several target offsets are possible, and `migrate` is refused.
+
+    With ``--accept-reread 1`` it accepts that one record is read again, and writes one of these offsets.
+    """
     twice = TopicPartition(move.topic, 0)
     move.source.produce_in_order(move.topic, 0, [("x", NOW + 1000)] * 4 + [("y", NOW + 1001)])
     move.commit(32, 20, 30)
@@ -197,7 +214,10 @@ def test_several_possible_places_are_refused_or_accepted_by_option(move):
 
 @pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
 def test_guard_reports_a_commit_on_the_source_cluster(move):
-    """The guard reports a commit on the source cluster after the write. A second run moves this offset, too."""
+    """If the source group commits while `migrate` watches after the write (``--guard``), the exit code is 4.
+
+    A second run then hands over the new offset.
+    """
     move.commit(10, 20, 30)
     move.mirror()
     move.spec(move.group, guard="6s")
@@ -213,7 +233,9 @@ def test_guard_reports_a_commit_on_the_source_cluster(move):
 
 @pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
 def test_an_earlier_offset_on_the_target_is_replaced_by_option_only(move):
-    """If the target group has a lower committed offset, migrate is refused without ``--on-existing overwrite``."""
+    """If the target group has a lower committed offset, `migrate` is refused; ``--on-existing overwrite`` replaces the
+    offset.
+    """
     move.commit(10, 20, 30)
     move.mirror()
     move.target.commit(move.group, TopicPartition(move.topic, 1), 5)
@@ -223,7 +245,9 @@ def test_an_earlier_offset_on_the_target_is_replaced_by_option_only(move):
 
 
 def test_rollback_takes_the_offsets_on_the_target_back(move):
-    """Before the target groups start, a rollback deletes their offsets. The source group's offsets stay."""
+    """Before the target groups start, `rollback` deletes their offsets on the target. The source group keeps its
+    offsets.
+    """
     move.commit(10, 20, 30)
     move.mirror()
     move.spec(f"{move.group}-a", f"{move.group}-b")
@@ -236,7 +260,9 @@ def test_rollback_takes_the_offsets_on_the_target_back(move):
 
 
 def test_repeated_move_after_the_target_group_has_started(move):
-    """After the target group has committed, a repeated ``migrate`` says that it has started, and writes nothing."""
+    """If the target group has committed after the hand-over, a second `migrate` says that it has started, and writes
+    nothing.
+    """
     move.commit(10, 20, 30)
     move.mirror()
     move.migrate()
@@ -246,7 +272,10 @@ def test_repeated_move_after_the_target_group_has_started(move):
 
 
 def test_an_approved_plan_holds_for_both_clusters(move):
-    """``migrate`` accepts an approved plan of a move after more commits. ``apply`` refuses it, and names --approved."""
+    """``migrate --approved`` to another cluster accepts a plan, even if the source group has committed in the meantime.
+
+    `apply` refuses such a plan, and names ``--approved``.
+    """
     move.commit(10, 20, 30)
     move.mirror()
     move.cli("migrate", "move.toml", "--dry-run", "--plan-out", "plan.json")
@@ -258,7 +287,9 @@ def test_an_approved_plan_holds_for_both_clusters(move):
 
 
 def test_whole_groups_move_one_after_the_other(move):
-    """A group that does not stop is refused, while another moves. Once it has stopped, the same command moves it."""
+    """If one of several groups does not stop, it is refused, and the others move. Once it has stopped, a re-run moves
+    it.
+    """
     running = f"{move.group}-running"
     move.commit(10, 20, 30)
     move.source.commit(running, TopicPartition(move.topic, 0), 5)
@@ -280,7 +311,9 @@ def test_whole_groups_move_one_after_the_other(move):
 
 
 def test_the_example_of_the_python_api(move, tmp_path, monkeypatch, capsys):
-    """The example in docs/python.md compares a group, moves it under its name, and rolls the move back."""
+    """The example in docs/python.md compares a group, moves it to another cluster under its name, and rolls the move
+    back.
+    """
     move.commit(10, 20, 30)
     move.mirror(0, 25)
     move.mirror(5)
@@ -300,7 +333,7 @@ def test_the_example_of_the_python_api(move, tmp_path, monkeypatch, capsys):
 
 
 def test_names_of_copies_in_the_python_api(move, tmp_path):
-    """With `Copies` a copy of a topic may have another name, which the plan of a dry run uses. Nothing is written."""
+    """If `Copies` names the topic's copy on the target, the plan of a dry run uses this name. Nothing is written."""
     move.commit(10, 20, 30)
     other = move.source.name("copy")
     move.target.create_topic(PARTITIONS, topic=other)
@@ -317,7 +350,10 @@ def test_names_of_copies_in_the_python_api(move, tmp_path):
 
 
 def test_the_source_is_cleaned_after_the_new_group_has_started(move):
-    """delete-offsets deletes the source group's offsets once the target group has started; a killed run is resumed."""
+    """Once the target group has committed on the other cluster, `delete-offsets` deletes the source group's offsets.
+
+    If it is killed, a re-run completes the deletion.
+    """
     move.commit(10, 20, 30)
     move.mirror()
     move.migrate()
@@ -336,7 +372,11 @@ def test_the_source_is_cleaned_after_the_new_group_has_started(move):
 
 
 def test_audit_needs_both_clusters(move):
-    """The run directory has the fences of both clusters. For audit a missing or wrong cluster is an error."""
+    """After a move to another cluster, `audit` needs both: if one is missing, or they are swapped, it ends with exit
+    code 2.
+
+    The run directory contains the log end offsets of both offsets topics.
+    """
     move.commit(10, 20, 30)
     move.mirror()
     move.migrate()
@@ -354,7 +394,9 @@ def test_audit_needs_both_clusters(move):
 
 @pytest.mark.parametrize("steps", [(3, 4), pytest.param(range(1, 40), marks=pytest.mark.long)], ids=["write", "all"])
 def test_a_move_that_is_killed_is_completed_by_the_same_command(move, steps):
-    """After a kill at any write or save of the receipt, the same command writes the right offsets."""
+    """If `migrate` to another cluster is killed at any write or save of the receipt, a re-run writes the
+    right offsets.
+    """
     move.commit(5, 18, 30)
     move.mirror(0, 20)
     move.mirror(10)
@@ -374,10 +416,11 @@ def test_a_move_that_is_killed_is_completed_by_the_same_command(move, steps):
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_running_application_moves_behind_mirrormaker(move, java, kafka_jars):
-    """An application stops on one cluster and starts on the other. Together they process every record once.
+    """If an application stops on one cluster and starts on the other, each record is processed once, behind
+    MirrorMaker.
 
     `audit` proves from the logs of both clusters that the source group stayed stopped. After its offsets were deleted,
-    a commit of the source group is a late commit.
+    it reports a commit of the source group as a late commit.
     """
     jars = fetch_mirror_jars(java=java, cache=user_cache(), version=kafka_jars.version)
     servers = move.source.bootstrap_servers, move.target.bootstrap_servers

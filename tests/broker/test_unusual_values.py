@@ -1,4 +1,4 @@
-"""Unusual names, metadata and offsets that Kafka allows are kept in every file and table."""
+"""Unusual names, metadata and offsets that Kafka allows are kept unchanged in every file that the tool writes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def cli(here: CliHere, bootstrap_servers: str, monkeypatch: pytest.MonkeyPatch) 
     ids=["slashes", "quotes", "non-ASCII", "control characters", "formula", "option", "long"],
 )
 def test_groups_with_unusual_names_are_migrated(cli, world, unusual):
-    """Groups with unusual names are migrated with offsets and metadata, and the output has no control characters."""
+    """Groups with unusual names are migrated with offsets and metadata, and the output contains no control
+    characters.
+    """
     prefix = world.name("")
     topic = world.create_topic(2, topic=f"a.b_{'t' * (245 - len(prefix))}{prefix}"[:249])
     old, new = f"{unusual}{world.name('-old')}", f"{unusual}{world.name('-new')}"
@@ -65,7 +67,9 @@ def test_groups_with_unusual_names_are_migrated(cli, world, unusual):
 
 
 def test_largest_offset_is_read_exactly_and_not_handed_over(cli, world):
-    """An offset of 2^63 - 1 is read, saved and shown exactly. The hand-over refuses it as beyond the log end."""
+    """A committed offset of 2^63 - 1 is read, saved and shown exactly; `apply` refuses it, because it is beyond the log
+    end.
+    """
     partition, group, largest = TopicPartition(world.create_topic(), 0), world.name("far"), 2**63 - 1
     world.commit(group, partition, largest)
     assert f" {largest} " in cli("describe", group).stdout
@@ -79,7 +83,10 @@ def test_largest_offset_is_read_exactly_and_not_handed_over(cli, world):
 
 
 def test_member_with_malformed_metadata_is_an_error(cli, world):
-    """A member of protocol type ``consumer`` with malformed metadata is an error that names the member."""
+    """If a member of protocol type ``consumer`` sends malformed metadata, `describe`, `verify` and `snapshot` fail.
+
+    The error names the group and the member.
+    """
     partition, group = TopicPartition(world.create_topic(), 0), world.name("garbled")
     world.commit(group, partition, 0)
     with raw_member(world.bootstrap_servers, group, metadata=b"\0") as member_id:

@@ -1,4 +1,4 @@
-"""The tests that depend on Kafka's version, for each version of Kafka that the docs name."""
+"""The tests that depend on Kafka's version, run with each version of Kafka that the docs name."""
 
 from __future__ import annotations
 

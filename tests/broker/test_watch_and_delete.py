@@ -1,4 +1,4 @@
-"""Watch and delete on a real broker, as at the end of a replay."""
+"""`watch` and `delete-group` on a real broker, as at the end of a replay."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ def cli(bootstrap_servers, tmp_path) -> CliHere:
 
 @pytest.fixture
 def replay(cli, world) -> tuple[str, str]:
-    """A topic with twenty records, and a replay group at the log start, made from replay.csv: (topic, group)."""
+    """A topic with twenty records, and a group with committed offsets at the log start, written from replay.csv.
+
+    Returns (topic, group).
+    """
     topic, group = world.create_topic(2), world.name("replay")
     for partition in (0, 1):
         world.produce(topic, partition, 10)
@@ -37,7 +40,9 @@ def replay(cli, world) -> tuple[str, str]:
 
 
 def test_watch_ends_at_the_log_end_offsets_of_the_rewind(cli, world, replay):
-    """Watch prints progress while the group consumes, and exits with 0 at the log end offsets that rewind saved."""
+    """`watch` prints progress, and ends with exit code 0 once the group has reached the log end offsets saved by
+    `rewind`.
+    """
     topic, group = replay
     watching = cli.start("watch", group, "--until", "replay.csv", "--wait", "60s")
     first = watching.stderr.readline()
@@ -54,7 +59,10 @@ def test_watch_ends_at_the_log_end_offsets_of_the_rewind(cli, world, replay):
 
 
 def test_watch_is_exit_3_at_the_end_of_the_wait(cli, replay):
-    """At the end of --wait, watch exits with 3 and reports the number of unread records."""
+    """If the group has not read all records at the end of ``--wait``, `watch` ends with exit code 3.
+
+    The error states the number of unread records.
+    """
     _, group = replay
     refusal = cli.fails("watch", group, "--until", "replay.csv", "--wait", "1s", code=3)
     assert "not finished after 1 s: 20 records left in 2 partitions" in refusal
@@ -62,7 +70,7 @@ def test_watch_is_exit_3_at_the_end_of_the_wait(cli, replay):
 
 @NEEDS_TRANSACTIONS
 def test_watch_ends_before_the_last_transaction_marker(cli, world):
-    """Watch ends when no record is unread, although the committed offset stays before the last control record."""
+    """`watch` ends if no record is unread, even if the committed offset is below the last transaction marker."""
     topic, group = world.create_topic(), world.name("replay")
     world.transact(topic, 0, 3)
     world.transact(topic, 0, 2, commit=False)
@@ -84,7 +92,10 @@ def test_watch_ends_before_the_last_transaction_marker(cli, world):
 
 @NEEDS_TRANSACTIONS
 def test_watch_waits_for_the_end_of_a_transaction(world):
-    """While a transaction is open, the first unread record is unknown, so watch waits for the transaction's end."""
+    """While a transaction is open, the reader does not know the first unread record, so `watch` must wait.
+
+    Once the transaction has ended, the reader knows whether there is an unread record.
+    """
     topic = world.create_topic()
     producer = world.transactional_producer()
     producer.begin_transaction()
@@ -99,7 +110,9 @@ def test_watch_waits_for_the_end_of_a_transaction(world):
 
 
 def test_watch_waits_for_the_log_end_offsets_of_a_snapshot_or_the_current_ones(cli, world):
-    """Watch waits for the log end offsets in a snapshot or, without a file, for the current ones."""
+    """With ``--until``, `watch` waits for the log end offsets in a snapshot; without it, for the current log end
+    offsets.
+    """
     topic, group = world.create_topic(), world.name("old")
     world.produce(topic, 0, 10)
     world.commit(group, TopicPartition(topic, 0), 4)
@@ -113,7 +126,7 @@ def test_watch_waits_for_the_log_end_offsets_of_a_snapshot_or_the_current_ones(c
 
 
 def test_watch_shows_a_progress_bar_on_a_terminal(cli, world, replay):
-    """On a terminal, watch shows a bar with unread records, rate and remaining time."""
+    """On a terminal, `watch` shows a progress bar with the number of unread records."""
     topic, group = replay
     for partition in (0, 1):
         world.commit(group, TopicPartition(topic, partition), 10)
@@ -125,7 +138,10 @@ def test_watch_shows_a_progress_bar_on_a_terminal(cli, world, replay):
 
 
 def test_delete_deletes_a_group_and_its_offsets(cli, world, replay):
-    """A dry run shows the offsets. With --yes the group and its offsets are deleted; a second deletion is exit 3."""
+    """``delete-group --dry-run`` shows the offsets, and ``delete-group --yes`` deletes the group with them.
+
+    If the group does not exist any more, a second deletion ends with exit code 3.
+    """
     topic, group = replay
     dry = cli("delete-group", group, "--dry-run")
     assert dry.stdout.count(topic) == 2
@@ -138,7 +154,7 @@ def test_delete_deletes_a_group_and_its_offsets(cli, world, replay):
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_delete_is_refused_while_the_group_has_members(cli, world, replay, protocol):
-    """A group with a member is not deleted, and the error names the member."""
+    """If a group has a member, `delete-group` does not delete the group, and its error names the member."""
     topic, group = replay
     world.join(group, topic, **{"group.protocol": protocol})
     for arguments in (["--yes"], ["--dry-run"]):
@@ -147,7 +163,11 @@ def test_delete_is_refused_while_the_group_has_members(cli, world, replay, proto
 
 
 def test_delete_asks_for_confirmation(cli, world, replay):
-    """Without a terminal, delete-group is exit 2. With the answer no it is exit 3; with yes the group is deleted."""
+    """`delete-group` asks for confirmation: with the answer yes it deletes the group, and with no it ends with exit
+    code 3.
+
+    Without a terminal and without ``--yes``, it ends with exit code 2.
+    """
     _, group = replay
     assert "--yes" in cli.fails("delete-group", group, code=2)
     code, shown = on_a_terminal(cli, "delete-group", group, typed="n\n")
@@ -161,7 +181,7 @@ def test_delete_asks_for_confirmation(cli, world, replay):
 
 
 def test_delete_refuses_a_connect_group(cli, world):
-    """A Connect group is refused, with or without members."""
+    """`delete-group` refuses a group of Connect workers, with or without members."""
     group = world.name("connect")
     world.commit(group, TopicPartition(world.create_topic(), 0), 0)  # Kafka deletes an Empty group without offsets
     with raw_member(world.bootstrap_servers, group, protocol_type="connect", protocol="sessioned", metadata=b""):
@@ -171,7 +191,7 @@ def test_delete_refuses_a_connect_group(cli, world):
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_delete_checks_all_groups_before_the_first_deletion(cli, world, replay, protocol):
-    """If one group is live and one is missing, both are named, and no group is deleted."""
+    """If one of several groups is live and one does not exist, `delete-group` names both, and deletes no group."""
     topic, group = replay
     live, other = world.name("live"), world.name("a b/ü\n")
     consumer = world.join(live, topic, **{"group.protocol": protocol})
@@ -188,7 +208,7 @@ def test_delete_checks_all_groups_before_the_first_deletion(cli, world, replay, 
 
 
 def test_a_missing_group_is_exit_3(cli, replay):
-    """Watch and delete-group report a group that does not exist, with exit 3."""
+    """If a group does not exist, `watch` and `delete-group` end with exit code 3, and name the group."""
     for command in (
         ["watch", "nobody", "--until", "replay.csv"],
         ["watch", "nobody"],

@@ -1,4 +1,7 @@
-"""A headless Chromium of this machine. Without Chromium these tests are skipped; in CI they fail."""
+"""A fixture with this machine's Chromium, headless.
+
+Without Chromium the tests of this folder are skipped; with ``TEST_BROWSER=required``, as in CI, they fail.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ MISSING = f"there is no browser on the PATH ({', '.join(NAMES)}): install Chromi
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium, started anew for each module, because Playwright occupies the thread with an event loop."""
+    """A running Chromium, started anew for each test module, because Playwright's event loop occupies the thread."""
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None and os.environ.get("TEST_BROWSER") == "required":
         pytest.fail(MISSING)

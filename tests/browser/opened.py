@@ -50,8 +50,8 @@ def opened_page(
 ) -> Iterator[Page]:
     """Write a page to a file, open it in a browser window, and open its ``details``.
 
-    text: the HTML. width: that of the window, in pixels. The test fails if the page requests another URL, or writes to
-    the console.
+    text: the HTML. width: the width of the window, in pixels. The test fails if the page requests another URL, or
+    writes to the console.
     """
     file.write_text(text, encoding="utf-8")
     with browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme) as context:
@@ -71,7 +71,7 @@ def opened_page(
 
 
 def width_of(page: Page) -> int:
-    """Return the width of the page in pixels. It is that of the window if the page fits."""
+    """Return the width of the page in pixels. It equals the width of the window if the page fits."""
     return page.evaluate("document.documentElement.scrollWidth")
 
 

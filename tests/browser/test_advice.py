@@ -66,7 +66,7 @@ PAGES = {"advice": advice([*BIG, *OTHER]), "after": after(BIG)}
 @pytest.mark.parametrize(("width", "scheme"), [(PHONE, "light"), (DESK, "dark")])
 @pytest.mark.parametrize("name", PAGES)
 def test_page_fits_and_can_be_read(browser, tmp_path, name, width, scheme):
-    """No text is beyond the window.
+    """No text of the page is beyond the window, on a phone and on a desktop.
 
     Text has a contrast of at least 4.5 to its background, bars and dots have one of at least 3.
     """
@@ -81,7 +81,7 @@ def test_page_fits_and_can_be_read(browser, tmp_path, name, width, scheme):
 
 
 def test_each_application_has_its_own_colour(browser, tmp_path):
-    """An application has one colour in map, timeline and bars.
+    """An application has one colour in the list of topics, the table and the bars of generations.
 
     The colour differs from those of other applications, and is easy to see.
     """
@@ -116,7 +116,7 @@ BRIGHTNESS = """colours => colours.map(colour => {
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
 def test_advice_shows_each_shared_group(browser, tmp_path, width):
-    """The page shows a shared group's advice, members, times, bars of these times, evidence, and cheaper settings.
+    """advice.html shows a shared group's advice, times, bars of these times, and cheaper settings.
 
     It also shows a split, or the reason why no split is proposed.
     """
@@ -146,9 +146,9 @@ def test_advice_shows_each_shared_group(browser, tmp_path, width):
 
 
 def test_after_shows_each_application(browser, tmp_path):
-    """Each application has the seconds in which it did not consume, before the split and since.
+    """after.html shows for how many seconds each application did not consume, before the split and after it.
 
-    It also has a row: group, prediction, whether the prediction holds, and remarks.
+    It also shows, in a row for each application, the group, the prediction, whether the prediction holds, and remarks.
     """
     with opened_page(browser, tmp_path / "after.html", PAGES["after"]) as page:
         expect(page.get_by_role("heading", level=1)).to_have_text("3 applications of big after the split")
@@ -162,7 +162,7 @@ def test_after_shows_each_application(browser, tmp_path):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_work_with_a_screen_reader_and_a_keyboard(browser, tmp_path, name):
-    """Headings are in order. Pictures and boxes that scroll have names, and boxes take keyboard focus."""
+    """On each page, headings are in order, pictures and boxes that scroll have names, and boxes take keyboard focus."""
     with opened_page(browser, tmp_path / "page.html", PAGES[name]) as page:
         levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(h => +h.tagName[1])")
         assert levels[0] == 1

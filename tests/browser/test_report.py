@@ -27,7 +27,7 @@ def opened(
 
 @pytest.mark.parametrize(("width", "scheme"), VIEWS)
 def test_page_fits_its_window(browser, tmp_path, width, scheme):
-    """With all folds open the page fits its window, in any width and colour scheme.
+    """With all ``details`` open, report.html fits its window, on a phone and on a desktop, in light and dark colours.
 
     Wide content scrolls in its own box.
     """
@@ -42,7 +42,10 @@ def test_page_fits_its_window(browser, tmp_path, width, scheme):
 
 @pytest.mark.parametrize(("width", "scheme"), VIEWS)
 def test_all_content_is_visible(browser, tmp_path, width, scheme):
-    """Verdict, totals, hints, counts, worst partitions, a row for each topic and a curve for each group are visible."""
+    """report.html shows the verdict, hints, counts, and the worst partitions.
+
+    It also shows a row for each topic and a curve for each group with lag over time.
+    """
     with opened(browser, tmp_path, FOUND, width, scheme) as page:
         expect(page.get_by_role("heading", level=1)).to_have_text(
             re.compile("Broken: 4 partitions did not start where the old group stopped")
@@ -69,7 +72,10 @@ def test_all_content_is_visible(browser, tmp_path, width, scheme):
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
 def test_length_of_bars_is_proportional_to_the_lag(browser, tmp_path, width):
-    """Each topic has two bars, scaled to the largest lag of its group; an unknown lag has no bar."""
+    """Each topic has two bars, for the lag before and after, scaled to the largest lag of its group.
+
+    An unknown lag has no bar.
+    """
     most: dict[str | None, int] = {}
     for row in FOUND.summary:
         most[row.group] = max(most.get(row.group, 0), row.lag_before or 0, row.lag_after or 0)
@@ -96,7 +102,10 @@ def test_length_of_bars_is_proportional_to_the_lag(browser, tmp_path, width):
 
 
 def test_curves_have_a_dot_for_each_known_lag(browser, tmp_path):
-    """Each known lag has a dot at its time. The line has a gap where the lag is unknown."""
+    """In the curve of lag over time, each known lag has a dot at its time.
+
+    The line has a gap where the lag is unknown.
+    """
     lags = (40, 10, None, None, 0, 30)
     with opened(browser, tmp_path, reconciliation(topic(), timeline=moments(*lags))) as page:
         line, area, dots = (page.locator(f"svg .{name}").get_attribute("d") or "" for name in ("line", "area", "dots"))
@@ -115,7 +124,7 @@ def test_curves_have_a_dot_for_each_known_lag(browser, tmp_path):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_and_lines_have_enough_contrast(browser, tmp_path, scheme):
-    """Text has a contrast of at least 4.5 to its background, bars and lines have one of at least 3."""
+    """In report.html, text has a contrast of at least 4.5 to its background, bars and lines have one of at least 3."""
     every = reconciliation(
         *FOUND.summary,
         topic("more", unexpected=3),
@@ -134,7 +143,7 @@ def test_text_and_lines_have_enough_contrast(browser, tmp_path, scheme):
 
 
 def test_page_works_with_a_screen_reader_and_a_keyboard(browser, tmp_path):
-    """Headings are in order; tables, boxes and pictures have names; boxes take keyboard focus.
+    """In report.html, headings are in order; tables, boxes and pictures have names; boxes take keyboard focus.
 
     Each bar has its number as text.
     """

@@ -1,4 +1,4 @@
-"""The two clusters of the contract tests: one in memory, one real."""
+"""Fixtures of the contract tests, each of which runs on the in-memory cluster and on a real broker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.in_memory import InMemoryCluster, InMemoryRecords
 
 
 class InMemoryWorld:
-    """Producers, consumers and administrators on the cluster in memory, with the methods of `BrokerWorld`."""
+    """Producers, consumers and administrators on the in-memory cluster, with the methods of `BrokerWorld`."""
 
     def __init__(self) -> None:
         self.writer = self.second_client = InMemoryCluster()
@@ -70,7 +70,7 @@ class InMemoryWorld:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allow more time for reading first records than users get, because the machine may be busy."""
+    """Allow the tool more than its usual 5 s to read first records, because the test machine may be busy."""
     monkeypatch.setattr("migrate_groups.kafka.first_records._LOOK_SECONDS", 60.0)
 
 

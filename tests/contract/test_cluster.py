@@ -1,4 +1,4 @@
-"""The behaviour of every `GroupWriter` and every second client, in memory and on a real broker."""
+"""The behaviour of every `GroupWriter` and second client, on the in-memory cluster and on a real broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.versions import CONSUMER, NEEDS_KIP_848
 
 
 def test_cluster_id_is_stable(world):
-    """The cluster has an id that stays the same."""
+    """The cluster has an id, which is the same at each request."""
     assert world.writer.cluster_id() == world.writer.cluster_id() != ""
 
 
@@ -38,7 +38,7 @@ def test_group_created_by_alter_is_an_empty_consumer_group(world):
 
 
 def test_members_have_client_id_assignment_and_subscription(world):
-    """A live classic group is Stable, and its member has a client id, an assignment and a subscription."""
+    """A live classic group is described as Stable, and its member with client id, assignment and subscription."""
     topic, group = world.create_topic(2), world.name("group")
     joined = world.join(group, topic)
     described = world.writer.describe_group(group)
@@ -57,7 +57,10 @@ def test_members_have_client_id_assignment_and_subscription(world):
 
 @NEEDS_KIP_848
 def test_kip_848_members_have_assignment_and_subscription(world):
-    """A KIP-848 member has a subscription, by name or regular expression, even if it has no partition."""
+    """A KIP-848 member is described with its subscription, by names or by regular expression.
+
+    This also holds for a member without a partition.
+    """
     topic, group = world.create_topic(), world.name("group")
     kip_848 = {"group.protocol": "consumer"}
     joined = world.join(group, topic, **kip_848)
@@ -89,7 +92,7 @@ def stable(described: GroupDescription, *, state: str = "Stable", members: int) 
 
 
 def test_unknown_topics_are_omitted_from_descriptions(world):
-    """A topic has an id and partitions; a topic that does not exist is omitted, and is not created by the request."""
+    """`describe_topics` returns the id and the partitions of each topic. A topic that does not exist is omitted."""
     topic = world.create_topic(3)
     described = world.writer.describe_topics([topic, "no-such-topic"])
     assert list(described) == [topic]
@@ -100,7 +103,10 @@ def test_unknown_topics_are_omitted_from_descriptions(world):
 
 
 def test_all_topics_are_described(world):
-    """All topics are described with their permissions, also Kafka's internal topics; a deleted topic is omitted."""
+    """All topics are described with their permitted operations, also Kafka's internal topics.
+
+    A deleted topic is omitted.
+    """
     topic, other = world.create_topic(), world.create_topic()
     described = world.writer.describe_topics(None)
     assert {topic, other, "__consumer_offsets"} <= described.keys()
@@ -123,12 +129,15 @@ def test_permissions_include_resources_that_do_not_exist(world):
 
 
 def test_offsets_retention_is_read_from_the_brokers(world):
-    """The retention of offsets is a setting of the brokers; the default is seven days."""
+    """`offsets_retention` returns the time for which the brokers keep committed offsets: seven days by default."""
     assert world.writer.offsets_retention() == timedelta(days=7)
 
 
 def test_the_initial_rebalance_delay_is_read_from_the_brokers(world):
-    """The time for which an Empty group waits for more members is a setting of the brokers; a sandbox sets 0."""
+    """`initial_rebalance_delay` returns how long the brokers let an Empty group wait for more members.
+
+    The delay is 0 in a sandbox.
+    """
     assert world.writer.initial_rebalance_delay() == timedelta(0)
 
 
@@ -145,7 +154,10 @@ def test_recreated_topic_has_another_id(world):
 
 
 def test_log_start_and_log_end_offsets(world):
-    """Produced and deleted records change the log end and log start offset; unknown partitions are omitted."""
+    """`log_ranges` returns log start and log end offsets after records were produced and deleted.
+
+    Unknown partitions are omitted.
+    """
     topic = world.create_topic(2)
     world.produce(topic, 0, 5)
     world.delete_records(topic, 0, 2)
@@ -157,7 +169,10 @@ def test_log_start_and_log_end_offsets(world):
 
 
 def test_a_known_log_end_offset_is_not_read_again(world):
-    """A log start or log end offset that the caller gives is not read again. Unknown partitions are left out."""
+    """If the caller gives a log start or log end offset, `log_ranges` returns it and does not read it again.
+
+    Unknown partitions are left out.
+    """
     topic = world.create_topic(2)
     world.produce(topic, 0, 5)
     world.delete_records(topic, 0, 2)
@@ -176,7 +191,10 @@ def test_a_known_log_end_offset_is_not_read_again(world):
 
 
 def test_a_log_end_offset_that_no_leader_returned_is_read_again(world):
-    """A given log end offset that no leader has reported is read again, unless the log start offset is given too."""
+    """If the caller gives a log end offset that no leader has reported to this client, `log_ranges` reads it again.
+
+    It is not read again if the log start offset is given, too.
+    """
     topic = world.create_topic()
     partition = TopicPartition(topic, 0)
     world.produce(topic, 0, 5)
@@ -187,7 +205,10 @@ def test_a_log_end_offset_that_no_leader_returned_is_read_again(world):
 
 
 def test_a_leader_epoch_without_a_later_one_has_no_end(world):
-    """The current leader epoch and higher epochs have no end. Partitions that do not exist are left out."""
+    """`epoch_ends` returns no end offset for the current leader epoch and for higher epochs.
+
+    It also leaves out partitions that do not exist.
+    """
     partition = TopicPartition(world.create_topic(), 0)
     world.produce(*partition, 3)
     asked = [LeaderEpoch(partition=partition, epoch=epoch) for epoch in (0, 7)]
@@ -212,7 +233,10 @@ def test_offset_epoch_and_metadata_survive_write_and_read(world, metadata):
 
 
 def test_second_client_reads_offset_and_leader_epoch(world):
-    """The second client reads the offsets and leader epochs of 599 partitions, and None if nothing is committed."""
+    """The second client reads the committed offsets and leader epochs of 599 partitions.
+
+    For a partition without a committed offset it returns None.
+    """
     topic, group = world.create_topic(600), world.name("group")
     wanted = {TopicPartition(topic, number): CommittedOffset(offset=number, leader_epoch=0) for number in range(599)}
     world.writer.alter_offsets(group, wanted)
@@ -225,7 +249,10 @@ def test_second_client_reads_offset_and_leader_epoch(world):
 
 
 def test_several_groups_are_written_and_read_at_once(world):
-    """Both clients answer for each group separately: an error in one group does not affect the others."""
+    """If several groups are written or read at once, an error in one group does not affect the others.
+
+    Both clients return the results of each group separately.
+    """
     topic, live = world.create_topic(), world.name("live")
     partition, nowhere = TopicPartition(topic, 0), TopicPartition("no-such-topic", 0)
     joined = world.join(live, topic)
@@ -252,7 +279,7 @@ def test_several_groups_are_written_and_read_at_once(world):
 
 
 def test_groups_are_listed(world):
-    """Every group is listed with its state and type. The groups are sorted by name."""
+    """`list_groups` returns every group with its state and type, sorted by name."""
     topic, live, empty = world.create_topic(), world.name("live"), world.name("empty")
     joined = world.join(live, topic)
     world.commit(empty, TopicPartition(topic, 0), 0)
@@ -268,7 +295,10 @@ def test_groups_are_listed(world):
 
 
 def test_several_groups_are_described_at_once(world):
-    """Several groups have the same descriptions at once as one by one, even a group that does not exist."""
+    """If several groups are described at once, each has the same description as when it is described alone.
+
+    This also holds for a group that does not exist.
+    """
     topic, live, empty, never = world.create_topic(), world.name("live"), world.name("empty"), world.name("never")
     joined = world.join(live, topic)
     world.commit(empty, TopicPartition(topic, 0), 0)
@@ -279,7 +309,7 @@ def test_several_groups_are_described_at_once(world):
 
 
 def test_groups_read_at_once_equal_groups_read_one_by_one(world):
-    """Groups that are read at once have the same descriptions and committed offsets as one by one."""
+    """If several groups are read at once, they have the same descriptions and committed offsets as one by one."""
     topic, live, never = world.create_topic(2), world.name("live"), world.name("never")
     joined = world.join(live, topic)
     groups = [world.name("group") for _ in range(20)]
@@ -296,7 +326,7 @@ def test_groups_read_at_once_equal_groups_read_one_by_one(world):
 
 
 def test_partition_without_commit_is_none(world):
-    """The committed offset is None, never a number, if nothing is committed or the topic does not exist."""
+    """If nothing is committed or the topic does not exist, the committed offset is read as None, never as a number."""
     topic, group = world.create_topic(2), world.name("group")
     world.commit(group, TopicPartition(topic, 0), 7)
     first, second, unknown = TopicPartition(topic, 0), TopicPartition(topic, 1), TopicPartition("no-such-topic", 0)
@@ -318,7 +348,7 @@ def test_live_group_refuses_every_partition(world, protocol):
 
 
 def test_unknown_partition_is_refused_and_the_rest_written(world):
-    """The write is refused for partitions that do not exist; the others are written."""
+    """Offsets of partitions that do not exist are refused; the offsets of the other partitions are written."""
     topic, group = world.create_topic(), world.name("group")
     first, ninth, unknown = TopicPartition(topic, 0), TopicPartition(topic, 9), TopicPartition("no-such-topic", 0)
     answers = world.writer.alter_offsets(group, dict.fromkeys([first, ninth, unknown], CommittedOffset(offset=3)))
@@ -338,7 +368,7 @@ def test_metadata_over_the_limit_is_refused(world):
 
 
 def test_negative_offset_is_refused():
-    """A `CommittedOffset` can't be negative, because the target group would then apply auto.offset.reset."""
+    """A `CommittedOffset` with a negative offset can't be made: a group would then apply auto.offset.reset."""
     with pytest.raises(ValueError, match="never negative"):
         CommittedOffset(offset=-1)
 
@@ -352,7 +382,7 @@ def test_empty_group_name_is_refused(world):
 
 
 def test_delete_offsets(world):
-    """Deleted offsets are no longer committed; other offsets stay."""
+    """After `delete_offsets`, the deleted offsets are no longer committed; the group's other offsets stay."""
     topic, group = world.create_topic(2), world.name("group")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     world.writer.alter_offsets(group, {first: CommittedOffset(offset=1), second: CommittedOffset(offset=2)})
@@ -364,7 +394,7 @@ def test_delete_offsets(world):
 
 @pytest.mark.parametrize("protocol", ["classic", CONSUMER])
 def test_delete_offsets_of_a_subscribed_topic_is_refused(world, protocol):
-    """Offsets of a topic that a member subscribes to are not deleted."""
+    """If a member subscribes to a topic, the deletion of the group's offsets of this topic is refused."""
     topic, group = world.create_topic(), world.name("group")
     joined = world.join(group, topic, **{"group.protocol": protocol})
     (answer,) = world.writer.delete_offsets(group, [TopicPartition(topic, 0)]).values()

@@ -1,4 +1,4 @@
-"""What every `GroupReader` reads from logs, and how groups are deleted, in memory and on a broker."""
+"""What every `GroupReader` reads from logs, and how groups are deleted, on the in-memory cluster and on a broker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = 1_700_000_000_000
 
 
 def test_lookup_by_timestamp_takes_one_timestamp_per_partition(world):
-    """One call can look up a different timestamp in each partition."""
+    """One call of `offsets_at` can look up a different timestamp in each partition."""
     topic = world.create_topic(2)
     for partition in (0, 1):
         for seconds in range(3):
@@ -29,7 +29,7 @@ def test_lookup_by_timestamp_takes_one_timestamp_per_partition(world):
 
 
 def test_lookup_by_timestamp_finds_the_first_record_at_or_after_it(world):
-    """The lookup finds the first record at or after a timestamp. It returns None if there is no such record."""
+    """The lookup by timestamp finds the first record at or after it, and returns None if there is no such record."""
     topic = world.create_topic(2)
     full, empty = TopicPartition(topic, 0), TopicPartition(topic, 1)
     for number in range(3):
@@ -41,7 +41,7 @@ def test_lookup_by_timestamp_finds_the_first_record_at_or_after_it(world):
 
 
 def test_lookup_by_timestamp_with_records_out_of_order(world):
-    """If timestamps are out of order, the lookup finds the lowest offset of a record at or after the timestamp."""
+    """If timestamps are out of order, `offsets_at` finds the lowest offset of a record at or after the timestamp."""
     topic = world.create_topic()
     for seconds in (5, 3, 9, 1, 7):
         world.produce(topic, 0, 1, timestamp=T + 1000 * seconds)
@@ -53,7 +53,7 @@ def test_lookup_by_timestamp_with_records_out_of_order(world):
 
 
 def test_lookup_by_timestamp_skips_deleted_records(world):
-    """For the timestamp of a deleted record, the lookup finds the first record that is left."""
+    """If the record of a timestamp was deleted, the lookup by timestamp finds the first record that is left."""
     topic = world.create_topic()
     for seconds in range(5):
         world.produce(topic, 0, 1, timestamp=T + 1000 * seconds)
@@ -64,7 +64,7 @@ def test_lookup_by_timestamp_skips_deleted_records(world):
 
 
 def test_lookup_by_timestamp_omits_unknown_partitions(world):
-    """A partition or topic that does not exist is omitted, and is not created by the request."""
+    """The lookup by timestamp omits a partition or topic that does not exist, and does not create the topic."""
     topic = world.create_topic()
     asked = [TopicPartition(topic, 0), TopicPartition(topic, 7), TopicPartition("no-such-topic", 0)]
     assert world.writer.offsets_at(dict.fromkeys(asked, T)) == {TopicPartition(topic, 0): None}
@@ -79,7 +79,10 @@ def test_a_negative_timestamp_is_refused(world):
 
 @NEEDS_TRANSACTIONS
 def test_aborted_records_are_found_by_timestamp_but_not_consumed(world):
-    """A timestamp finds aborted records too; a read_committed consumer gets neither them nor control records."""
+    """The lookup by timestamp also finds aborted records.
+
+    `first_records`, which reads like a read_committed consumer, returns neither aborted records nor control records.
+    """
     topic = world.create_topic()
     partition = TopicPartition(topic, 0)
     world.transact(topic, 0, 2, timestamp=T)
@@ -97,7 +100,10 @@ def test_aborted_records_are_found_by_timestamp_but_not_consumed(world):
 
 @NEEDS_TRANSACTIONS
 def test_last_stable_offsets(world):
-    """The LSO is the first offset of an open transaction, or else the log end; unknown partitions are left out."""
+    """`last_stable_offsets` returns the first offset of an open transaction, or else the log end offset.
+
+    Unknown partitions are left out.
+    """
     topic = world.create_topic(2)
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     world.produce(topic, 0, 3)
@@ -113,7 +119,10 @@ def test_last_stable_offsets(world):
 
 @NEEDS_TRANSACTIONS
 def test_first_record_ignores_records_after_the_span(world):
-    """Records beyond the span do not count. Each partition has its own span and answer."""
+    """`first_records` returns the first record in a span of offsets, or None; records after the span are ignored.
+
+    Each partition has its own span and result.
+    """
     topic = world.create_topic(2)
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     world.produce(topic, 0, 2)
@@ -128,7 +137,7 @@ def test_first_record_ignores_records_after_the_span(world):
 
 @NEEDS_TRANSACTIONS
 def test_time_lag_beside_equal_timestamps_markers_and_aborted_records(world):
-    """The time lag is right if equal timestamps, a control record or an aborted transaction are near the offset."""
+    """The time lag is right even if equal timestamps, control records or aborted records are near the offset."""
     topic, group = world.create_topic(5), world.name("group")
     for partition in (0, 1):
         for seconds in (0, 5, 5, 5, 9):
@@ -162,7 +171,7 @@ def test_a_group_without_members_is_deleted(world):
 
 
 def test_a_group_with_a_member_is_not_deleted(world):
-    """The coordinator refuses to delete a group with a member, and the offsets stay."""
+    """If a group has a member, the coordinator refuses to delete the group, and its offsets stay."""
     topic, group = world.create_topic(), world.name("group")
     world.commit(group, TopicPartition(topic, 0), 3)
     joined = world.join(group, topic)

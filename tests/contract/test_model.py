@@ -1,4 +1,4 @@
-"""Random sequences of writes and migrations have the same results in memory and on a real broker."""
+"""Random sequences of writes and migrations have the same results on the in-memory cluster and on a real broker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STEPS = 60
 
 
 class Side:
-    """The cluster in memory or the real one. Groups and topics have the same names on both."""
+    """One of the two clusters: the in-memory cluster or the real one. Groups and topics have the same names on both."""
 
     def __init__(self, writer, topics: list[str], groups: list[str]) -> None:
         self.writer, self.topics, self.groups = writer, topics, groups
@@ -94,7 +94,10 @@ def attempt(side: Side, method: str, seed: float) -> object:
 @NEEDS_MODEL
 @pytest.mark.parametrize("seed", range(4))
 def test_random_steps_have_the_same_results_in_memory_and_on_a_broker(bootstrap_servers, seed):
-    """Each random write, migration or rollback has the same answers, verdicts, outcomes and offsets on both."""
+    """Random writes, migrations and rollbacks have the same results on the in-memory cluster as on a real broker.
+
+    After each step, answers, verdicts, outcomes and committed offsets are compared.
+    """
     dice = random.Random(seed)
     config = ClientConfig(bootstrap_servers=bootstrap_servers, timeout=20)
     with broker_world(bootstrap_servers) as world, closing(KafkaPythonWriter(config)) as writer:

@@ -1,4 +1,4 @@
-"""What every `RecordReader` reads, and which topics are compacted, in memory and on a broker."""
+"""What every `RecordReader` reads, and which topics are compacted, on the in-memory cluster and on a real broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ def read(world, topic: str, span: range, *, committed_only: bool = True):
 
 
 def test_records_in_a_span(world):
-    """The records of a span come in order, with their timestamps. An empty span or log has no records."""
+    """A read of a span of offsets returns the records in order, with their timestamps.
+
+    For an empty span or log it returns no records.
+    """
     topic = world.create_topic()
     for number in range(5):
         world.produce(topic, 0, 1, timestamp=NOW + number)
@@ -28,7 +31,10 @@ def test_records_in_a_span(world):
 
 
 def test_a_fingerprint_stands_for_the_record_and_not_for_its_offset(world):
-    """Equal records have equal fingerprints of 16 bytes. Another timestamp or value gives another fingerprint."""
+    """Equal records at different offsets have equal fingerprints of 16 bytes.
+
+    A record with another timestamp or value has another fingerprint.
+    """
     topic = world.create_topic()
     for timestamp in (NOW, NOW, NOW + 1):
         world.produce(topic, 0, 2, timestamp=timestamp)
@@ -48,7 +54,10 @@ def test_records_that_were_deleted_are_left_out(world):
 
 @NEEDS_TRANSACTIONS
 def test_transactions(world):
-    """Control records are never returned; aborted and not yet committed records only without ``committed_only``."""
+    """A read of records never returns control records.
+
+    It returns aborted and not yet committed records only if ``committed_only`` is false.
+    """
     topic = world.create_topic()
     world.produce(topic, 0, 1)
     world.transact(topic, 0, 2, commit=False)
@@ -60,6 +69,9 @@ def test_transactions(world):
 
 
 def test_compacted_topics(world):
-    """A topic counts as compacted if its cleanup.policy contains compact. Topics that do not exist are left out."""
+    """`compacted_topics` returns the topics whose cleanup.policy contains compact.
+
+    Topics that do not exist are left out.
+    """
     kept = world.create_topic(**{"cleanup.policy": "compact"})
     assert world.writer.compacted_topics({kept, world.create_topic(), world.name("topic")}) == {kept}

@@ -12,21 +12,22 @@ from tests.support.cli import Cli, CliHere
 
 @pytest.fixture
 def world(bootstrap_servers: str):
-    """The shared broker, with clients, topics and groups of this test."""
+    """Kafka clients with which a test makes and inspects its own topics and groups on the shared broker."""
     with broker_world(bootstrap_servers) as others:
         yield others
 
 
 @pytest.fixture
 def cli(bootstrap_servers: str, tmp_path: Path) -> Cli:
-    """The command line in an empty folder, with the broker's address in the environment."""
+    """A `Cli`, which runs the tool's commands in an empty folder, with the broker's address in the environment."""
     return Cli(tmp_path, bootstrap_servers)
 
 
 @pytest.fixture
 def here(bootstrap_servers: str, tmp_path: Path, spark) -> CliHere:
-    """The command line in this process, in the same folder as ``cli``. Its jobs use the shared Spark session.
+    """A `CliHere`, which runs the tool's commands in this process, in the same folder as ``cli``.
 
-    Pass absolute paths for the output of a job, because Spark stays in the folder in which Spark was started.
+    Spark jobs use the Spark session of the test run. Pass absolute paths for their output, because Spark resolves
+    relative paths against the folder in which it was started.
     """
     return CliHere(tmp_path, bootstrap_servers)

@@ -1,4 +1,4 @@
-"""The audit of a hand-over from a real broker's offsets topic, on the command line."""
+"""``audit`` of a hand-over on the command line, from a real broker's offsets topic."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class HandedOver:
 
 
 def test_clean_hand_over_is_exit_0(tmp_path, bootstrap_servers, world, cli, here):
-    """A clean audit is exit 0, even if a target group has not started yet. It starts Spark in its own process.
+    """A clean audit ends with exit code 0, even if a target group has not started yet.
 
-    After the source group is deleted, another audit extends the landed log, and is exit 7.
+    After the source group is deleted, another audit extends the copied log (``--log``), and ends with exit code 7.
     """
     handed = HandedOver(cli, world)
     handed.consume(0, 12)
@@ -77,7 +77,10 @@ def test_clean_hand_over_is_exit_0(tmp_path, bootstrap_servers, world, cli, here
 
 
 def test_audit_finds_a_late_commit_a_wrong_start_and_a_rewind(bootstrap_servers, world, cli, here):
-    """The audit finds exactly one late commit, one target that starts at a wrong offset, and one rewind: exit 6."""
+    """After a late commit, a target group's start at a wrong offset, and a rewind, the audit finds exactly these three.
+
+    It ends with exit code 6.
+    """
     handed = HandedOver(cli, world)
     alpha, beta, gamma = handed.topics
     world.commit(handed.old, TopicPartition(alpha, 1), 7)
@@ -111,10 +114,11 @@ def test_audit_finds_a_late_commit_a_wrong_start_and_a_rewind(bootstrap_servers,
 @pytest.mark.long
 @NEEDS_TOPIC_IDS
 def test_commits_of_a_recreated_topic_are_undetermined(world, cli, here):
-    """Commits for topics that were recreated after the hand-over are no late commits, no wrong starts and no rewinds.
+    """If topics are recreated after the hand-over, the audit reports commits for them as undetermined.
 
-    After the topics were recreated, the first two target groups commit, and the source group commits for the third
-    topic. The second target group had also committed before.
+    They are reported neither as late commits, nor as wrong starts, nor as rewinds. After the topics were recreated, the
+    first two target groups commit, and the source group commits for the third topic. The second target group had also
+    committed before.
     """
     handed = HandedOver(cli, world)
     handed.consume(1, 12)
@@ -138,7 +142,7 @@ def test_commits_of_a_recreated_topic_are_undetermined(world, cli, here):
 
 
 def test_compacted_log_is_undetermined(tmp_path, java, kafka_jars, spark):
-    """If Kafka has compacted the offsets topic, the audit can't decide: exit 7."""
+    """If Kafka has compacted the offsets topic, the audit's verdict is undetermined, and its exit code is 7."""
     settings = {"log.roll.ms": "100", "log.cleaner.min.cleanable.ratio": "0.01", "log.cleaner.backoff.ms": "100"}
     with (
         start_sandbox(kafka_jars, java=java, settings=settings) as sandbox,
@@ -175,7 +179,10 @@ def test_compacted_log_is_undetermined(tmp_path, java, kafka_jars, spark):
 
 
 def test_run_without_a_fence_is_undetermined(tmp_path, world, cli):
-    """The audit is exit 7 without a fence, exit 2 with a damaged fence or log, and exit 3 after a rollback."""
+    """Without ``fence.parquet`` in the run directory, the audit ends with exit code 7.
+
+    If this file or the copied log is damaged, the exit code is 2; after a rollback it is 3.
+    """
     HandedOver(cli, world)
     run = tmp_path / "split.toml.run"
     kept = (run / "fence.parquet").read_bytes()

@@ -1,4 +1,7 @@
-"""Bad input on the command line gives one line that says what to do, and the right exit code. Nothing is written."""
+"""Bad input on the command line ends with one line that says what to do, and the right exit code.
+
+Nothing is written.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,10 @@ def closed_port():
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_bad_arguments_and_files_are_exit_2(cli, arguments, complaint):
-    """Unusable arguments and files are exit 2 with one line, before any connection, and no file is created."""
+    """Each command refuses unusable arguments and files with one line and exit code 2, before any connection.
+
+    No file is created.
+    """
     before = {path.name: path.read_bytes() for path in cli.folder.iterdir()}
     assert complaint in cli.fails(*arguments, code=2, stdin=f"{HEADER}\n{ROW}\n" if "-" in arguments else "")
     assert {path.name: path.read_bytes() for path in cli.folder.iterdir()} == before
@@ -81,14 +87,17 @@ def test_bad_arguments_and_files_are_exit_2(cli, arguments, complaint):
     "command", ["snapshot g -o out.csv", "describe g", "verify g", "apply good.csv --to-group n --yes"]
 )
 def test_unreachable_broker_is_exit_5(cli, closed_port, command):
-    """If no broker listens at the address, the exit code is 5, and the error has the address."""
+    """If no broker listens at the address, snapshot, describe, verify and apply end with exit code 5.
+
+    The error contains the address.
+    """
     error = cli.fails(*command.split(), "--bootstrap-server", f"127.0.0.1:{closed_port}", code=5)
     assert f"127.0.0.1:{closed_port}: Connection refused" in error
     assert [path.name for path in cli.folder.iterdir()] == ["good.csv"]
 
 
 def test_server_that_never_answers_is_exit_5_at_the_timeout(cli):
-    """A server that accepts connections and never answers is exit 5 at ``--timeout``."""
+    """If a server accepts connections and never answers, ``describe`` ends with exit code 5 after ``--timeout``."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         assert "no answer within 2 s" in cli.fails(
@@ -97,14 +106,14 @@ def test_server_that_never_answers_is_exit_5_at_the_timeout(cli):
 
 
 def test_unknown_host_is_exit_5(cli):
-    """A host name that does not resolve is exit 5, and the error names the host."""
+    """If a host name does not resolve, ``describe`` ends with exit code 5, and the error names the host."""
     assert "no-such-host.invalid:9092" in cli.fails(
         "describe", "g", "--bootstrap-server", "no-such-host.invalid:9092", code=5
     )
 
 
 def test_unreadable_file_is_exit_2(cli):
-    """A file that is not text, or that is truncated, is refused. The error says which it is."""
+    """``filter`` refuses a file that is binary or truncated with exit code 2. The error says which of the two it is."""
     (cli.folder / "noise.csv").write_bytes(bytes(range(256)))
     (cli.folder / "cut.csv").write_text(f"{HEADER}\n{ROW[:-3]}")
     (cli.folder / "cut.parquet").write_bytes(b"PAR1 and no more")
@@ -152,9 +161,9 @@ def test_unreadable_file_is_exit_2(cli):
     ],
 )
 def test_a_command_line_with_a_mistake_is_one_line_that_says_what_to_type(cli, command, complaint):
-    """An unknown command or option, an option of Kafka's tools, or a missing or extra argument is exit 2.
+    """A mistake in a command line ends with exit code 2 and a one-line error that says what is wrong.
 
-    The error is one line.
+    The mistakes are unknown commands and options, options of Kafka's tools, and missing or extra arguments.
     """
     done = cli(*command.split(), code=2)
     assert done.stderr.startswith(f"error: {complaint}")
@@ -221,32 +230,38 @@ def files(cli) -> Cli:
     ],
 )
 def test_a_file_of_another_kind_is_recognised(files, command, complaint):
-    """If a file of another kind is given, the error names its kind, and the commands that accept it."""
+    """If a command gets a file of a kind that it does not accept, the error names the kind. The exit code is 2.
+
+    The error also says what to do with the file.
+    """
     assert complaint in files.fails(*command.split(), code=2)
 
 
 def test_a_plan_is_approved_by_a_plan_only(files):
-    """If a receipt is passed to ``--approved``, the error says that the file is a receipt."""
+    """If ``migrate --approved`` gets a receipt, the exit code is 2, and the error says that the file is not a plan."""
     refused = files.fails("migrate", "split.toml", "--approved", "split.toml.run/receipt.json", "--yes", code=2)
     assert "split.toml.run/receipt.json is a receipt, not a plan" in refused
 
 
 def test_a_snapshot_with_a_mistake_is_still_a_snapshot(cli):
-    """A snapshot with an invalid cell is not taken for another kind of file: the error has line and column."""
+    """A snapshot with an invalid cell is not taken for another kind of file.
+
+    The error names the line and the column of the cell.
+    """
     row = ROW.replace(",g,", ",[[target]] CURRENT-OFFSET,").replace(",5,", ",five,")
     (cli.folder / "wrong.csv").write_text(f"{HEADER}\n{row}\n")
     assert "wrong.csv, line 2: offset is 'five'" in cli.fails("filter", "wrong.csv", "-o", "out.csv", code=2)
 
 
 def test_no_argument_at_all_shows_the_help(cli):
-    """Without any argument, the help is on stderr, and the exit code is 2."""
+    """Without any argument, ``migrate-groups`` prints its help to stderr, and ends with exit code 2."""
     done = cli(code=2)
     assert done.stderr == cli("--help").stdout
     assert done.stdout == ""
 
 
 def test_existing_file_is_replaced_only_with_force(cli):
-    """Only ``--force`` replaces an output file."""
+    """An output file that exists is replaced only with ``--force``. Without this option, the exit code is 2."""
     (cli.folder / "out.csv").write_text("precious\n")
     assert "--force" in cli.fails("filter", "good.csv", "-o", "out.csv", code=2)
     assert (cli.folder / "out.csv").read_text() == "precious\n"
@@ -255,13 +270,16 @@ def test_existing_file_is_replaced_only_with_force(cli):
 
 
 def test_version_and_help(cli):
-    """--version and --help print to stdout, with exit code 0."""
+    """``migrate-groups --version`` and ``--help`` print to stdout, with exit code 0."""
     assert cli.cold("--version").stdout.startswith("migrate-groups ")
     assert "Usage:" in cli.cold("apply", "--help").stdout
 
 
 def test_a_mistyped_group_is_answered_with_the_similar_name(cli, world):
-    """If a group does not exist, each command asks whether the group with a similar name is meant."""
+    """If the named group does not exist, each command asks whether the group with a similar name is meant.
+
+    The exit code is 3.
+    """
     topic, group = world.create_topic(), world.name("payments-and-refunds")
     world.commit(group, TopicPartition(topic, 0), 0)
     typed = group.replace("payments", "paymints")
@@ -276,7 +294,7 @@ def test_a_mistyped_group_is_answered_with_the_similar_name(cli, world):
 
 
 def test_group_name_too_long_for_a_request_is_refused(bootstrap_servers, tmp_path):
-    """A group name of 40,000 bytes is refused by every command, with a short error."""
+    """Commands such as ``describe`` refuse a group name of 40,000 bytes with exit code 2 and a short error."""
     cli = Cli(tmp_path, bootstrap_servers)
     for arguments in (["describe"], ["snapshot", "-o", "x.csv"], ["delete-group", "--yes"], ["verify"]):
         refused = cli.fails(arguments[0], "x" * 40_000, *arguments[1:], code=2)

@@ -1,4 +1,4 @@
-"""Bad input to rewind, watch and delete-group gives one line that says what to do, and the right exit code.
+"""Bad input to rewind, watch and delete-group ends with one line that says what to do, and the right exit code.
 
 Nothing is written.
 """
@@ -68,7 +68,10 @@ def cli(tmp_path: Path) -> CliHere:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_bad_or_ambiguous_rewind_options_are_exit_2(cli, arguments, complaint):
-    """Malformed, missing or contradictory options are exit 2 before any connection, and no file is created."""
+    """If options are malformed, missing or contradictory, ``rewind`` ends with exit code 2 before any connection.
+
+    No file is created.
+    """
     assert complaint in cli.fails("rewind", *arguments, "-o", "out.csv", code=2)
     assert sorted(path.name for path in cli.folder.iterdir()) == ["good.csv", "reset.csv"]
 
@@ -89,7 +92,7 @@ def test_bad_or_ambiguous_rewind_options_are_exit_2(cli, arguments, complaint):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_bad_arguments_of_replay_commands_are_exit_2(cli, arguments, complaint):
-    """Unusable arguments of rewind, watch and delete-group are exit 2, with one line."""
+    """If arguments are unusable, rewind, watch and delete-group end with one line and exit code 2."""
     assert complaint in cli.fails(*arguments, code=2)
     assert (cli.folder / "good.csv").read_text() == SNAPSHOT
 
@@ -105,7 +108,10 @@ def test_bad_arguments_of_replay_commands_are_exit_2(cli, arguments, complaint):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_errors_of_the_option_parser_are_exit_2(cli, arguments, complaint):
-    """An invalid number, a negative offset, an unknown choice or a missing option is named, on one line."""
+    """If an option has an invalid value or is missing, ``rewind`` ends with exit code 2.
+
+    The error is one line that names the option.
+    """
     assert complaint in cli.fails("rewind", *SOURCE, *arguments, code=2)
     assert sorted(path.name for path in cli.folder.iterdir()) == ["good.csv", "reset.csv"]
 
@@ -115,6 +121,9 @@ def test_errors_of_the_option_parser_are_exit_2(cli, arguments, complaint):
     ["rewind good.csv --to-earliest -o out.csv", "watch g --until good.csv", "watch g", "delete-group g --yes"],
 )
 def test_unreachable_broker_is_exit_5(cli, command):
-    """If no broker listens at the address, the exit code is 5, and no file is created."""
+    """If no broker listens at the address, rewind, watch and delete-group end with exit code 5.
+
+    No file is created.
+    """
     assert "Connection refused" in cli.fails(*command.split(), code=5)
     assert sorted(path.name for path in cli.folder.iterdir()) == ["good.csv", "reset.csv"]

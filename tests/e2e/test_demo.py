@@ -18,9 +18,9 @@ from tests.support.pages import not_printed, text_of
 def stories(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, tuple[Path, Process]]]:
-    """The running demos of "migration" and, with ``--long``, "clusters": folder and process, by story.
+    """The running demos, by story (``demo --story``): the folder and the process of each.
 
-    They run at the same time, because both mostly wait.
+    The stories are "migration" and, with ``--long``, "clusters". They run at the same time, because both mostly wait.
     """
     names = ("migration", "clusters") if request.config.getoption("--long") else ("migration",)
     folders = {story: tmp_path_factory.mktemp(story) for story in names}
@@ -60,7 +60,7 @@ def test_demo_counts_every_record(stories):
 
 @pytest.mark.long
 def test_the_story_of_two_clusters(stories):
-    """Groups that start at the offsets of ``migrate`` process every record once.
+    """In ``demo --story clusters``, groups that start at the offsets of ``migrate`` process every record once.
 
     Groups that start at MirrorMaker 2's offsets process some records again, at most as many as ``compare`` has printed.
     """
@@ -78,7 +78,7 @@ def test_the_story_of_two_clusters(stories):
 
 @pytest.mark.long
 def test_the_story_of_an_overloaded_group(tmp_path):
-    """The demo names the application that restarts, and splits the group.
+    """``demo --story overload`` names the application that restarts, and splits the group without a lost record.
 
     Then it compares the measured seconds with the predicted ones.
     """
@@ -95,7 +95,10 @@ def test_the_story_of_an_overloaded_group(tmp_path):
 
 
 def test_demo_does_not_change_a_folder_with_other_files(tmp_path):
-    """A folder demo-out with files that the demo did not write is not changed."""
+    """If the folder demo-out has files that the demo did not write, ``demo`` ends with exit code 2.
+
+    The files are not changed.
+    """
     (tmp_path / "demo-out").mkdir()
     (tmp_path / "demo-out" / "thesis.txt").write_text("precious")
     assert "not an earlier demo's" in CliHere(tmp_path).fails("demo", code=2)

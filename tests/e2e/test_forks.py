@@ -57,7 +57,10 @@ def start(popen: type, folder: Path, code: str, **options: object) -> subprocess
 
 
 def test_fork_starts_like_a_subprocess(tmp_path, monkeypatch):
-    """A fork has the arguments, environment, folder, signals, streams, descriptors and output of a subprocess."""
+    """A process forked by `forks.Popen` has the same arguments, environment, folder and signals as a subprocess.
+
+    It also has the same streams, open descriptors and output.
+    """
     monkeypatch.setenv("HERE", "not there")
     environment = {**os.environ, "THERE": "größe", "TMPDIR": str(tmp_path)}
     del environment["HERE"]
@@ -72,7 +75,7 @@ def test_fork_starts_like_a_subprocess(tmp_path, monkeypatch):
 
 
 def test_passed_descriptors_keep_their_numbers(tmp_path):
-    """The descriptors in ``pass_fds`` keep their numbers, and no others are open."""
+    """The descriptors in ``pass_fds`` keep their numbers in the forked process, and no others are open."""
     reader, writer = os.pipe()
     code = f"import os\nos.write({writer}, b'through')\nprint(os.path.exists('/proc/self/fd/{reader}'))"
     with start(forks.Popen, tmp_path, code, pass_fds=[writer]) as process:
@@ -85,7 +88,7 @@ def test_passed_descriptors_keep_their_numbers(tmp_path):
 
 @pytest.mark.parametrize("code", ENDS)
 def test_fork_ends_like_a_subprocess(tmp_path, code):
-    """A fork has the same exit code or signal, and the same message, as a subprocess."""
+    """A process forked by `forks.Popen` has the same exit code or signal, and the same message, as a subprocess."""
     ends = []
     for popen in (subprocess.Popen, forks.Popen):
         with start(popen, tmp_path, code) as process:
@@ -96,7 +99,7 @@ def test_fork_ends_like_a_subprocess(tmp_path, code):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_signal_ends_only_its_process(tmp_path, number):
-    """A signal ends only the process that gets it."""
+    """A signal that is sent to one forked process ends this process only. Other forked processes go on."""
     with start(forks.Popen, tmp_path, WAITING) as other, start(forks.Popen, tmp_path, WAITING) as process:
         for each in (other, process):
             assert each.stdout is not None
@@ -111,7 +114,10 @@ def test_signal_ends_only_its_process(tmp_path, number):
 
 
 def test_changed_python_startup_variables_are_refused(tmp_path):
-    """Variables that Python reads when it starts are refused if they are changed, because a fork would ignore them."""
+    """`forks.Popen` refuses an environment in which a variable is changed that Python reads only when it starts.
+
+    A fork would ignore the change.
+    """
     with pytest.raises(AssertionError, match="PYTHONUTF8 takes a cold start"):
         start(forks.Popen, tmp_path, "", env={**os.environ, "PYTHONUTF8": "1"})
 
@@ -127,7 +133,10 @@ def test_server_survives_a_caller_that_ends_during_its_request(tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells")
 def test_server_has_one_thread_and_its_forks_end_with_it(tmp_path):
-    """The fork server has one thread, because a fork copies only one thread. Its forks end with the server."""
+    """The fork server has one thread, because a fork copies only one thread.
+
+    When the server ends, its forks end, too.
+    """
     server = forks._Server()
     pid = server._process.pid
     assert len(list(Path(f"/proc/{pid}/task").iterdir())) == 1

@@ -36,7 +36,7 @@ def terminals(tmp_path) -> Iterator[list[Shell]]:
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="setsid gives bash its terminal")
 def test_the_page_shows_what_its_commands_print(terminals, tmp_path):
-    """A reader who types the commands of the page sees each line that it shows, with other numbers."""
+    """The commands of docs/getting-started.md print each line that the page shows; only numbers may differ."""
     kafka, applications, commands = terminals
     produced, processed = (tmp_path / f"{name}.txt" for name in ("produced", "processed"))
     shared = [tmp_path / f"shared-{name}.txt" for name in ("billing", "search")]

@@ -1,4 +1,4 @@
-"""Lag over time, from a real broker's offsets topic, on the command line."""
+"""``history`` on the command line: lag over time, from a real broker's offsets topic."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def second_later() -> float:
 
 
 def test_history_shows_lag_over_time_without_a_snapshot(tmp_path, world, here):
-    """The history has the lag at every full second, and needs no snapshot.
+    """``history --every 1s`` shows a group's lag at every full second, without any snapshot.
 
-    Another run extends the landed log, and shows all groups.
+    A second run, without a group, extends the copied log (``--log``) and shows all groups.
     """
     topic, group = world.create_topic(2), world.name("history")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
@@ -72,7 +72,7 @@ def test_history_shows_lag_over_time_without_a_snapshot(tmp_path, world, here):
 
 
 def test_history_checks_its_options_before_it_connects(tmp_path, bootstrap_servers):
-    """A missing or wrong option is exit 2, and no log is copied."""
+    """If an option of ``history`` is missing or wrong, the exit code is 2, and no log is copied."""
     cli = CliHere(tmp_path, bootstrap_servers)
     (tmp_path / "there").mkdir()
     history = ("history", "--log", "log", "-o", "out")

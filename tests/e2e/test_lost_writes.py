@@ -47,7 +47,10 @@ def group_state(cli, world, group: str) -> tuple[str, dict[TopicPartition, int]]
 
 @pytest.mark.parametrize("target", ["--by-duration", "--to-datetime"])
 def test_replay_delivers_exactly_the_lost_hour(cli, world, race, target):
-    """The replay delivers each lost record once and no other; the live group does not change."""
+    """The replay group gets each record of the lost hour once, and no other record.
+
+    The live group's state and committed offsets do not change.
+    """
     topic, live, failed_at = race
     store = values(topic, range(61, MINUTES + 1))  # the last hour's writes were lost
     before = group_state(cli, world, live)

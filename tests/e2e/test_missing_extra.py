@@ -20,7 +20,10 @@ from tests.support.cli import CliHere
     ids=" ".join,
 )
 def test_error_names_the_command_that_installs_the_extra(tmp_path, monkeypatch, missing, arguments):
-    """The error is one line with the command that installs the extra, and nothing is written."""
+    """Without the extra ``spark``, a command that needs it ends with exit code 2. Nothing is written.
+
+    The error contains the pip command that installs the extra.
+    """
     found = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *more: None if name == missing else found(name, *more)

@@ -88,7 +88,10 @@ def test_the_wheel_has_the_package_and_nothing_else(packages):
 
 
 def test_the_metadata_of_the_wheel(packages):
-    """The metadata has the name, the license, the dependencies, the command, and URLs of one repository."""
+    """The wheel's metadata has the name, the license, the dependencies and the command.
+
+    All its URLs point to the project's own repository.
+    """
     files = files_of(packages.wheel)
     [metadata] = [email.message_from_bytes(text) for name, text in files.items() if name.endswith("/METADATA")]
     assert (metadata["Name"], metadata["Version"]) == ("migrate-groups", migrate_groups.__version__)
@@ -123,7 +126,7 @@ def test_the_sdist_has_the_tests_and_builds_the_same_wheel(packages, tmp_path):
 
 
 def test_the_installed_wheel_runs(packages, tmp_path):
-    """After the installation of the wheel, the command and the import work without the checkout.
+    """After the wheel is installed, the command and the import work without the checkout.
 
     The dependencies are those of this environment, so that no network is needed.
     """
@@ -147,7 +150,10 @@ def test_the_installed_wheel_runs(packages, tmp_path):
 
 @pytest.mark.long
 def test_pip_installs_the_wheel_with_its_dependencies(packages, environment, tmp_path):
-    """With pip the wheel and its dependencies are installed. Commands that need the extra ``spark`` say so."""
+    """After pip has installed the wheel and its dependencies, the command and the import work.
+
+    Without the extra ``spark``, ``reconcile`` fails and prints the pip command that installs it.
+    """
     run(environment / "python", "-m", "pip", "install", packages.wheel, folder=tmp_path)
     assert run(environment / "migrate-groups", "--version", folder=tmp_path).strip() == VERSION
     code = "import migrate_groups as m; [getattr(m, name) for name in m.__all__]; import migrate_groups.kafka.writer"
@@ -168,7 +174,7 @@ def test_types_reach_a_program_that_uses_the_package(packages, environment, tmp_
 
 @pytest.mark.long
 def test_pipx_and_uvx_run_the_wheel(packages, environment, tmp_path):
-    """The command runs from the wheel with pipx and with uvx, without an installation."""
+    """With pipx and with uvx, ``migrate-groups`` runs from the wheel without an installation."""
     run(environment / "python", "-m", "pip", "install", "pipx", "uv", folder=tmp_path)
     homes = {"PIPX_HOME": tmp_path / "pipx", "PIPX_BIN_DIR": tmp_path / "bin", "UV_CACHE_DIR": tmp_path / "uv"}
     for start in (("pipx", "run", "--spec"), ("uvx", "--from")):
@@ -179,7 +185,7 @@ def test_pipx_and_uvx_run_the_wheel(packages, environment, tmp_path):
 
 @pytest.mark.long
 def test_the_release_commands_build_and_check_the_packages(packages, environment, tmp_path):
-    """``python -m build`` makes the same wheel in an isolated environment, and ``twine check`` accepts both files."""
+    """``python -m build`` makes a wheel with the same files, and ``twine check`` accepts the wheel and the sdist."""
     run(environment / "python", "-m", "pip", "install", "build", "twine", folder=tmp_path)
     run(environment / "python", "-m", "build", "--outdir", tmp_path / "dist", ROOT, folder=tmp_path)
     [wheel], [sdist] = (tmp_path / "dist").glob("*.whl"), (tmp_path / "dist").glob("*.tar.gz")

@@ -64,9 +64,10 @@ ELSEWHERE = {
 @NEEDS_KIP_848
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 def test_a_reader_sees_what_the_page_shows(story, kafka_jars, java, tmp_path):
-    """Each command line of these pages ends with its exit code, and each line of output on them is printed.
+    """If the command lines of a docs page are typed, each ends with its exit code.
 
-    Numbers may differ. ``--settle`` and ``--guard`` are 1 s instead of 10 s and 30 s.
+    They print each line of output that the page shows, except that numbers may differ. ``--settle`` and ``--guard`` are
+    1 s instead of 10 s and 30 s.
     """
     with Reader(tmp_path, kafka_jars, java, PARTS, ELSEWHERE) as reader:
         story(reader)
@@ -75,14 +76,17 @@ def test_a_reader_sees_what_the_page_shows(story, kafka_jars, java, tmp_path):
 
 
 def test_every_command_line_is_run():
-    """A test types each command line of README.md and docs/, or its reason is listed. No other page shows output."""
+    """Each command line in README.md and docs/ is typed by a test, or listed in `ELSEWHERE` with the reason why not.
+
+    No page whose command lines are not typed shows output.
+    """
     rest = {page: text_of(page, PARTS) for page in PAGES if page not in PARTS}
     assert {page: lines for page, text in rest.items() if (lines := {*commands(text)} - {*ELSEWHERE})} == {}
     assert [page for page, text in rest.items() if blocks(text, "")] == []
 
 
 def test_what_is_listed_exists():
-    """What is listed as run elsewhere is on a page, and the tests that run it exist."""
+    """Each command line that is listed in `ELSEWHERE` is on a page, and each test file that the lists name exists."""
     lines = {line for path in PAGES.values() for line in commands(path.read_text())}
     assert {*ELSEWHERE} - lines == set()
     assert [part for part in PARTS if not text_of(part, PARTS)] == []

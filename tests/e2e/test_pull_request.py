@@ -88,7 +88,10 @@ def shell_of_operator(runner: Runner, lines: str, bootstrap_servers: str) -> tup
 
 
 def test_first_push_is_commented(runner, review, world, bootstrap_servers):
-    """The plan of a live group is pending: the job passes. Comment, summary and outputs have the plan."""
+    """The plan of a live group has the verdict pending, and the job passes. No offset is written.
+
+    The pull request's comment, the job's summary and the outputs contain the plan.
+    """
     world.join(review.old, review.pay, review.find)
     ran = workflow(runner, bootstrap_servers)
     assert ran.code == 0, ran.log
@@ -109,7 +112,7 @@ def test_first_push_is_commented(runner, review, world, bootstrap_servers):
 
 
 def test_second_push_updates_the_comment(runner, review, world, bootstrap_servers):
-    """The second push changes the first push's comment.
+    """On the second push, the action changes its comment from the first push.
 
     It changes no comment of another author, not even one with the same text.
     """
@@ -128,7 +131,7 @@ def test_second_push_updates_the_comment(runner, review, world, bootstrap_server
 
 
 def test_refused_plan_is_commented_and_then_fails_the_job(runner, review, world, bootstrap_servers):
-    """If a check refuses the plan, the job fails with exit 3. The comment has the check and the reason."""
+    """If a check refuses the plan, the job fails with exit code 3. The comment names the check and the reason."""
     world.commit(review.search, TopicPartition(review.find, 0), 7)
     ran = workflow(runner, bootstrap_servers)
     assert ran.code == 3, ran.log
@@ -140,7 +143,7 @@ def test_refused_plan_is_commented_and_then_fails_the_job(runner, review, world,
 
 
 def test_plan_without_changes(runner, review, world, bootstrap_servers):
-    """If the target groups already have the offsets, `changed` is false and the job passes."""
+    """If the target groups already have the offsets, the action's output `changed` is false, and the job passes."""
     for group, topic in ((review.billing, review.pay), (review.search, review.find)):
         for partition in (0, 1):
             world.commit(group, TopicPartition(topic, partition), 4)
@@ -150,7 +153,7 @@ def test_plan_without_changes(runner, review, world, bootstrap_servers):
 
 
 def test_without_a_cluster_the_comment_says_that_there_is_no_plan(runner, review, bootstrap_servers):
-    """If the cluster can't be reached, the job fails with the error.
+    """If the cluster can't be reached, the job fails with exit code 5, and the comment says that there is no plan.
 
     The comment no longer shows an earlier plan.
     """
@@ -164,14 +167,14 @@ def test_without_a_cluster_the_comment_says_that_there_is_no_plan(runner, review
 
 
 def test_without_comment(runner, review, bootstrap_servers):
-    """With `comment: false` the action does not call gh; the summary has the plan."""
+    """With `comment: false` the action does not call gh, GitHub's command. The job's summary contains the plan."""
     ran = runner.action({"spec": "split.toml", "bootstrap-server": bootstrap_servers, "comment": "false"})
     assert (ran.code, runner.gh_calls()) == (0, []), ran.log
     assert "### Consumer groups: 4 partitions (4 create)" in ran.summary
 
 
 def test_gh_that_fails_is_an_error(runner, review, bootstrap_servers):
-    """If the comment can't be made, the job fails with one line that names the missing permission."""
+    """If gh can't write the comment, the job fails with one line that names the missing permission."""
     (runner.folder / "comments").unlink()  # the fake gh fails then
     ran = workflow(runner, bootstrap_servers)
     assert ran.code == 1
@@ -180,7 +183,10 @@ def test_gh_that_fails_is_an_error(runner, review, bootstrap_servers):
 
 
 def test_hostile_names_are_text(runner, world, bootstrap_servers):
-    """Group names, paths and properties are never executed, start no workflow command, and add no markup."""
+    """The action treats group names, paths and properties as text, even if they contain code.
+
+    They are never executed, start no workflow command, and add no markup to the comment.
+    """
     review = Review(runner, world, _HOSTILE)
     folder, spec = f"-{_HOSTILE}", f"--{_HOSTILE}.toml"
     (runner.workspace / folder).mkdir()
@@ -206,7 +212,7 @@ def test_hostile_names_are_text(runner, world, bootstrap_servers):
 
 
 def test_no_output_has_a_secret_of_the_properties(runner, review, bootstrap_servers):
-    """A login from `properties` works; no file, no log and no environment of gh contains its password."""
+    """If the action's input `properties` has a login, its password is in no file, no log and no environment of gh."""
     login = 'PlainLoginModule required username="ops" password="hunter-secret";'
     properties = f"""bootstrap.servers={bootstrap_servers}
 sasl.mechanism=PLAIN
@@ -224,7 +230,10 @@ sasl.jaas.config=org.apache.kafka.common.security.plain.{login}
 
 
 def test_a_live_group_is_cut_over_as_approved(runner, review, world, bootstrap_servers):
-    """The cut-over uses groups and topics of the approved plan, and the offsets at which the group stopped."""
+    """After a live group has stopped, the cut-over writes the offsets at which the group stopped.
+
+    The groups and topics are those of the approved plan.
+    """
     member = world.join(review.old, review.pay, review.find)
     assert workflow(runner, bootstrap_servers).code == 0
     world.leave(member)
@@ -237,7 +246,10 @@ def test_a_live_group_is_cut_over_as_approved(runner, review, world, bootstrap_s
 
 
 def test_a_stopped_group_is_applied_as_reviewed(runner, review, world, bootstrap_servers):
-    """The offsets that the pull request showed are written, and the receipt is next to the plan."""
+    """``apply`` of the reviewed plan writes exactly the offsets that the pull request showed.
+
+    The receipt is next to the plan.
+    """
     ran = workflow(runner, bootstrap_servers)
     assert ran.code == 0, ran.log
     plan = json.loads(Path(ran.outputs["plan"]).read_text())
@@ -255,9 +267,9 @@ def test_a_stopped_group_is_applied_as_reviewed(runner, review, world, bootstrap
 
 
 def test_stale_plan_is_refused(runner, review, world, bootstrap_servers):
-    """A plan is refused if the source group has moved on, a target group has other offsets, or records were deleted.
+    """``apply`` refuses a plan with exit code 3 if the committed offsets in the source or target group have changed.
 
-    Nothing is written.
+    It also refuses the plan if records at a planned offset were deleted. Nothing is written.
     """
     assert workflow(runner, bootstrap_servers).code == 0
     world.commit(review.old, TopicPartition(review.pay, 0), 8)
@@ -273,7 +285,7 @@ def test_stale_plan_is_refused(runner, review, world, bootstrap_servers):
 
 
 def test_apply_reads_a_plan_from_stdin(runner, review, bootstrap_servers):
-    """``apply -`` reads a plan from stdin, and then needs the path of the receipt."""
+    """``apply -`` reads a plan from stdin. Without ``--receipt`` it ends with exit code 2."""
     ran = workflow(runner, bootstrap_servers)
     shutil.copy(ran.outputs["plan"], runner.workspace)
     code, said = shell_of_operator(runner, "migrate-groups apply - --yes < plan.json", bootstrap_servers)
@@ -286,14 +298,17 @@ def test_apply_reads_a_plan_from_stdin(runner, review, bootstrap_servers):
 
 
 def test_reader_of_a_dry_run_has_no_method_that_writes(bootstrap_servers):
-    """The reader of a dry run has every method of `GroupReader`, and no method that writes."""
+    """The object with which a dry run reads has every method of `GroupReader`, and no method that writes."""
     with Connection(bootstrap_servers, timeout="20s").open_reader() as reader:
         there = {name for name in dir(GroupWriter) if not name.startswith("_") and hasattr(reader, name)}
     assert there == {name for name in dir(GroupReader) if not name.startswith("_")}
 
 
 def test_other_pipelines_learn_from_the_exit_code(runner, review, world, bootstrap_servers):
-    """With ``--detailed-exitcode`` a dry run is exit 10 if it would write, 0 if not, and 3 if it is refused."""
+    """With ``--detailed-exitcode`` a dry run ends with exit code 10 if ``migrate`` would write.
+
+    The exit code is 0 if there is nothing to write, and 3 if the plan is refused.
+    """
     folder = runner.workspace
     codes = []
     for offset in (None, 4, 5):
@@ -308,7 +323,7 @@ def test_other_pipelines_learn_from_the_exit_code(runner, review, world, bootstr
 
 
 def test_the_page_lists_the_inputs_and_outputs():
-    """The tables of docs/pull-requests.md have exactly the inputs and outputs of action.yml, in the same order.
+    """The tables of docs/pull-requests.md list exactly the inputs and outputs of action.yml, in the same order.
 
     The defaults of the inputs are equal, too.
     """
@@ -323,7 +338,7 @@ def test_the_page_lists_the_inputs_and_outputs():
 def test_inputs_reach_the_shell_as_environment_variables():
     """No shell line of action.yml contains a ``${{ }}`` expression.
 
-    Each step's ``env`` has every variable that the step's lines use.
+    Each step's ``env`` sets every variable that the step's lines use.
     """
     set_by_the_runner = {"GITHUB_ACTION_PATH", "GITHUB_OUTPUT", "RUNNER_TEMP"}
     for step in ACTION["runs"]["steps"]:

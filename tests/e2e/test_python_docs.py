@@ -33,7 +33,10 @@ def orders(world) -> dict[str, str]:
 
 
 def test_examples_run_one_after_another(orders, world, bootstrap_servers, spark, tmp_path, monkeypatch, capsys):
-    """Each example continues the previous one: a confirmed hand-over, reconcile, rollback, and a replay group."""
+    """The examples of docs/python.md run one after another and print what is expected.
+
+    They do a confirmed hand-over, reconcile, rollback, and a replay group.
+    """
     monkeypatch.chdir(tmp_path)
     scope: dict[str, Any] = {}
     said = []
@@ -62,7 +65,7 @@ def test_examples_run_one_after_another(orders, world, bootstrap_servers, spark,
 
 
 def test_api_refuses_a_live_group_and_writes_nothing(orders, world, bootstrap_servers, tmp_path):
-    """Like the command, the API refuses a live source group and a stale plan, and writes nothing."""
+    """Like the command ``apply``, the Python API refuses a live source group and a stale plan, and writes nothing."""
     taken_over = f"{orders['orders']}-new"
     with migrate_groups.connect(bootstrap_servers, timeout=20) as cluster:
         taken = cluster.snapshot(orders["orders"])
@@ -99,7 +102,7 @@ def test_a_cluster_that_nobody_closed_ends_with_the_interpreter(orders, bootstra
 
 
 def test_import_loads_no_large_dependency():
-    """The import of the package loads no large dependency. An unknown name is an AttributeError."""
+    """The import of the package loads no large dependency. An unknown name in the package raises AttributeError."""
     code = (
         "import sys, migrate_groups as m\n"
         "heavy = {'kafka', 'confluent_kafka', 'pyarrow', 'pyspark', 'msgspec', 'typer', 'rich'} & {*sys.modules}\n"
@@ -110,5 +113,5 @@ def test_import_loads_no_large_dependency():
 
 
 def test_every_name_in_all_can_be_imported():
-    """Each name of ``__all__`` can be imported."""
+    """Each name in the package's ``__all__`` can be imported."""
     assert all(getattr(migrate_groups, name) is not None for name in migrate_groups.__all__)

@@ -1,4 +1,4 @@
-"""Reconcile on the command line, with real snapshots of a real hand-over."""
+"""``reconcile`` on the command line, with real snapshots of a real hand-over."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 
 
 def test_reconcile_passes_a_hand_over_and_finds_a_rewind(tmp_path, world, cli, here):
-    """A correct hand-over is exit 0; a target group that was rewound is exit 6."""
+    """After a correct hand-over, ``reconcile`` ends with exit code 0; after a rewind of the target group, with 6."""
     topic, group = world.create_topic(2), world.name("00123")
     new = f"{group}-new"
     for partition in (0, 1):
@@ -54,9 +54,9 @@ def test_reconcile_passes_a_hand_over_and_finds_a_rewind(tmp_path, world, cli, h
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which processes a process has started")
 def test_sigterm_while_spark_starts_leaves_no_jvm(tmp_path, monkeypatch):
-    """SIGTERM while Spark starts is one line and exit 130.
+    """If ``reconcile`` gets SIGTERM while Spark starts, it prints one line and ends with exit code 130.
 
-    The JVM ends, too, which PySpark alone would leave running.
+    It also ends the JVM, which PySpark alone would leave running.
     """
     cli = Connected(tmp_path, monkeypatch)
     with running(cli, "reconcile", "split.csv", "split.csv") as process:
@@ -68,7 +68,7 @@ def test_sigterm_while_spark_starts_leaves_no_jvm(tmp_path, monkeypatch):
 
 
 def test_reconcile_and_describe_show_the_time_lag(world, cli, here):
-    """If the snapshots before and after have time lags, reconcile shows the largest of each.
+    """If the snapshots have time lags, ``reconcile`` shows the largest time lag before and the largest after.
 
     ``describe --time-lag`` shows the time lag of each partition.
     """
@@ -93,9 +93,9 @@ def test_reconcile_and_describe_show_the_time_lag(world, cli, here):
 
 
 def test_reconcile_reads_the_snapshots_of_a_run_directory(tmp_path, world, cli, here):
-    """Reconcile reads the snapshots from before and after the write in a run directory.
+    """``reconcile`` with a run directory reads its snapshots from before and after the write.
 
-    A later snapshot can take the place of the one from after the write.
+    A later snapshot can be given in place of the one from after the write.
     """
     topic, group = world.create_topic(3), world.name("big")
     new = f"{group}-new"
@@ -130,7 +130,7 @@ def test_reconcile_reads_the_snapshots_of_a_run_directory(tmp_path, world, cli, 
 
 
 def test_missing_side_is_exit_2(tmp_path):
-    """A single path that is not a run directory, or no path, is exit 2."""
+    """If ``reconcile`` gets no path, or a single one that is not a run directory, it ends with exit code 2."""
     cli = CliHere(tmp_path)
     for name in ("before.csv", "a.csv"):
         (tmp_path / name).touch()
@@ -139,7 +139,7 @@ def test_missing_side_is_exit_2(tmp_path):
 
 
 def test_missing_and_malformed_files_are_exit_2(tmp_path, spark):
-    """A file that is missing or not a snapshot is named in one line."""
+    """If a file is missing or is not a snapshot, ``reconcile`` ends with exit code 2 and one line that names it."""
     cli = CliHere(tmp_path)
     (tmp_path / "bad.csv").write_text("what,is,this\n1,2,3\n")
     assert "missing.csv" in cli.fails("reconcile", "missing.csv", "bad.csv", code=2)

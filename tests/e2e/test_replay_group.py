@@ -123,9 +123,9 @@ def play(replay: Replay) -> None:
 
 
 def test_rebalances_do_not_repeat_a_replay(cli, world, topic, capsys):
-    """If offsets are committed once, before any member joins, each record is delivered once.
+    """If a replay group's offsets are committed once, before any member joins, each record is delivered once.
 
-    If consumers reset their offsets at each assignment, some records are delivered again.
+    If the consumers instead reset their offsets at each assignment, some records are delivered again.
     """
     expected = {f"{topic}-{partition}-{number}" for partition in range(PARTITIONS) for number in range(RECORDS)}
     ours = Replay(world, world.name("replay"), topic, as_committed)

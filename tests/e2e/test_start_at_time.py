@@ -119,7 +119,7 @@ def each_in_a_thread(consumers: Sequence[KafkaConsumer], received: list[dict[str
 
 
 def test_consumers_get_orders_since_a_local_time(cli, world, shop):
-    """Two consumers get each order since the given time once.
+    """Two consumers of a group that ``rewind`` and ``apply`` set to a local time get each order since then once.
 
     In a partition without an order since then, they get the next one that is produced.
     """

@@ -33,7 +33,10 @@ DEFAULTS: dict[str, Any] = {
 
 @pytest.fixture
 def snapshot(spark: SparkSession) -> Callable[..., DataFrame]:
-    """Return a function that makes a snapshot. Each row is a dict of the columns that differ from `DEFAULTS`."""
+    """Return a function that makes a snapshot of committed offsets.
+
+    Each row is given as a dict of the columns that differ from `DEFAULTS`.
+    """
 
     def make(*rows: dict[str, Any]) -> DataFrame:
         return local_table(spark, [tuple((DEFAULTS | row).values()) for row in rows], SNAPSHOT)

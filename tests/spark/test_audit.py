@@ -1,4 +1,4 @@
-"""The verdicts of the audit, on logs that the tests make record by record."""
+"""The verdicts of ``audit``, on logs of the offsets topic that the tests make record by record."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def key(group: str, topic: str = "t", partition: int = 0) -> bytes:
 
 
 def value(offset: int, topic_id: str = "") -> bytes:
-    """Return the value of a commit, in version 4. topic_id: 32 hexadecimal digits; empty: no topic id."""
+    """Return the value of a commit's record, in version 4. topic_id: 32 hexadecimal digits; empty: no topic id."""
     tagged = b"\1\0\x10" + bytes.fromhex(topic_id) if topic_id else b"\0"
     return b"\0\4" + offset.to_bytes(8, signed=True) + b"\xff" * 4 + b"\1" + (1763610000000).to_bytes(8) + tagged
 
@@ -48,7 +48,8 @@ def group_key(group: str, kind: int = 2) -> bytes:
 class Case(NamedTuple):
     """The records of one partition of the offsets topic, from the fence on.
 
-    Group ``old`` stopped at offset 10, and its partition was handed over to group ``new``.
+    The fence is the end of this log when group ``old`` had stopped. The group stopped at offset 10, and its partition
+    was handed over to group ``new``.
 
     records: each has one of these forms. ``(group, offset)`` and ``(group, offset, topic id)`` are commits, the second
     as Kafka 4.3 writes them; ``(group, None)`` is the deletion of a committed offset; ``(key, value)`` in bytes is any
@@ -69,7 +70,10 @@ class Case(NamedTuple):
 
 
 class Tables:
-    """The tables that the audit makes of some cases. Each case has its own partition of the log and its own groups."""
+    """The tables that the audit computes for some cases.
+
+    Each case has its own partition of the log and its own groups.
+    """
 
     def __init__(self, spark: SparkSession, cases: Iterable[Case]) -> None:
         rows: list[Any] = []
@@ -248,7 +252,7 @@ OLD: dict[str, tuple[Case, tuple[str, int, str | None]]] = {
 
 
 def test_verdicts_of_a_target_group(compiled: SparkSession) -> None:
-    """The target group's commits after the fence decide its verdict. A gap in the log never makes the verdict better.
+    """The audit judges a target group by its commits after the hand-over. A gap in the log never improves the verdict.
 
     Here Spark compiles expressions, as in a large job. In the other tests it interprets them, as in a small job.
     """
@@ -259,9 +263,9 @@ def test_verdicts_of_a_target_group(compiled: SparkSession) -> None:
 
 
 def test_commits_of_a_recreated_topic_are_not_judged(spark: SparkSession) -> None:
-    """A commit with another topic id counts neither as the group's first commit nor as a rewind.
+    """A target group's commit for a recreated topic is used neither as its first commit nor as a rewind.
 
-    Commits without a topic id are judged by their offsets.
+    The commit then has another topic id. Commits without a topic id are judged by their offsets.
     """
     found = Tables(spark, (case for case, _ in IDS.values())).proof()
     assert {
@@ -271,10 +275,10 @@ def test_commits_of_a_recreated_topic_are_not_judged(spark: SparkSession) -> Non
 
 
 def test_verdicts_of_a_source_group(spark: SparkSession) -> None:
-    """A commit of the source group after the fence is late, even in a log with gaps.
+    """If the source group commits after the hand-over, its verdict is late-commit, even if the log has gaps.
 
-    A log with gaps can't prove that the group stopped. A group that changes its protocol (classic, KIP-848) does
-    not count as deleted.
+    Without such a commit the verdict is stopped, or undetermined if the log has gaps or the group was deleted. A group
+    that changes its protocol (classic, KIP-848) is not treated as deleted.
     """
     tables = Tables(spark, (case for case, _ in OLD.values()))
     found = {name: (row.old, row.late_commits, row.reason) for name, row in zip(OLD, tables.proof(), strict=True)}
@@ -305,8 +309,8 @@ def test_verdicts_of_a_source_group(spark: SparkSession) -> None:
 def test_rewinds_and_evidence_are_counted(spark: SparkSession) -> None:
     """A commit at a lower offset than the previous commit is a rewind, unless the tool wrote it.
 
-    A deletion between two commits does not hide a rewind. Each offset of the log counts as a record, a control record,
-    an aborted record, or missing.
+    A deletion between two commits does not hide a rewind. In the evidence, each offset of the log is counted as a
+    record, a control record, an aborted record, or missing.
     """
     back = Case((OURS, ("new", 20), ("new", 12), ("new", 30), ("new", 29)), before=40)
     rest = [
@@ -330,8 +334,8 @@ def test_rewinds_and_evidence_are_counted(spark: SparkSession) -> None:
 def two_clusters(spark: SparkSession, source: tuple[Any, ...], target: tuple[Any, ...]) -> Audit:
     """Return the audit of a move of group ``g``, from offset 10 on the source cluster to 20 on the target cluster.
 
-    Group and topic have the same names on both clusters. source, target: the records of ``g`` on each cluster from the
-    fence on: ``(offset, topic id)`` is a commit, None is an offset without a record.
+    Group and topic have the same names on both clusters. source, target: the records of ``g`` in each cluster's offsets
+    topic, from the fence on: ``(offset, topic id)`` is a commit, None is an offset without a record.
     """
     logs = []
     for records in (target, source):
@@ -346,7 +350,10 @@ def two_clusters(spark: SparkSession, source: tuple[Any, ...], target: tuple[Any
 
 
 def test_a_move_is_judged_from_the_logs_of_both_clusters(spark: SparkSession) -> None:
-    """The source group is judged by the log of its own cluster only, and so is the target group."""
+    """After a move to another cluster, the audit judges the source group only by the log of the source cluster.
+
+    It judges the target group only by the log of the target cluster.
+    """
     # On the source the topic has another id, which makes a commit there neither less late nor recreated.
     found = two_clusters(spark, ((13, RECREATED),), ((20, TOPIC), (19, TOPIC)))
     assert (found.old["late-commit"], found.new["earlier"], found.rewinds) == (1, 1, 1)
@@ -356,9 +363,9 @@ def test_a_move_is_judged_from_the_logs_of_both_clusters(spark: SparkSession) ->
 
 
 def test_a_log_with_gaps_leaves_the_verdicts_of_the_other_cluster(spark: SparkSession) -> None:
-    """If the source cluster's log lacks a record, only the source group is undetermined.
+    """If only the source cluster's log lacks a record, only the source group's verdict is undetermined.
 
-    The reason names the cluster.
+    The reason names the source group's cluster.
     """
     found = two_clusters(spark, (None,), ((20, TOPIC), (25, TOPIC)))
     assert (found.old["undetermined"], found.new["starts-at-snapshot"]) == (1, 1)

@@ -1,4 +1,4 @@
-"""A short run of ``scripts/check_offsets_log.py``."""
+"""A short run of ``scripts/check_offsets_log.py``, which compares our decoded commits with Kafka's formatter."""
 
 from __future__ import annotations
 

@@ -37,7 +37,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_second_process_uses_the_archive_of_the_first(folder: Path) -> None:
-    """The first process leaves one complete class-data archive and no other file. The second process uses it."""
+    """The first process that starts Spark leaves one complete class-data archive and no other file.
+
+    The second process uses this archive.
+    """
     assert [*folder.iterdir()] == [folder / "archives"]
     [archive] = (folder / "archives").iterdir()
     assert archive.suffix == ".jsa"
@@ -48,7 +51,7 @@ def test_second_process_uses_the_archive_of_the_first(folder: Path) -> None:
 
 @pytest.mark.parametrize("damage", [pytest.param("cut short", marks=pytest.mark.long), "garbled"])
 def test_damaged_archive_is_ignored(folder: Path, damage: str) -> None:
-    """Java ignores a damaged class-data archive, and prints nothing."""
+    """If the class-data archive is damaged, Java ignores it and prints nothing, and Spark works."""
     [archive] = (folder / "archives").glob("*.jsa")
     whole = archive.read_bytes()
     half = len(whole) // 2
@@ -63,9 +66,9 @@ def test_damaged_archive_is_ignored(folder: Path, damage: str) -> None:
 
 @pytest.mark.parametrize("option", [pytest.param("", marks=pytest.mark.long), "-NoSuchOption"])
 def test_spark_starts_if_java_makes_no_archive(tmp_path: Path, option: str) -> None:
-    """Spark starts even if Java makes no class-data archive, or refuses the option for it.
+    """Spark starts even if Java makes no class-data archive, or does not know the option that makes one.
 
-    An empty file is left, so that no later process tries again.
+    An empty file is left in place of the archive, so that no later process tries again.
     """
     instead = f"import migrate_groups.spark.class_data as c\nc.ClassData.options = property(lambda _: {option!r})\n"
     done = in_a_new_process(tmp_path, instead + START, **environment())
@@ -75,7 +78,7 @@ def test_spark_starts_if_java_makes_no_archive(tmp_path: Path, option: str) -> N
 
 
 def test_failed_archive_is_not_tried_again(tmp_path: Path) -> None:
-    """If a JVM ends without writing its class-data archive, an empty file is left, so that no other JVM tries again."""
+    """If a JVM ends without writing its class-data archive, an empty file is left, and later JVMs do not try again."""
     asked = class_data(tmp_path, java=tmp_path, spark=tmp_path)
     assert asked is not None
     assert "ArchiveClassesAtExit" in asked.options
@@ -86,14 +89,14 @@ def test_failed_archive_is_not_tried_again(tmp_path: Path) -> None:
 
 
 def written(asked: ClassData, content: bytes) -> None:
-    """Write ``content`` as the class-data archive of a JVM with ``asked.options``."""
+    """Write ``content`` to the file where a JVM with ``asked.options`` would write its class-data archive."""
     Path(asked.options.strip('"').removeprefix("-XX:ArchiveClassesAtExit=")).write_bytes(content)
 
 
 def test_processes_that_start_together_leave_one_complete_archive(tmp_path: Path) -> None:
-    """Each process writes its own file. The file of the first process to end becomes the class-data archive.
+    """If several processes start together, the file of the first one to end becomes the class-data archive.
 
-    The files of killed processes are deleted.
+    Each process writes its own file. The files of killed processes are deleted.
     """
     ours = Path(__file__)  # any file whose modification time stays
     first, killed = (class_data(tmp_path, java=ours, spark=ours) for _ in range(2))
@@ -111,7 +114,7 @@ def test_processes_that_start_together_leave_one_complete_archive(tmp_path: Path
 
 
 def test_archive_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
-    """If the folder for class-data archives cannot be made, there is no archive and no error."""
+    """If the folder for class-data archives cannot be made, no archive is made, and no error is raised."""
     (tmp_path / "file").write_text("")
     assert class_data(tmp_path / "file", java=tmp_path, spark=tmp_path) is None
 

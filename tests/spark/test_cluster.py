@@ -1,4 +1,4 @@
-"""The job run with spark-submit: in one process, and on a Spark cluster of several processes."""
+"""``reconcile`` run with spark-submit: in one process, and on a Spark cluster of several processes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def counted(**counts: int) -> dict[str, int]:
 def test_spark_submit_runs_the_job(reconciled: Callable[..., Any]) -> None:
     """spark-submit runs reconcile in one process, with the package as a wheel.
 
-    The exit code is right, the tables are complete, and stdout is one JSON document with the totals.
+    The exit code is 6 because offsets are wrong. The tables are complete, and stdout is one JSON document with the
+    totals.
     """
     found = reconciled("local[2]", ONE_BEHIND_ONE_MISSING, 6)
     assert (found["clean"], found["counts"]) == (False, counted(behind=1, missing=1, exact=1))
@@ -70,7 +71,10 @@ def test_spark_submit_runs_the_job(reconciled: Callable[..., Any]) -> None:
 def test_a_cluster_runs_the_job(
     reconciled: Callable[..., Any], tmp_path: Path, after: tuple[str, ...], code: int, counts: dict[str, int]
 ) -> None:
-    """In a Spark cluster with two workers both workers take part, and exit code and counts are right."""
+    """In a Spark cluster with two workers, both workers take part in reconcile.
+
+    The exit code is 0 after a good hand-over and 6 after a broken one, and the counts are right.
+    """
     with spark_cluster(tmp_path) as cluster:
         found = reconciled(cluster.url, after, code)
         assert cluster.took_part() == [True, True]

@@ -1,4 +1,4 @@
-"""The jobs over Spark Connect: a server in its own process, and a client without a JVM."""
+"""The Spark jobs over Spark Connect: a server in its own process, and a client without a JVM."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optio
 @pytest.mark.long
 @pytest.mark.parametrize("version", [f"{OLDEST}.0", pyspark.__version__], ids=["oldest", "newest"])
 def test_jobs_run_over_spark_connect(tmp_path: Path, version: str) -> None:
-    """reconcile, audit and history run over Spark Connect. The rows of reconcile's table equal DuckDB's."""
+    """reconcile, audit and history run over Spark Connect.
+
+    The rows of reconcile's table equal those that DuckDB computes.
+    """
     pyspark = installed(version)
     with connect_server(tmp_path, pyspark / "pyspark") as url:
         paths = (pyspark, ROOT, ROOT / "scripts")

@@ -1,4 +1,4 @@
-"""Spark's verdicts equal those of the same query in DuckDB, compared as in ``scripts/bench_reconcile.py``."""
+"""The verdicts of ``reconcile`` equal those of the same query in DuckDB, as in ``scripts/bench_reconcile.py``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from scripts.bench_reconcile import STATUSES, SUMS, fingerprint, generate, save,
 @pytest.mark.usefixtures("by_hash_only")
 @pytest.mark.parametrize(("kind", "session"), [("csv", "spark"), ("parquet", "compiled")])
 def test_totals_and_rows_equal_duckdbs(request: pytest.FixtureRequest, tmp_path: Path, kind: str, session: str) -> None:
-    """Totals and rows of 5,000 partitions equal DuckDB's, with and without compiled expressions.
+    """For 5,000 partitions, reconcile's totals and rows equal those that DuckDB computes.
 
-    Each status occurs.
+    This holds whether Spark compiles expressions or interprets them. Each status of a partition occurs.
     """
     spark: SparkSession = request.getfixturevalue(session)
     before, after = generate(5_000, tmp_path, kind=kind)
@@ -37,9 +37,9 @@ def written(folder: Path) -> str:
 def test_rows_with_a_spec_and_a_plan_equal_duckdbs(
     spark: SparkSession, request: pytest.FixtureRequest, tmp_path: Path, kind: str, plan: str
 ) -> None:
-    """The rows that reconcile writes equal those that DuckDB computes, if a spec maps the topics.
+    """If a split spec maps the topics, the rows that reconcile writes equal those that DuckDB computes.
 
-    The output folder is a URI. Some partitions without a committed offset have a planned offset.
+    In this test the output folder is a URI, and one partition number has a planned offset in place of a committed one.
     """
     request.getfixturevalue(plan)
     before, after = generate(1_000, tmp_path, kind=kind)
@@ -72,7 +72,7 @@ def test_rows_with_a_spec_and_a_plan_equal_duckdbs(
 
 
 def test_different_row_fails_the_comparison(tmp_path: Path) -> None:
-    """One different offset in one row makes the comparison with DuckDB fail."""
+    """If one offset in one row differs, the comparison with DuckDB's rows fails."""
     before, after = generate(5_000, tmp_path, kind="parquet")
     right = verdicts(before, after)
     last = "topic = 'topic-49' AND \"partition\" = 19 AND \"group\" = 'new-4'"

@@ -37,7 +37,10 @@ Caused by: java.lang.RuntimeException: java.io.IOException: %s
 def test_spark_failure_is_a_one_line_error(
     thrown: Exception, kind: type[MigrateGroupsError], code: int, message: str
 ) -> None:
-    """The error for a known failure says what to do. Any other error has Spark's message without the stack trace."""
+    """A failure of Spark becomes a one-line error without the stack trace.
+
+    The exit code is 2 if the disk is full, and 1 for any other failure.
+    """
     with pytest.raises(MigrateGroupsError) as error, readable_failures():
         raise thrown
     assert (type(error.value), error.value.exit_code) == (kind, code)
@@ -71,7 +74,10 @@ def test_interrupt_stays_an_interrupt() -> None:
     ],
 )
 def test_invalid_path_is_named_in_the_error(spark: SparkSession, tmp_path: Path, path: str, message: str) -> None:
-    """The error names the path if its glob or scheme is invalid, a file name has a colon, or a connector is missing."""
+    """If Spark can't read a path, the error is one line that names the path.
+
+    The reasons are an invalid glob or scheme, a file name with a colon, and a missing connector.
+    """
     (tmp_path / "12:00.csv").write_text("topic,partition\n")
     path = path if ":" in path else str(tmp_path / path)
     with pytest.raises(InvalidInput) as error:

@@ -1,4 +1,4 @@
-"""Lag over time and the commits of groups, in logs that the tests make record by record."""
+"""What ``history`` computes (lag over time, commits of groups), from logs that the tests make record by record."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _COMMITS: dict[str, DataFrame] = {}
 
 
 def tables(spark: SparkSession, events: list[Any] = EVENTS) -> Any:
-    """Return the table of commits, the table of log end offsets, and the moments: 13:00, 14:00, 15:00 and 15:30."""
+    """Return the tables of commits and of log end offsets, and the points in time 13:00, 14:00, 15:00 and 15:30."""
     rows = [
         (7, number, at(hours), "record", key(*place), None if value_of[0] is None else value(*value_of))
         for number, (hours, *place, value_of) in enumerate((*event[:4], event[4:]) for event in events)
@@ -74,17 +74,17 @@ def no_members(spark: SparkSession) -> DataFrame:
     ],
 )
 def test_moments_are_full_hours_and_the_present(earliest: float, last: float, expected: list[float]) -> None:
-    """The moments are every full hour after the first commit, and the present."""
+    """An hourly history has a point in time at every full hour after the first commit, and one at the present."""
     moments = Moments.between(at(earliest), HOUR, at(last))
     assert moments.all() == [at(hours) for hours in expected]
     assert len(moments) == len(expected)
 
 
 def test_lag_uses_the_last_commit_at_or_before_each_moment(spark: SparkSession) -> None:
-    """The lag at a moment is the log end offset at this moment minus the last offset committed up to then.
+    """The lag at a point in time is the log end offset minus the last offset that was committed up to then.
 
-    Commits, rewinds and deletions since the previous moment are counted. A partition whose committed offset was deleted
-    has no lag, and neither has a topic without known log end offsets.
+    Commits, rewinds and deletions since the previous point in time are counted. The lag leaves out a partition whose
+    committed offset was deleted, and is null for a topic without known log end offsets.
     """
     made, ends, moments = tables(spark)
     found = history(made, ends, no_members(spark), moments, "c").orderBy("group", "topic", "taken_at").collect()
@@ -120,7 +120,7 @@ def test_lag_uses_the_last_commit_at_or_before_each_moment(spark: SparkSession) 
 
 
 def test_lag_is_null_if_the_log_end_is_below_the_committed_offset(spark: SparkSession) -> None:
-    """If the log end offset is below the committed offset, the topic was recreated: the lag is null, not negative."""
+    """The lag is null, not negative, if the log end offset is below the committed offset, as in a recreated topic."""
     made, ends, moments = tables(spark, [(0.5, "g", "t", 0, 35), (2.5, "g", "t", 0, 1)])
     found = history(made, ends, no_members(spark), moments, "c").orderBy("taken_at").collect()
     assert [(row.committed, row.lag) for row in found] == [(1, None), (1, None), (1, 39), (1, 39)]
@@ -128,9 +128,9 @@ def test_lag_is_null_if_the_log_end_is_below_the_committed_offset(spark: SparkSe
 
 @pytest.mark.parametrize(("ids", "rewinds", "consumed"), [((), 1, -34), (("0A" * 16, "0B" * 16), 0, None)])
 def test_commits_of_a_recreated_topic_are_no_rewind(spark: SparkSession, ids: Any, rewinds: int, consumed: Any) -> None:
-    """A commit at a lower offset, but for another topic id, is no rewind, and ``consumed`` is null.
+    """A commit at a lower offset is not counted as a rewind if it has another topic id, and ``consumed`` is null.
 
-    If commits have no topic ids, such a commit is a rewind.
+    If the commits have no topic ids, the commit at a lower offset is counted as a rewind.
     """
     first, second = ([each] for each in ids) if ids else ([], [])
     made, ends, moments = tables(spark, [(0.5, "g", "t", 0, 35, *first), (2.5, "g", "t", 0, 1, *second)])
@@ -144,7 +144,10 @@ def test_commits_of_a_recreated_topic_are_no_rewind(spark: SparkSession, ids: An
 
 
 def test_commits_are_ordered_by_the_log_and_not_by_time(spark: SparkSession) -> None:
-    """Commits are in the order of the log, because the clock of a new coordinator may be behind the previous one's."""
+    """The history takes commits in the order of the log, not by their times.
+
+    The clock of a new coordinator may be behind the previous one's.
+    """
     events = [(0.9, "g", "t", 0, 10), (0.4, "g", "t", 0, 12), (1.5, "g", "t", 0, 20)]
     made, ends, moments = tables(spark, events)
     found = history(made, ends, no_members(spark), moments, "c").orderBy("taken_at").collect()
@@ -152,7 +155,7 @@ def test_commits_are_ordered_by_the_log_and_not_by_time(spark: SparkSession) -> 
 
 
 def test_each_moment_has_the_members_since_the_previous_one(spark: SparkSession) -> None:
-    """Each moment lists the members that the group had since the previous moment, each once and in order."""
+    """Each point in time lists, once and in order, the members that the group had since the previous point in time."""
     made, ends, moments = tables(spark)
     who = [
         ("g", at(0.3), at(1.5), ["b/h", "a/h"]),
@@ -173,9 +176,9 @@ def test_each_moment_has_the_members_since_the_previous_one(spark: SparkSession)
 
 
 def test_each_group_has_one_row(spark: SparkSession) -> None:
-    """A group has one row: topics, commits, first and last commit, and missing records.
+    """The table of groups has one row for each group, with the number and the times of its commits.
 
-    The missing records are those of the group's partition of the offsets topic.
+    The row also has the number of records that are missing in the group's partition of the offsets topic.
     """
     made, ends, moments = tables(spark)
     evidence = spark.createDataFrame([(7, 3), (8, 99)], "log_partition int, missing bigint")
@@ -187,7 +190,10 @@ def test_each_group_has_one_row(spark: SparkSession) -> None:
 
 
 def landed(folder: Path, events: list[Any]) -> str:
-    """Write these events to partition 7 of a landed log that lacks the record before the last. Return its path."""
+    """Write these events as a copied log of partition 7 of the offsets topic, and return the folder's path.
+
+    The log lacks the record before the last one.
+    """
     rows = [
         (7, number, at(hours), "record", key(group, topic, partition), None if offset is None else value(offset))
         for number, (hours, group, topic, partition, offset) in enumerate(events)
@@ -197,9 +203,10 @@ def landed(folder: Path, events: list[Any]) -> str:
 
 
 def test_job_requests_log_ends_once_and_writes_one_table(spark: SparkSession, tmp_path: Path) -> None:
-    """The job requests the log end offsets of all committed partitions at all moments with one call.
+    """The job of ``history`` requests all log end offsets, of all partitions and points in time, with one call.
 
-    It writes one table, and returns groups, lag over time, and evidence.
+    It writes one table, and returns groups, lag over time, and evidence. It is refused without any commit, or with over
+    2,000 points in time.
     """
     asked: list[Any] = []
 

@@ -90,7 +90,10 @@ def test_job_writes_both_tables_as_parquet_and_csv(
 def test_spec_or_split_file_maps_the_source_group(
     spark: SparkSession, csv_file: CsvFile, after: str, split: str
 ) -> None:
-    """With a spec or a split file, the source group's rows in BEFORE are compared with target groups' rows in AFTER."""
+    """With a spec or a split file, the source group's rows in BEFORE are compared with target groups' rows in AFTER.
+
+    Without either, the job is refused, because BEFORE and AFTER have no group in common.
+    """
     rows = ("c,big,,007,0,10,0,15", "c,big,,007,1,20,0,25", "c,big,,catalog,0,5,0,5", "c,big,,legacy,0,5,0,5")
     before = csv_file(HEADER, *rows, name="before.csv")
     for how in (SplitMapping("big", lambda _: {"00123": ["007"], "search": ["catalog"]}), split):
@@ -129,14 +132,20 @@ def test_output_folder_may_have_special_characters(
 def test_overlapping_output_and_quarantine_folders_are_refused(
     spark: SparkSession, split: str, after: str, tmp_path: Path, out: str, quarantine: str
 ) -> None:
-    """The same folder for tables and quarantine, or one inside the other, is refused, and nothing is written."""
+    """If the output folder and the quarantine folder are equal, or one contains the other, nothing is written.
+
+    The error asks for separate folders.
+    """
     with pytest.raises(InvalidInput, match="contain each other: pass separate folders"):
         run_reconcile(spark, [split], [after], out=tmp_path / out, quarantine=tmp_path / quarantine)
     assert not (tmp_path / "x").exists()
 
 
 def test_each_side_may_be_several_files(spark: SparkSession, csv_file: CsvFile, split: str, tmp_path: Path) -> None:
-    """BEFORE and AFTER may be several files, folders and globs. More than two moments also give lag over time."""
+    """BEFORE and AFTER may each be several files, folders and globs.
+
+    If a group has snapshots of more than two times, reconcile also returns and writes its lag over time.
+    """
     timed = f"taken_at,{HEADER}"
     for hour in (1, 2):
         row = f"2026-11-2{hour}T12:00:00Z,c,search,,catalog,0,{4 + hour},0,{10 + hour}"
@@ -180,7 +189,7 @@ def test_bad_row_leaves_no_output(
 def test_after_older_than_before_and_shared_files_are_refused(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
-    """An AFTER older than BEFORE is refused, and so is a file in both.
+    """A snapshot AFTER that is older than BEFORE is refused, and so is a file that is passed as both.
 
     Equal times and rows without a time are accepted.
     """
@@ -203,7 +212,7 @@ def test_after_older_than_before_and_shared_files_are_refused(
 
 
 def test_unwritable_output_path_is_a_one_line_error(spark: SparkSession, split: str, after: str) -> None:
-    """An output path that cannot be written is a one-line error before the job runs."""
+    """If the output path cannot be written, reconcile fails with a one-line error."""
     for out in (Path(split) / "out", Path("/proc/out")):
         with pytest.raises(InvalidInput, match="can't be written") as error:
             run_reconcile(spark, [split], [after], out=out)
@@ -213,7 +222,7 @@ def test_unwritable_output_path_is_a_one_line_error(spark: SparkSession, split: 
 def test_main_returns_an_exit_code_and_prints_one_line(
     spark: SparkSession, split: str, after: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The job's main returns 0 with the totals on stdout, or 2 with the reason on stderr."""
+    """The `main` of reconcile's job returns 0 with the totals on stdout, or 2 with the reason on stderr."""
     out, err = io.StringIO(), io.StringIO()
     missing = str(tmp_path / "missing.csv")
     assert main([missing, after], out, err) == 2

@@ -26,7 +26,10 @@ def split(**targets: str) -> SplitMapping:
 
 
 def test_a_spec_is_expanded_by_topic(spark: SparkSession, snapshot: SnapshotTable) -> None:
-    """A spec's patterns are matched with the source group's topics in BEFORE. Every partition follows its topic."""
+    """A spec's topic patterns are matched with the source group's topics in BEFORE.
+
+    Every partition of a topic goes to the target group whose pattern matches the topic.
+    """
     before = snapshot(
         *({"topic": "pay.a", "partition": partition} for partition in (0, 1)),
         *({"topic": topic} for topic in ("pay.b", "find", "legacy")),
@@ -46,7 +49,7 @@ def test_a_spec_is_expanded_by_topic(spark: SparkSession, snapshot: SnapshotTabl
 
 
 def test_driver_gets_each_topic_once(snapshot: SnapshotTable) -> None:
-    """The driver gets each topic once, sorted, and not once for each row."""
+    """To expand a spec, Spark's driver gets each topic of the source group once, sorted, and not once for each row."""
     seen: list[Sequence[str]] = []
 
     def covered(topics: Sequence[str]) -> Mapping[str, Sequence[str]]:
@@ -78,16 +81,20 @@ def test_driver_gets_each_topic_once(snapshot: SnapshotTable) -> None:
 def test_uncovered_and_overlapping_topics_are_refused(
     snapshot: SnapshotTable, rows: list[dict[str, str]], targets: dict[str, str], message: str
 ) -> None:
-    """A topic that no target group takes, or that several take, is refused, as by the command ``split``.
+    """A split spec is refused if no target group, or several target groups, take a topic of BEFORE.
 
-    So are a pattern without a match and a snapshot of another group.
+    A pattern that matches no topic, a snapshot of another group, and a snapshot that was split already are also
+    refused.
     """
     with pytest.raises(InvalidInput, match=message):
         spec_mapping(snapshot(*rows), split(**targets))
 
 
 def test_planned_offset_is_compared_if_none_was_committed(spark: SparkSession, snapshot: SnapshotTable) -> None:
-    """If BEFORE lacks an offset or the whole row, AFTER is compared with the planned offset. ``lag_before`` is null."""
+    """If a partition has no committed offset in BEFORE, its offset in AFTER is compared with the planned offset.
+
+    ``lag_before`` is then null.
+    """
     moved = {"group": "billing", "source_group": "big"}
     before = snapshot({**moved, "offset": None}, {**moved, "partition": 1, "offset": None}, {**moved, "partition": 5})
     after = snapshot(

@@ -1,4 +1,4 @@
-"""The members of a group, decoded from the records of groups in the offsets topic."""
+"""The members of a group, decoded from the offsets topic's records about groups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def texts(*each: str | None) -> bytes:
 
 
 def classic(*members: tuple[Any, ...], version: int = 3) -> bytes:
-    """Return the value of a Stable group's record, as a broker writes it. members: client id and host of each."""
+    """Return the value of a Stable classic group's record, as a broker writes it.
+
+    members: client id and host of each.
+    """
     made = version.to_bytes(2) + texts("consumer") + bytes(4) + texts("range", "leader") + bytes(8)
     made += len(members).to_bytes(4)
     for number, (client, host) in enumerate(members):
@@ -68,9 +71,9 @@ def found(spark: SparkSession) -> dict[str, list[Row]]:
 
 
 def test_every_version_of_a_member_record_is_decoded(found: dict[str, list[Row]]) -> None:
-    """A classic group's record is decoded in every known version, and so is a KIP-848 member's.
+    """The members in a classic group's record are decoded in every known version, and so is a KIP-848 member's record.
 
-    A record of an unknown version gives null.
+    For a record of an unknown version, the list of members is null.
     """
     rows = found["recorded"]
     assert {row.group for row in rows} == {GROUP}
@@ -85,7 +88,7 @@ def test_every_version_of_a_member_record_is_decoded(found: dict[str, list[Row]]
 def test_records_with_many_members_and_with_none(found: dict[str, list[Row]]) -> None:
     """Static and dynamic members, and an empty list of members, are decoded.
 
-    A record is valid until the group's next record.
+    The decoded members are valid until the group's next record.
     """
     rows = found["many"]
     assert [row.clients for row in rows] == [[f"{client}{host}" for client, host in CLIENTS], [], ["ünï/h"]]
@@ -94,5 +97,5 @@ def test_records_with_many_members_and_with_none(found: dict[str, list[Row]]) ->
 
 
 def test_broken_records_never_abort_a_job(found: dict[str, list[Row]]) -> None:
-    """Every broken record gives a row, and none aborts the job."""
+    """Every broken record about a group's members is decoded to a row, and none aborts the job."""
     assert len(found["broken"]) == 500

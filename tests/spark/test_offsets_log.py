@@ -1,4 +1,4 @@
-"""Decoding the log of the offsets topic."""
+"""Decoding the records of the offsets topic, ``__consumer_offsets``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Land = Callable[..., DataFrame]
 
 @pytest.fixture
 def landed(spark: SparkSession) -> Land:
-    """Return a function that makes a landed log of pairs of key and value."""
+    """Return a function that makes a table of raw records of the offsets topic, from pairs of key and value."""
 
     def make(records: Iterable[Record], kind: str = "record") -> DataFrame:
         return local_table(spark, as_landed(records, kind), RAW)
@@ -58,7 +58,10 @@ def utc(moment: datetime | None) -> datetime | None:
 
 @pytest.mark.parametrize("version", range(5))
 def test_every_version_of_a_committed_offset_is_decoded(decoded: dict[str, Row], version: int) -> None:
-    """Offset, leader epoch, metadata and times are those that Kafka's own classes wrote, in each version."""
+    """In each version of a commit's record, the decoded offset, leader epoch, metadata and times are right.
+
+    They equal what Kafka's own classes wrote.
+    """
     found = decoded[f"commit-value-{version}"]
     assert (found.kind, found.group, found.topic, found.partition) == ("offset-commit", GROUP, "orders.v1", 11)
     assert (found.version, found.offset, found.metadata) == (version, 2**40, "métadonnées")
@@ -78,7 +81,10 @@ def test_topic_id_of_a_commit_is_decoded(decoded: dict[str, Row]) -> None:
 
 
 def test_rare_forms_of_a_committed_offset_are_decoded(decoded: dict[str, Row]) -> None:
-    """Keys from before Kafka 0.8.2, no epoch, negative offset, metadata over 126 bytes, and tombstones are decoded."""
+    """Rare forms of a commit's record are decoded, such as tombstones and keys from before Kafka 0.8.2.
+
+    Others have no leader epoch, a negative offset, or metadata of over 126 bytes.
+    """
     assert decoded["commit-legacy-key"].type == 0
     assert decoded["commit-legacy-key"].offset == 5
     assert decoded["commit-no-epoch"].leader_epoch is None
@@ -91,7 +97,10 @@ def test_rare_forms_of_a_committed_offset_are_decoded(decoded: dict[str, Row]) -
 
 
 def test_every_other_key_type_is_decoded(decoded: dict[str, Row]) -> None:
-    """Every key type gives the kind of the record, the group, and the member or the regular expression, if any."""
+    """For every key type of the offsets topic, the kind of the record and the group are decoded.
+
+    So is the member or the regular expression, if the key has one.
+    """
     for name, found in decoded.items():
         if name.startswith("key-") and name != "key-99":
             assert found.kind == KINDS[int(name.removeprefix("key-"))]
@@ -139,7 +148,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
 
 
 def test_malformed_record_is_kept_with_its_problem(landed: Land) -> None:
-    """A malformed record is kept with its problem, and is never decoded as a committed offset."""
+    """A malformed record gives a row that names the problem, and is never decoded as a committed offset."""
     found = decode(landed(record for record, _ in BROKEN.values())).orderBy("log_offset").collect()
     assert {name: row.problem for name, row in zip(BROKEN, found, strict=True)} == {
         name: problem for name, (_, problem) in BROKEN.items()
@@ -148,7 +157,7 @@ def test_malformed_record_is_kept_with_its_problem(landed: Land) -> None:
 
 
 def test_tagged_fields_that_hold_no_topic_id_are_skipped(landed: Land) -> None:
-    """The topic id is null if it is all zeros, if its field has another tag, or if the count of tagged fields is 0.
+    """If a commit's tagged field has another tag, is not counted, or is all zeros, the decoded topic id is null.
 
     Kafka never writes a topic id of zeros.
     """
@@ -159,7 +168,7 @@ def test_tagged_fields_that_hold_no_topic_id_are_skipped(landed: Land) -> None:
 
 
 def test_fuzzed_records_never_abort_a_job(spark: SparkSession, compiled: SparkSession) -> None:
-    """Each of 5,000 fuzzed records gives a row, decoded or with its problem.
+    """Each of 5,000 fuzzed records of the offsets topic gives a row: the decoded record, or the name of its problem.
 
     Interpreted expressions, as in a small job, give the same rows as compiled ones.
     """
@@ -181,7 +190,7 @@ def test_fuzzed_records_never_abort_a_job(spark: SparkSession, compiled: SparkSe
 
 
 def test_control_and_aborted_records_are_not_decoded(landed: Land) -> None:
-    """Control records and aborted records are not decoded."""
+    """Control records and aborted records of the offsets topic give no row."""
     for kind in ("control", "aborted"):
         assert decode(landed([RECORDED["commit-value-4"]], kind)).count() == 0
 

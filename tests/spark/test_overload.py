@@ -1,4 +1,4 @@
-"""The members of each generation, and how long applications stood still, computed from the offsets topic."""
+"""Members, rebalances and outages of applications that share a group, computed from the offsets topic."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sized(data: bytes) -> bytes:
 
 
 def member(client: str, topic: str, *, partitions: tuple[int, ...] = (0,), version: int = 3) -> bytes:
-    """Return a member in the record of a generation.
+    """Return a member as it is in a classic group's record.
 
     client: the member id. The client id is the same without a final ``x``.
     """
@@ -76,7 +76,10 @@ def owned(*partitions: int, revoking: tuple[int, ...] = (), epochs: bool = False
 
 
 def classic_records(assignor: str) -> list[tuple[float, bytes, bytes | None]]:
-    """Return the records of a classic group of applications a and b, which is named after its assignor; b restarts."""
+    """Return the records of a classic group, named after its assignor, with applications a and b.
+
+    Application b restarts.
+    """
     a, b, key = member("a-1", "x"), member("b-1", "y"), b"\0\2" + texts(assignor)
     return [
         (0, key, generation(1, a, b, assignor=assignor)),
@@ -156,7 +159,10 @@ def found(spark) -> dict[str, dict[str, list[Row]]]:
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
 def test_an_application_stands_still_from_its_last_commit_to_the_next_generation(found, assignor):
-    """The application that restarts has an outage. It makes others stand still, but not in a cooperative group."""
+    """If b restarts in an eager group, application a stands still from its last commit until the next generation.
+
+    In a cooperative group a does not stand still. Application b has an outage in both.
+    """
     tables, eager = found[assignor], assignor == "range"
     assert {
         (row.generation, row.application): (row.caused_by, row.by_others, row.replaced, row.seconds, row.gone)
@@ -184,14 +190,17 @@ def test_an_application_stands_still_from_its_last_commit_to_the_next_generation
     ],
 )
 def test_times_without_a_cause_are_0_or_null(found, group, expected):
-    """``stood_still`` and ``outage`` are 0 if no rebalance caused them, or null if the log also lacks records."""
+    """An application's ``stood_still`` and ``outage`` are 0 if no rebalance caused them.
+
+    They are null instead of 0 if the log lacks records.
+    """
     assert {row.application: (row.stood_still, row.outage) for row in found[group]["advice"]} == expected
 
 
 def test_members_without_a_partition_and_the_busiest_member_are_found(found):
-    """A rewind consumes nothing. Members without a partition count in the mean of ``spread``.
+    """``spread`` is what the busiest member consumed, divided by the mean of all members, even without partitions.
 
-    ``idle`` is the number of members without a partition in the last generation.
+    A rewind consumes nothing. ``idle`` is the number of members without a partition in the last generation.
     """
     rows = sorted(found["uneven"]["spread"], key=lambda row: row.generation)
     assert [(row.members, row.idle, row.consumed, row.busiest) for row in rows] == [(4, 2, 90, 80), (3, 1, 60, 30)]
@@ -200,7 +209,7 @@ def test_members_without_a_partition_and_the_busiest_member_are_found(found):
 
 
 def test_a_spread_that_the_log_does_not_tell_is_null(found):
-    """``spread`` is null if the offsets of the commits can't be decoded.
+    """An application's ``spread`` is null if the offsets of its commits can't be decoded.
 
     ``spread`` and ``idle`` are null in a KIP-848 group, even if it was a classic group before.
     """
@@ -210,10 +219,10 @@ def test_a_spread_that_the_log_does_not_tell_is_null(found):
 
 
 def test_an_application_keeps_up_if_it_consumes_what_is_produced(spark):
-    """``keeps_up`` is the number of consumed records divided by the number of produced records.
+    """An application's ``keeps_up`` is the number of consumed records divided by the number of produced records.
 
-    The first moment does not count, and neither does one with an unknown number. ``best_third`` is null if nothing was
-    produced in one third of the period.
+    The first measurement is left out, and so is each one without both numbers. ``best_third``, the highest ratio of the
+    three thirds of the period, is null if nothing was produced in one of them.
     """
     figures: dict[str, list[tuple[int | None, int | None]]] = {
         "behind": [(10, 5), (10, 8), (20, 11)],
@@ -245,9 +254,10 @@ def test_an_application_keeps_up_if_it_consumes_what_is_produced(spark):
 
 
 def test_a_partition_has_no_owner_until_another_member_has_it(found):
-    """A restart of all members is one period without an owner, whatever the number of partitions.
+    """In a KIP-848 group, a partition is without an owner from its revocation until another member owns it.
 
-    A partition that a member must revoke still has an owner.
+    A restart of all members is one period without an owner, whatever the number of partitions. A partition that a
+    member must revoke still has an owner.
     """
     rows = sorted(found["new"]["stood_still"], key=lambda row: row.ended_at)
     assert [(row.seconds, row.replaced, row.by_others, row.assignor) for row in rows] == [
@@ -257,7 +267,7 @@ def test_a_partition_has_no_owner_until_another_member_has_it(found):
 
 
 def test_each_version_of_a_generation_is_decoded(spark):
-    """Versions 0 to 3 of the record give the same members, and the record of an Empty group none.
+    """Versions 0 to 3 of a classic group's record are decoded to the same members. An Empty group has no members.
 
     Records of an unknown version or of a wrong length are not decoded.
     """
@@ -273,7 +283,7 @@ def test_each_version_of_a_generation_is_decoded(spark):
 
 
 def test_cut_records_of_kip_848_members_are_not_decoded(spark):
-    """A record that ends within its list of partitions or topics has none, and not those before the cut.
+    """If a KIP-848 member's record is cut within its list of partitions or topics, nothing of the list is decoded.
 
     A record of an unknown version has no row.
     """
@@ -293,7 +303,7 @@ def test_cut_records_of_kip_848_members_are_not_decoded(spark):
 
 
 def test_a_group_of_1000_members_is_decoded_and_other_groups_are_left_out(spark):
-    """Each of 1,000 members has its topic.
+    """In a group of 1,000 members, each member is decoded with its own topic.
 
     Groups of Kafka Connect have no row, because their members are not consumers.
     """
@@ -306,7 +316,7 @@ def test_a_group_of_1000_members_is_decoded_and_other_groups_are_left_out(spark)
 
 
 def test_broken_records_fail_no_job(spark):
-    """Records with changed or missing bytes give other rows or no row, and never an error."""
+    """Records about groups with changed or missing bytes give other rows or no row, and never an error."""
     chance = random.Random(1)
     whole = generation(1, member("a-1", "x"), member("b-1", "y"))
     records = []

@@ -69,7 +69,7 @@ def test_single_rows_and_latest_rows_give_equal_verdicts(
 
 @pytest.mark.usefixtures("by_hash_only")
 def test_one_row_for_each_partition_is_not_sorted(snapshot: SnapshotTable, tmp_path: Path) -> None:
-    """If each partition has one row in BEFORE and one in AFTER, no row is sorted.
+    """If each partition has one row in BEFORE and one in AFTER, reconcile sorts no row.
 
     This also holds if BEFORE and AFTER have the same time.
     """
@@ -85,8 +85,8 @@ def test_one_row_for_each_partition_is_not_sorted(snapshot: SnapshotTable, tmp_p
 def test_a_row_that_occurs_twice_makes_the_job_sort_rows(snapshot: SnapshotTable, tmp_path: Path, remote: bool) -> None:
     """If a partition has two rows with the same time and offset, a large job sorts the rows, as a small job does.
 
-    Its first attempt, without sorting, fails. The second replaces the files of the first, also in a folder that is
-    given as a URI.
+    The large job's first attempt, without sorting, fails. The second attempt replaces the files of the first, even if
+    the output folder is given as a URI.
     """
     new = AFTER | {"group": "billing"}
     other = SPLIT | {"log_start_offset": 5, "log_end_offset": 130}
@@ -100,7 +100,7 @@ def test_a_row_that_occurs_twice_makes_the_job_sort_rows(snapshot: SnapshotTable
 
 @pytest.mark.usefixtures("always_large")
 def test_a_group_of_two_source_groups_makes_the_job_sort_rows(snapshot: SnapshotTable, tmp_path: Path) -> None:
-    """If a group gets partitions of two source groups, each row names the source group of its partition."""
+    """If a target group gets partitions of two source groups, each verdict names its partition's source group."""
     more = {"topic": "payments", "source_group": "large"}
     new = AFTER | {"group": "billing"}
     found = reconcile_tables(
@@ -111,7 +111,10 @@ def test_a_group_of_two_source_groups_makes_the_job_sort_rows(snapshot: Snapshot
 
 @pytest.mark.usefixtures("always_large")
 def test_contradictions_are_named_as_in_a_small_job(snapshot: SnapshotTable) -> None:
-    """If a partition has two offsets at the same time, the error of a large job names the partition, too."""
+    """If a partition has two offsets at the same time, the error of a large job names the partition.
+
+    A small job gives the same error.
+    """
     with pytest.raises(InvalidInput, match="BEFORE has two offsets at the same moment for orders-0 of group billing"):
         reconcile_tables(snapshot(SPLIT, SPLIT | {"offset": 1}), snapshot(AFTER | {"group": "billing"}))
 

@@ -30,15 +30,15 @@ OURS = ("new", 10)
 
 
 def operators(table: DataFrame) -> Counter[str]:
-    """Return how often each operator occurs in the table's physical plan."""
+    """Return the number of times that each operator occurs in the table's physical plan."""
     plan: str = table._jdf.queryExecution().executedPlan().toString()
     return Counter(line.strip("+-:* ()0123456789").split(" ")[0] for line in plan.splitlines())
 
 
 def test_large_reconcile_sorts_no_row(snapshot: Callable[..., DataFrame]) -> None:
-    """If a partition has one row in BEFORE and one in AFTER, rows are exchanged once, by topic, and not sorted.
+    """If a partition has one row in BEFORE and one in AFTER, reconcile exchanges rows once, by topic, and sorts none.
 
-    Nothing is broadcast, because AFTER has no other groups, and a summary does not show the source groups.
+    Spark broadcasts nothing here, because AFTER has no other groups, and a summary does not show the source groups.
     """
     side = snapshot({}).withColumn("cluster_id", F.lit("a"))
     found = operators(group_topic_summary(partition_verdict(side, side, single=True, other_groups=False)))
@@ -47,9 +47,10 @@ def test_large_reconcile_sorts_no_row(snapshot: Callable[..., DataFrame]) -> Non
 
 
 def test_hand_over_exchanges_commits_once(spark: SparkSession) -> None:
-    """If no commit is late and the evidence is whole, commits are exchanged and sorted once.
+    """If no commit is late and the log has no gaps, the audit exchanges and sorts the commits once.
 
-    They are aggregated by hash. The only join is a broadcast join, which adds the fence of each group.
+    They are aggregated by hash. The only join is a broadcast join, which adds to each group the offset from which it is
+    judged.
     """
     tables = Tables(spark, [Case((OURS, ("new", 13)))])
     found = operators(hand_over(tables.chains, None, local_table(spark, [], REASONS)))
@@ -101,9 +102,9 @@ def test_clean_audit_runs_few_jobs(spark: SparkSession) -> None:
 
 
 def test_reconcile_of_local_files_runs_two_jobs(spark: SparkSession, csv_file: Callable[..., str]) -> None:
-    """One Spark job examines BEFORE and AFTER, and one compares them.
+    """For files on this machine, reconcile runs two Spark jobs: one examines BEFORE and AFTER, the other compares them.
 
-    The headers of files on this machine are read without a job.
+    The headers of the files are read without a job.
     """
     header = "cluster_id,group,source_group,topic,partition,offset"
     before = csv_file(header, "c,new,old,t,0,10", name="before.csv")
@@ -115,7 +116,10 @@ def test_reconcile_of_local_files_runs_two_jobs(spark: SparkSession, csv_file: C
 
 
 def chain(case: Case) -> tuple[Any, ...]:
-    """Return first_own, committed, commits, rewinds and deletions, as `audit.hand_over` does, from a plain loop."""
+    """Compute with a plain Python loop what `audit.hand_over` computes.
+
+    It returns first_own, committed, commits, rewinds and deletions.
+    """
     commits = [offset for group, offset in case.records if group == "new"]
     last: int | None = case.before
     reached = last
@@ -134,7 +138,7 @@ def chain(case: Case) -> tuple[Any, ...]:
 
 
 def test_random_logs_are_judged_as_one_record_after_the_other(spark: SparkSession) -> None:
-    """The numbers that the audit computes for 300 random logs equal those of a plain loop over the records."""
+    """For 300 random logs, the numbers that the audit computes equal those of a plain loop over the records."""
     chance = random.Random(22)
     offsets = [8, 10, 10, 12, 18, None]
 

@@ -30,9 +30,9 @@ def quarantined(folder: Path) -> list[dict[str, str]]:
 
 
 def test_bad_rows_are_quarantined_and_counted(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
-    """A quarantined row says BEFORE or AFTER, and has its file, line and cell, and what was expected.
+    """For each bad row, the quarantine folder has the side (BEFORE or AFTER), file, line, cell, and what was expected.
 
-    A hint says that the verdict is about the other rows only.
+    The bad rows are counted. A hint says that the verdict is about the other rows only.
     """
     bad = ("new,big,t,3,NA,1", "new,big,t,4,1,x", "new,big,t,5", '"a\nb",big,t t,6,1,1', "new,big,t,7,NA,1")
     before = csv_file(HEADER, *GOOD[:2], *bad, GOOD[2], name="be fore+é.csv")
@@ -63,14 +63,17 @@ def test_bad_rows_are_quarantined_and_counted(spark: SparkSession, csv_file: Csv
 
 
 def test_bad_row_without_a_quarantine_folder_is_an_error(spark: SparkSession, csv_file: CsvFile) -> None:
-    """Without a quarantine folder, the first bad row is an error, and there is no verdict."""
+    """Without a quarantine folder, reconcile fails with an error about the first bad row, and returns no verdict."""
     before, after = csv_file(HEADER, *GOOD), csv_file(HEADER, *GOOD, "new,,t,3,NA,1", name="after.csv")
     with pytest.raises(InvalidInput, match=r"after\.csv, line 5: offset is 'NA'"):
         run_reconcile(spark, [before], [after])
 
 
 def test_good_rows_leave_an_empty_quarantine(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
-    """Without bad rows the count is 0, there is no hint, and the quarantine folder is complete and empty."""
+    """Without bad rows, the number of bad rows is 0, and no hint is shown.
+
+    The quarantine folder then has the file ``_SUCCESS`` and no rows.
+    """
     before, after = csv_file(HEADER, *GOOD), csv_file(HEADER, *GOOD, name="after.csv")
     found = run_reconcile(spark, [before], [after], quarantine=tmp_path / "aside")
     assert (found.clean, found.quarantined, found.hints, found.totals.partitions) == (True, 0, (), 3)
@@ -100,7 +103,7 @@ def test_bad_parquet_row_has_no_line_number(
 def test_existing_quarantine_folder_is_refused(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
     """An existing quarantine folder is refused before anything is read.
 
-    If the job fails later, the quarantined rows stay.
+    If the job fails after it has written a new quarantine folder, the rows in the folder stay.
     """
     bad = csv_file(HEADER, "new,big,t,0,NA,1")
     with pytest.raises(InvalidInput, match="exists already"):

@@ -108,7 +108,7 @@ PLANTED: dict[str, tuple[Row | None, Row | None, str, str | None]] = {
 
 
 def test_each_pair_of_rows_gets_its_status_and_reason(snapshot: SnapshotTable) -> None:
-    """Each pair of a row in BEFORE and a row in AFTER gets the expected status and reason."""
+    """A partition's row in BEFORE and its row in AFTER together give the expected status and reason."""
     pairs = [*enumerate(PLANTED.values())]
     before = snapshot(*(SPLIT | row | {"partition": number} for number, (row, *_) in pairs if row is not None))
     after = snapshot(*(NEW | row | {"partition": number} for number, (_, row, *_) in pairs if row is not None))
@@ -129,7 +129,7 @@ def test_each_pair_of_rows_gets_its_status_and_reason(snapshot: SnapshotTable) -
 
 
 def test_verdict_has_lags_and_records_produced_and_consumed(spark: SparkSession, snapshot: SnapshotTable) -> None:
-    """A verdict has the lags, and the numbers of records produced and consumed between BEFORE and AFTER.
+    """A verdict contains the lags, and the numbers of records produced and consumed between BEFORE and AFTER.
 
     The columns are the documented ones.
     """
@@ -153,14 +153,14 @@ def test_lag_is_null_without_a_committed_offset(snapshot: SnapshotTable) -> None
 
 
 def test_offsets_of_a_recreated_topic_are_not_subtracted(snapshot: SnapshotTable) -> None:
-    """Offsets of a recreated topic are not subtracted from offsets of the old topic."""
+    """In a verdict, offsets of a recreated topic are not subtracted from offsets of the old topic."""
     before, after = snapshot(SPLIT | {"topic_id": "a"}), snapshot(NEW | {"topic_id": "b", "offset": 3})
     [row] = partition_verdict(before, after).collect()
     assert (row.produced, row.consumed, row.lag_before, row.lag_after) == (None, None, 50, 147)
 
 
 def test_names_of_digits_stay_text(snapshot: SnapshotTable) -> None:
-    """Group `00123` and group `123` are different, and so are topic `007` and topic `7`."""
+    """Names of digits are compared as text: group `00123` differs from group `123`, and topic `007` from topic `7`."""
     before = snapshot(*({"group": group, "topic": topic} for group in ("00123", "123") for topic in ("007", "7")))
     after = snapshot({"group": "00123", "topic": "007"}, {"group": "123", "topic": "7"})
     rows = partition_verdict(before, after).collect()
@@ -172,15 +172,18 @@ def test_names_of_digits_stay_text(snapshot: SnapshotTable) -> None:
 
 @pytest.fixture
 def mapping(spark: SparkSession) -> DataFrame:
-    """Topic ``orders`` goes to group billing, partition 0 of ``searches`` to group search. Other partitions stay."""
+    """A mapping: topic ``orders`` goes to group billing, partition 0 of ``searches`` to group search.
+
+    Other partitions stay.
+    """
     rows = [("big", "orders", 0, "billing"), ("big", "orders", 1, "billing"), ("big", "searches", 0, "search")]
     return spark.createDataFrame(rows, MAPPING)
 
 
 def test_mapped_rows_are_expected_in_the_target_group(snapshot: SnapshotTable, mapping: DataFrame) -> None:
-    """A mapped row of the source group is expected in its target group.
+    """If a mapping moves a partition, its offset in BEFORE is compared with the target group's offset in AFTER.
 
-    Other rows, and the source group's rows in AFTER, are left out.
+    Partitions that are not mapped, and the source group's rows in AFTER, are left out.
     """
     topics = [("orders", 0), ("orders", 1), ("searches", 0), ("searches", 1), ("legacy", 0)]
     old = [{"topic": topic, "partition": partition} for topic, partition in topics]
@@ -210,22 +213,25 @@ def test_split_file_gives_the_same_verdicts_as_before_and_as_mapping(snapshot: S
 
 
 def test_fan_out_has_a_verdict_for_each_group(spark: SparkSession, snapshot: SnapshotTable) -> None:
-    """If a partition is handed over to several groups, each group has a verdict."""
+    """If a partition is handed over to several groups, there is a verdict for each of these groups."""
     mapping = spark.createDataFrame([("big", "orders", 0, "billing"), ("big", "orders", 0, "audit")], MAPPING)
     rows = partition_verdict(snapshot({}), snapshot(NEW), mapping).collect()
     assert {(row.group, row.status) for row in rows} == {("billing", "exact"), ("audit", "missing")}
 
 
 def test_without_source_and_mapping_a_group_is_compared_with_itself(snapshot: SnapshotTable) -> None:
-    """Without a mapping a group is compared with itself; groups that BEFORE lacks are omitted."""
+    """Without a mapping, a group in BEFORE is compared with the same group in AFTER.
+
+    Groups that BEFORE lacks are omitted.
+    """
     rows = partition_verdict(snapshot({}), snapshot({"offset": 120}, NEW)).collect()
     assert [(row.group, row.source_group, row.status) for row in rows] == [("big", None, "ahead")]
 
 
 def test_latest_row_of_each_side_counts(snapshot: SnapshotTable) -> None:
-    """Of several rows of a partition, the latest one in BEFORE and the latest one in AFTER count.
+    """If a partition has several rows, its latest row in BEFORE is compared with its latest row in AFTER.
 
-    A row without a time counts as the oldest. Equal rows do no harm.
+    A row without a time is taken for the oldest. Duplicate rows make no difference.
     """
     history: list[dict[str, Any]] = [
         {"taken_at": None, "offset": 500},
@@ -258,7 +264,7 @@ def test_two_source_groups_for_one_target_partition_are_refused(snapshot: Snapsh
 
 
 def test_a_summary_has_counts_and_totals(snapshot: SnapshotTable) -> None:
-    """A topic of a group is one row: the worst status, the number of partitions in each status, and sums.
+    """The summary has one row for each topic of a group: the worst status, numbers of partitions by status, and sums.
 
     A sum leaves out the partitions without a value.
     """
@@ -286,16 +292,16 @@ def test_a_summary_has_counts_and_totals(snapshot: SnapshotTable) -> None:
 
 
 def test_sums_that_are_too_large_are_null(snapshot: SnapshotTable) -> None:
-    """A sum that overflows is null, and the verdicts are still given."""
+    """If a sum in the summary overflows, it is null, and the verdicts are still given."""
     rows = [{"partition": number, "offset": 0, "log_end_offset": 2**63 - 1} for number in (0, 1)]
     found = conclude(partition_verdict(snapshot(*rows), snapshot(*rows)))
     assert (found.clean, found.totals.counts["exact"], found.totals.lag_before) == (True, 2, None)
 
 
 def test_time_lag_of_a_topic_is_the_largest_of_its_partitions(snapshot: SnapshotTable) -> None:
-    """A topic's time lag is the largest of its partitions, in seconds. It is 0 if a timestamp is in the future.
+    """A topic's time lag is the largest of its partitions, in seconds, and 0 if a timestamp is in the future.
 
-    It is null if no record is unread, or if the snapshot has no column oldest_unconsumed_at.
+    The time lag is null if no record is unread, or if the snapshot has no column oldest_unconsumed_at.
     """
     oldest = F.timestamp_add("MILLISECOND", F.col("partition") * 1500 - 2500, "taken_at")
     sides = [
@@ -322,7 +328,7 @@ def test_time_lag_of_a_topic_is_the_largest_of_its_partitions(snapshot: Snapshot
 
 
 def test_clean_hand_over_has_no_problem_and_no_hint(snapshot: SnapshotTable) -> None:
-    """Equal offsets, and no committed offset on both sides, give no problem and no hint."""
+    """If each offset is equal in BEFORE and AFTER, or missing in both, reconcile finds no problem and gives no hint."""
     before = snapshot(SPLIT, SPLIT | {"partition": 1, "offset": None})
     found = reconcile_tables(before, snapshot(NEW, NEW | {"partition": 1, "offset": None}))
     assert found.clean
@@ -335,7 +341,10 @@ def test_clean_hand_over_has_no_problem_and_no_hint(snapshot: SnapshotTable) -> 
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_only_problem_statuses_break_a_hand_over(status: str) -> None:
-    """One partition with one of the four problem statuses breaks a hand-over; other statuses do not."""
+    """One partition with status missing, below-log-start, behind or unexpected makes a hand-over broken.
+
+    Partitions with the other statuses do not.
+    """
     counts = dict.fromkeys(STATUSES, 0) | {"exact": 99} | {status: 1}
     totals = GroupTopic(None, None, None, status, 100, counts, None, None, None, None)
     found = Reconciliation(totals=totals, topics=1, summary=(), worst=(), hints=())
@@ -344,7 +353,7 @@ def test_only_problem_statuses_break_a_hand_over(status: str) -> None:
 
 
 def test_size_of_a_result_is_limited(snapshot: SnapshotTable) -> None:
-    """A result lists at most `MAX_SUMMARY` topics and `MAX_WORST` partitions, the worst first.
+    """The result of reconcile lists at most `MAX_SUMMARY` topics and `MAX_WORST` partitions, the worst first.
 
     All partitions are counted.
     """
@@ -379,7 +388,7 @@ def test_missing_cluster_id_is_filled_in(
 
 
 def test_rows_with_and_without_a_cluster_id_are_summed(snapshot: SnapshotTable) -> None:
-    """Rows with and without a cluster id are one row of the summary, because they are from one cluster."""
+    """Rows with and without a cluster id are summed up in one row of the summary, because they are from one cluster."""
     nameless = {"cluster_id": None}
     before = [SPLIT, SPLIT | nameless | {"partition": 1}]
     found = reconciled(snapshot, before, [NEW | nameless, NEW | {"partition": 1}])
@@ -390,7 +399,7 @@ def test_rows_with_and_without_a_cluster_id_are_summed(snapshot: SnapshotTable) 
 
 
 def test_several_clusters_are_kept_apart(snapshot: SnapshotTable) -> None:
-    """The same group on two clusters counts as two groups."""
+    """If two clusters have a group of the same name, it is compared and summed up separately for each cluster."""
     both = [{"cluster_id": "a", "offset": 1}, {"cluster_id": "b", "offset": 2}]
     found = reconciled(snapshot, [SPLIT | row for row in both], [NEW | row for row in both])
     assert (found.clean, found.topics) == (True, 2)
@@ -424,20 +433,26 @@ def test_several_clusters_are_kept_apart(snapshot: SnapshotTable) -> None:
 def test_snapshots_that_cannot_be_compared_are_refused(
     snapshot: SnapshotTable, before: list[Row], after: list[Row], message: str
 ) -> None:
-    """Snapshots that cannot be compared are a one-line error that says what to pass."""
+    """If two snapshots cannot be compared, for example because they are of different clusters, reconcile is refused.
+
+    The error says why.
+    """
     with pytest.raises(InvalidInput, match=message):
         reconciled(snapshot, before, after)
 
 
 def test_a_mapping_that_matches_nothing_is_refused(spark: SparkSession, snapshot: SnapshotTable) -> None:
-    """A mapping without a match in BEFORE is refused, because nothing would be compared."""
+    """A mapping that matches no row of BEFORE is refused, because nothing would be compared."""
     for rows in ([], [("large", "orders", 0, "billing")]):
         with pytest.raises(InvalidInput, match="no rows for the split"):
             reconcile_tables(snapshot({}), snapshot(NEW), spark.createDataFrame(rows, MAPPING))
 
 
 def test_hint_names_groups_that_were_not_compared(snapshot: SnapshotTable) -> None:
-    """A hint names groups that were not compared, and says what to pass after a split."""
+    """A hint names a group that was not compared, and says how many there are.
+
+    For groups that BEFORE lacks, the hint suggests ``--spec``; for groups that AFTER lacks, another snapshot.
+    """
     found = reconciled(snapshot, [{}], [{}, NEW, NEW | {"group": "search"}])
     assert found.clean
     assert found.hints == (

@@ -31,7 +31,10 @@ JOB = sorted(
 
 
 def test_session_uses_utc_and_ansi_mode_and_is_local(spark: SparkSession) -> None:
-    """The session has the settings on which results depend, and those that keep it off the network."""
+    """The local Spark session uses UTC and ANSI mode, on which results depend.
+
+    Its driver listens on 127.0.0.1 only, and the Spark UI is off.
+    """
     settings = {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
@@ -44,12 +47,12 @@ def test_session_uses_utc_and_ansi_mode_and_is_local(spark: SparkSession) -> Non
 
 
 def test_second_session_shares_the_jvm(spark: SparkSession) -> None:
-    """A second session uses the JVM of the first, because a process has only one JVM."""
+    """A second Spark session uses the JVM of the first, because a process has only one JVM."""
     assert local_session().sparkContext is spark.sparkContext
 
 
 def test_command_does_not_change_the_callers_session(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    """A command uses a new session, with its own settings and views.
+    """If the caller has a Spark session, a command uses a new one, with its own settings and views.
 
     The caller's session keeps its settings and views, and stays active.
     """
@@ -83,7 +86,7 @@ def in_a_new_process(folder: Path, program: str, **environment: str) -> subproce
 
 
 def test_missing_java_is_a_one_line_error(tmp_path: Path) -> None:
-    """Without Java the error says what to install, and nothing else is printed."""
+    """Without Java, Spark's start fails with one line that says that Java 17 is needed, and nothing else is printed."""
     program = "try: local_session()\nexcept Exception as error: print(type(error).__name__, error)"
     done = in_a_new_process(tmp_path, program, PATH="/usr/bin:/bin", JAVA_HOME=str(tmp_path / "nothing"))
     assert done.stdout.startswith("MissingDependency Spark can't start: it needs Java 17 or newer")
@@ -92,14 +95,14 @@ def test_missing_java_is_a_one_line_error(tmp_path: Path) -> None:
 
 
 def test_missing_pyspark_is_a_one_line_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without PySpark, the error has the command that installs it."""
+    """Without PySpark, the error contains the command that installs it."""
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(MissingDependency, match=re.escape(INSTALL_SPARK)):
         local_session()
 
 
 def test_install_command_has_the_requirements_of_the_extra() -> None:
-    """The install command has the requirements of the extra in pyproject.toml."""
+    """The install command in the error for a missing PySpark has the requirements of the extra in pyproject.toml."""
     extra = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text())["project"]["optional-dependencies"][
         "spark"
     ]
@@ -115,7 +118,10 @@ def test_spark_that_cannot_start_is_a_one_line_error(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_during_a_job_ends_the_jvm() -> None:
-    """Ctrl-C also ends the JVM, although Java ignores the signal. Neither Spark nor Java prints anything."""
+    """Ctrl-C during a Spark job also ends the JVM, although Java ignores the signal.
+
+    Neither Spark nor Java prints anything.
+    """
     program = f"""
 import sys, threading, time
 sys.path[:0] = {sys.path!r}
@@ -152,9 +158,9 @@ except KeyboardInterrupt:
 
 
 def test_stages_are_shown_until_ctrl_c() -> None:
-    """If stderr is not a terminal, the running stage is shown in a line now and then.
+    """If stderr is not a terminal, the running Spark stage is printed as a line from time to time.
 
-    After Ctrl-C no stage is shown.
+    After Ctrl-C no stage is printed.
     """
     program = f"""
 import sys
@@ -186,12 +192,15 @@ except KeyboardInterrupt:
 
 
 def test_no_stage_is_shown_while_spark_is_idle(spark: SparkSession) -> None:
-    """Between jobs no stage is shown."""
+    """Between Spark jobs, the line of progress shows no Spark stage."""
     assert _stages(spark) is None
 
 
 def test_spark_connect_shows_no_stages() -> None:
-    """A Spark Connect session has no SparkContext: no stage is shown, and no error is raised."""
+    """In a Spark Connect session, the line of progress shows no Spark stage, and no error is raised.
+
+    Such a session has no SparkContext.
+    """
 
     def unsupported(_: object) -> None:
         raise PySparkAttributeError("JVM_ATTRIBUTE_NOT_SUPPORTED")
@@ -202,7 +211,7 @@ def test_spark_connect_shows_no_stages() -> None:
 
 @pytest.mark.parametrize("module", JOB)
 def test_jobs_use_only_what_every_cluster_has(module: str) -> None:
-    """A job uses no Python UDF, and needs no package but PySpark.
+    """A module of the Spark jobs uses no Python UDF, and needs no package but PySpark.
 
     It uses neither sparkContext nor RDDs, because Spark Connect has none.
     """

@@ -74,21 +74,21 @@ def rows_of(spark: SparkSession, *paths: str) -> list[Row]:
 
 
 def test_csv_row_is_read_unchanged(spark: SparkSession, csv_file: CsvFile) -> None:
-    """Names of digits stay text; microseconds and line ends in quoted cells are kept."""
+    """In a CSV file, names of digits are read as text; microseconds and line ends in quoted cells are kept."""
     found = read_snapshots(spark, [csv_file(HEADER, FULL)])
     assertSchemaEqual(found.schema, SNAPSHOT)
     assertDataFrameEqual(found, spark.createDataFrame([FULL_ROW], SNAPSHOT))
 
 
 def test_empty_cell_is_null_except_in_metadata(spark: SparkSession, csv_file: CsvFile) -> None:
-    """An empty cell is null, quoted or not; empty metadata is an empty string."""
+    """An empty CSV cell is read as null, quoted or not; empty metadata is read as an empty string."""
     [row] = rows_of(spark, csv_file(HEADER, ',,"",,,,t,,0,,"",,,'))
     assert row.metadata == ""
     assert [name for name in SNAPSHOT.names if row[name] is not None] == ["topic", "partition", "metadata"]
 
 
 def test_columns_are_matched_by_name(spark: SparkSession, csv_file: CsvFile) -> None:
-    """The columns may be in any order, and nullable columns may be missing."""
+    """The columns of a CSV file may be in any order, and nullable columns may be missing."""
     [row] = rows_of(spark, csv_file("offset,partition,group,topic", "7,1,g,t"))
     assert (row.group, row.topic, row.partition, row.offset, row.taken_at, row.metadata) == ("g", "t", 1, 7, None, "")
 
@@ -112,7 +112,7 @@ def test_file_of_kafkas_export_is_read(spark: SparkSession, csv_file: CsvFile) -
     ],
 )
 def test_wrong_columns_are_refused(spark: SparkSession, csv_file: CsvFile, header: str, message: str) -> None:
-    """A header with a wrong or missing column is refused. The error names the file and the column."""
+    """A CSV header with a wrong or missing column is refused. The error names the file and the column."""
     path = csv_file(header, "t,0,1")
     with pytest.raises(InvalidInput) as error:
         read_snapshots(spark, [path])
@@ -142,7 +142,10 @@ WRONG_IN_PARQUET += [("partition", None, "a partition")]
 
 
 def csv_with(path: Path, **changes: str) -> str:
-    """Write a header, a valid row on lines 2 and 3, and on line 4 the same row with ``changes``. Return the path."""
+    """Write a CSV file with ``changes`` on line 4 only, and return its path.
+
+    Line 1 is a header, lines 2 and 3 have the same valid row, and line 4 has this row with ``changes``.
+    """
     good = FULL_ROW.asDict() | {"taken_at": "2026-11-20T23:27:08Z"}
     path.parent.mkdir(exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -152,7 +155,7 @@ def csv_with(path: Path, **changes: str) -> str:
 
 
 def parquet_with(path: Path, column: str, value: object) -> str:
-    """Write a file with one row that has ``value`` in ``column``, and return the path."""
+    """Write a Parquet file with one row that has ``value`` in ``column``, and return the path."""
     path.parent.mkdir(exist_ok=True)
     nullable = pa.schema([field.with_nullable(True) for field in ARROW])
     return parquet(path, pa.table(arrow_row(**{column: value}), schema=nullable))
@@ -200,7 +203,10 @@ def test_every_bad_row_is_quarantined_with_its_place_and_expectation(
 
 @pytest.mark.parametrize("kind", ["a cell", "a row of another length", "a cell in Parquet"])
 def test_a_bad_row_stops_the_job(spark: SparkSession, csv_file: CsvFile, tmp_path: Path, kind: str) -> None:
-    """The error has the file's unchanged name, line, column, value, and what was expected."""
+    """If a snapshot has a bad row, the job fails with an error that names file, column, value, and what was expected.
+
+    For CSV the error also has the line. The file's name is unchanged, even with special characters.
+    """
     match kind:
         case "a cell":
             path = csv_with(tmp_path / "be[f]ore%20ö*.csv", topic="")
@@ -224,7 +230,7 @@ def test_bad_cell_in_an_unused_column_stops_the_job(spark: SparkSession, csv_fil
 
 
 def test_row_of_wrong_length_stops_a_job_that_selects_few_columns(spark: SparkSession, csv_file: CsvFile) -> None:
-    """A row of wrong length stops even a job that selects few columns.
+    """A CSV row with too few cells stops even a job that selects few columns.
 
     Spark's own reader would not count the cells.
     """
@@ -235,7 +241,10 @@ def test_row_of_wrong_length_stops_a_job_that_selects_few_columns(spark: SparkSe
 
 @pytest.mark.parametrize("row", ['t,0,"1', 't,1,"1"2', '"o"ld,1,2', 'o"ld,1,2', '"t" ,1,2'])
 def test_wrong_quote_is_refused_with_its_line(spark: SparkSession, csv_file: CsvFile, row: str) -> None:
-    """A wrong quote is refused, because Spark would misread a name or the rest of the file."""
+    """A misplaced quotation mark in a CSV file is refused, because Spark would misread a name or the rest of the file.
+
+    The error has the line number.
+    """
     path = csv_file("topic,partition,offset", "t,5,1", row, "t,6,2")
     with pytest.raises(InvalidInput) as refused:
         read_snapshots(spark, [path])
@@ -245,7 +254,7 @@ def test_wrong_quote_is_refused_with_its_line(spark: SparkSession, csv_file: Csv
 def test_wrong_quote_in_a_remote_file_stops_the_job(
     spark: SparkSession, csv_file: CsvFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wrong quote in a file on another machine stops the job. The error has no line number."""
+    """A misplaced quotation mark in a CSV file that is not local stops the job. The error has no line number."""
     monkeypatch.setattr(snapshots, "local_file", lambda uri: None)
     path = csv_file("group,topic,partition,offset", '"o"ld,t,1,2')
     with pytest.raises(InvalidInput) as refused:
@@ -254,7 +263,7 @@ def test_wrong_quote_in_a_remote_file_stops_the_job(
 
 
 def test_truncated_file_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
-    """A file without a final line end is refused, because its last number may lack digits."""
+    """A CSV file without a final line end is refused, because its last number may lack digits."""
     path = csv_file("topic,partition,offset", "t,0,12345")
     Path(path).write_bytes(Path(path).read_bytes()[:-3])
     with pytest.raises(InvalidInput, match="cut short"):
@@ -262,7 +271,7 @@ def test_truncated_file_is_refused(spark: SparkSession, csv_file: CsvFile) -> No
 
 
 def test_an_empty_file_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
-    """An empty file is refused, also beside another file in a folder."""
+    """An empty CSV file is refused, even if it is beside another file in a folder."""
     empty = csv_file("topic,partition", "t,0", name="days/1.csv").replace("1.csv", "2.csv")
     Path(empty).touch()
     with pytest.raises(InvalidInput, match=f"{empty}: 0 bytes long"):
@@ -297,7 +306,10 @@ def test_hidden_file_name_is_refused(spark: SparkSession, csv_file: CsvFile) -> 
 def test_hidden_snapshot_in_a_folder_or_glob_is_refused(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path, pattern: str, hidden: str
 ) -> None:
-    """A hidden snapshot in a folder or glob is refused; Spark's own marker files are ignored."""
+    """If a folder or glob contains a snapshot whose name Spark takes for hidden, the error names this file.
+
+    Spark's own marker files are ignored.
+    """
     csv_file("topic,partition", "t,0", name="days/a.csv")
     for name in ("_SUCCESS", "_committed_1", ".a.csv.crc"):
         (tmp_path / "days" / name).touch()
@@ -310,7 +322,7 @@ def test_hidden_snapshot_in_a_folder_or_glob_is_refused(
 
 
 def test_a_byte_order_mark_is_refused(spark: SparkSession, csv_file: CsvFile) -> None:
-    """A byte order mark is refused, as by `files.snapshots`."""
+    """A CSV file that starts with a byte order mark is refused, as by the reader without Spark, `files.snapshots`."""
     with pytest.raises(InvalidInput, match=r"snapshot\.csv: it starts with a byte order mark"):
         read_snapshots(spark, [csv_file("\ufefftopic,partition", "t,0")])
 
@@ -322,7 +334,7 @@ def test_other_special_characters_in_a_name_are_literal(spark: SparkSession, csv
 
 
 def test_a_folder_or_a_glob_is_read_as_one_table(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
-    """The files of a folder and its subfolders are read as one table, and need equal headers.
+    """The CSV files of a folder and its subfolders are read as one table.
 
     Files that are passed separately may have different columns.
     """
@@ -334,7 +346,7 @@ def test_a_folder_or_a_glob_is_read_as_one_table(spark: SparkSession, csv_file: 
 
 
 def test_a_folder_with_different_headers_is_refused(spark: SparkSession, csv_file: CsvFile, tmp_path: Path) -> None:
-    """Different headers in a folder are refused, because Spark assigns columns by position."""
+    """A folder of CSV files with different headers is refused, because Spark assigns columns by position."""
     csv_file("topic,partition,offset", "t,1,2", name="days/1.csv")
     csv_file("topic,offset,partition", "t,2,1", name="days/2.csv")
     with pytest.raises(InvalidInput, match="header differs"):
@@ -359,7 +371,10 @@ def test_parquet_and_csv_rows_are_equal(spark: SparkSession, tmp_path: Path, csv
 
 
 def test_time_lag_column_is_optional(spark: SparkSession, tmp_path: Path, csv_file: CsvFile) -> None:
-    """Files with and without the time lag column are read as one table. The column's cells are checked, too."""
+    """Files with and without the time lag column, oldest_unconsumed_at, are read as one table.
+
+    An invalid cell of the column stops the read.
+    """
     moment = datetime(2026, 11, 20, 20, 0, 0, 5000, tzinfo=UTC)
     with_time = StructType([*SNAPSHOT, OLDEST_UNCONSUMED])
     expected = spark.createDataFrame([(*FULL_ROW, moment)], with_time)
@@ -385,7 +400,7 @@ def test_time_lag_column_is_optional(spark: SparkSession, tmp_path: Path, csv_fi
 def test_a_parquet_column_of_another_type_is_refused(
     spark: SparkSession, tmp_path: Path, column: str, kind: pa.DataType, message: str
 ) -> None:
-    """A Parquet column of another type is refused and not cast."""
+    """A Parquet column whose type is not the expected one is refused. It is not cast."""
     schema = ARROW.set(ARROW.get_field_index(column), pa.field(column, kind))
     values = arrow_row(group=123) if column == "group" else arrow_row()
     with pytest.raises(InvalidInput, match=message):
@@ -443,14 +458,14 @@ def test_parquet_page_with_a_wrong_checksum_is_refused(spark: SparkSession, tmp_
 
 
 def test_several_files_are_one_table(spark: SparkSession, tmp_path: Path, csv_file: CsvFile) -> None:
-    """CSV and Parquet files may be mixed if each is named."""
+    """CSV and Parquet files are read as one table if the path of each file is given."""
     path = parquet(tmp_path / "s.parquet", pa.table(arrow_row(), schema=ARROW))
     found: DataFrame = read_snapshots(spark, [path, csv_file("topic,partition", "t,0")])
     assert {row.topic for row in found.collect()} == {"007", "t"}
 
 
 def test_metadata_that_our_writer_saved_is_read_unchanged(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark reads metadata as `files.snapshots` saved it: NULs, quotes, backslashes, a leading apostrophe."""
+    """Spark reads metadata from CSV as `files.snapshots` saved it: NULs, quotes, backslashes, a leading apostrophe."""
     pieces = ["\0", "\\", "\\u00", "5cu00", "00", "'", "=", '"', "x"]
     texts = ["".join(each) for each in product(pieces, repeat=3)]
     ours = [row(partition=number, metadata=text) for number, text in enumerate(texts)]
@@ -463,7 +478,7 @@ def test_metadata_that_our_writer_saved_is_read_unchanged(spark: SparkSession, t
 def test_apostrophe_against_spreadsheet_formulas_is_removed(
     spark: SparkSession, csv_file: CsvFile, tmp_path: Path
 ) -> None:
-    """The cell ``'=1`` is read as the group ``=1``, as by `files.snapshots`.
+    """The CSV cell ``'=1`` is read as the group ``=1``: the apostrophe only protects it from spreadsheets.
 
     In output tables the cell has the apostrophe again.
     """
@@ -479,7 +494,7 @@ def test_apostrophe_against_spreadsheet_formulas_is_removed(
 
 
 def test_both_readers_accept_and_refuse_the_same_files(spark: SparkSession, tmp_path: Path) -> None:
-    """`files.snapshots` and Spark's reader read the same rows from good files, and both refuse the bad ones."""
+    """Spark's reader reads the same rows as `files.snapshots` from every good CSV file, and refuses every bad one."""
     for name, text in (GOOD | BAD).items():
         (tmp_path / f"{name}.csv").write_text(text, encoding="utf-8", newline="")
     for name in GOOD:

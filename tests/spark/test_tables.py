@@ -1,4 +1,4 @@
-"""The exported types of tables, and the examples in docs/pyspark.md, which use them."""
+"""The exported types of tables, and the examples in docs/pyspark.md, which use these types."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def columns(schema: StructType) -> list[tuple[str, str]]:
 
 
 def test_results_have_the_exported_types(snapshot: Callable[..., DataFrame]) -> None:
-    """The columns of each result are those of its exported type, in this order."""
+    """The verdicts, the summary and the lag timeline have the columns of their exported types, in the same order."""
     side = snapshot({})
     verdicts = partition_verdict(side, side)
     assert columns(verdicts.schema) == columns(tables.PARTITION_VERDICT)
@@ -38,7 +38,7 @@ def test_results_have_the_exported_types(snapshot: Callable[..., DataFrame]) -> 
 
 @pytest.mark.parametrize("single", [False, True])
 def test_time_lags_are_where_the_page_says(snapshot: Callable[..., DataFrame], single: bool) -> None:
-    """As docs/pyspark.md says, the columns of time lags follow lag_after in the verdicts.
+    """In the verdicts, the columns of time lags follow the column lag_after, as docs/pyspark.md says.
 
     In the summary they are the last columns.
     """
@@ -51,7 +51,7 @@ def test_time_lags_are_where_the_page_says(snapshot: Callable[..., DataFrame], s
 
 
 def test_page_names_every_exported_table() -> None:
-    """docs/pyspark.md names each type that `spark.tables` exports, except those of optional columns."""
+    """docs/pyspark.md names each type that `spark.tables` exports, except OLDEST_UNCONSUMED and TIME_LAGS."""
     for name in {*tables.__all__} - {"OLDEST_UNCONSUMED", "TIME_LAGS"}:
         assert f"`{name}`" in PAGE
 

@@ -29,7 +29,7 @@ def row(hour: int, offset: int | None, end: int = 100, **changes: Any) -> dict[s
 
 @pytest.fixture
 def mapping(spark: SparkSession) -> DataFrame:
-    """Topic ``orders`` goes from group big to group billing."""
+    """A mapping: topic ``orders`` goes from group big to group billing."""
     return spark.createDataFrame([("big", "orders", "billing")], TOPIC_MAPPING)
 
 
@@ -46,7 +46,10 @@ def points(timeline: DataFrame) -> list[tuple[Any, ...]]:
 def test_curve_continues_from_the_source_group_to_the_target_group(
     spark: SparkSession, snapshot: SnapshotTable, mapping: DataFrame
 ) -> None:
-    """A curve has the source group's history, then the target group's: lag, and records produced and consumed."""
+    """The lag timeline of a moved topic contains the source group's history, then the target group's.
+
+    Each point has the lag, and the records produced and consumed since the previous point.
+    """
     before = snapshot(row(0, 10, 50), row(1, 40, 70), {"topic": "others"})
     after = snapshot(*(row(hour, offset, end, group="billing") for hour, offset, end in ((2, 40, 90), (3, 85, 95))))
     timeline = lag_timeline(before, after, mapping)
@@ -67,9 +70,9 @@ def test_curve_continues_from_the_source_group_to_the_target_group(
 def test_curve_leaves_the_source_group_where_the_target_group_begins(
     snapshot: SnapshotTable, mapping: DataFrame
 ) -> None:
-    """The timeline has the target group's lag from that group's first committed offset on.
+    """From the target group's first committed offset on, the lag timeline shows its lag, not the source group's.
 
-    Here BEFORE and AFTER both have all snapshots.
+    In this test BEFORE and AFTER both contain all snapshots.
     """
     old = [row(hour, min(10 * hour, 20)) for hour in range(5)]
     new = [row(hour, 10 * hour, group="billing") for hour in (3, 4)]
@@ -86,7 +89,7 @@ def test_curve_leaves_the_source_group_where_the_target_group_begins(
 
 
 def test_lag_is_null_without_a_committed_offset(snapshot: SnapshotTable) -> None:
-    """Lag is the sum over the partitions with a committed offset, and null if there is no such partition."""
+    """In the lag timeline, lag is summed over the partitions with a committed offset, and null if there is none."""
     rows = [row(0, None), row(1, None), row(1, 70, partition=1), row(2, 90), row(2, 80, partition=1)]
     timeline = lag_timeline(snapshot(*rows), snapshot(*rows))
     assert points(timeline) == [(0, None, None, None, None), (1, None, 30, 0, None), (2, None, 30, 0, 10)]
@@ -94,13 +97,16 @@ def test_lag_is_null_without_a_committed_offset(snapshot: SnapshotTable) -> None
 
 
 def test_offsets_of_a_recreated_topic_are_not_subtracted(snapshot: SnapshotTable) -> None:
-    """Offsets of a recreated topic are not subtracted from offsets of the old topic."""
+    """In the lag timeline, offsets of a recreated topic are not subtracted from offsets of the old topic."""
     rows = snapshot(row(0, 50, topic_id="a"), row(1, 5, 9, topic_id="b"), row(2, 6, 9, topic_id="b"))
     assert points(lag_timeline(rows, rows)) == [(0, None, 50, None, None), (1, None, 4, None, None), (2, None, 3, 0, 1)]
 
 
 def test_history_needs_three_times(snapshot: SnapshotTable) -> None:
-    """A lag timeline needs three moments of a group on one cluster, because a verdict already shows two."""
+    """A lag timeline is made only if a group has snapshots of three times on one cluster.
+
+    A verdict already shows two.
+    """
     sides = [
         [row(hour, 1, cluster_id=name) for name, hour in moments]
         for moments in ((("a", 0), ("b", 1)), (("a", 2), ("b", 3)))
@@ -115,7 +121,7 @@ def test_history_needs_three_times(snapshot: SnapshotTable) -> None:
 
 
 def test_driver_gets_a_curve_for_each_topic_and_for_the_group(snapshot: SnapshotTable, mapping: DataFrame) -> None:
-    """Spark's driver gets the lag over time of each topic and of the group, sorted, in UTC to the microsecond."""
+    """Spark's driver gets the lag timeline of each topic and of the whole group, sorted, in UTC to the microsecond."""
     before = snapshot(row(0, 10), row(1, 20))
     after = snapshot(row(2, 20, group="billing"), row(2, 5, 6, group="billing", topic="new"))
     found = reconcile_tables(before, after, mapping)
@@ -132,9 +138,9 @@ def test_driver_gets_a_curve_for_each_topic_and_for_the_group(snapshot: Snapshot
 
 
 def test_size_of_a_history_is_limited(snapshot: SnapshotTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A history that is too long keeps groups rather than topics, and large lags rather than small ones.
+    """If a lag timeline has too many rows, groups are kept rather than topics, and large lags rather than small ones.
 
-    A curve that is cut keeps its latest moments.
+    If only a part of a group's or topic's rows fits, the latest ones are kept.
     """
     rows = [
         row(hour, 100 - lag, group=group, topic=topic)

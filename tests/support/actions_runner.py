@@ -1,4 +1,4 @@
-"""Run the steps of action.yml as a runner of GitHub Actions does, with a fake `gh` that keeps the comments."""
+"""Run the steps of action.yml as a runner of GitHub Actions does, with a fake `gh` that stores the comments."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def _producer(bootstrap_servers: str) -> confluent_kafka.Producer:
 
 
 class BrokerWorld:
-    """The clients of a broker beside the tool under test. Their topics and groups have unique names."""
+    """Producers, consumers and administrators on a broker, apart from the tool. Topics and groups get unique names."""
 
     # The clients under test, which only the contract suite sets.
     writer: KafkaPythonWriter
@@ -192,7 +192,7 @@ class BrokerWorld:
         return {TopicPartition(*partition): committed.offset for partition, committed in found.items()}
 
     def consumer(self, group: str, *topics: str, **config: object) -> confluent_kafka.Consumer:
-        """Return a confluent-kafka consumer that tries to become a member of a group."""
+        """Return a confluent-kafka consumer of a group, subscribed to the topics if there are any."""
         consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": self.bootstrap_servers,
@@ -279,7 +279,7 @@ class BrokerWorld:
         close_consumer(consumer)
 
     def consume(self, consumer: confluent_kafka.Consumer, records: int) -> list[str]:
-        """Return the values of the consumer's next ``records`` records."""
+        """Return the values of the next ``records`` records that the consumer gets."""
         values = self._early.pop(consumer, [])
 
         def enough() -> bool:

@@ -29,7 +29,7 @@ class Process(subprocess.Popen[str]):
 
 
 class _Forked(Process, forks.Popen[str]):
-    """A command's process, forked to save the start of Python."""
+    """A command's process, forked from a process that has imported everything. This saves the start of Python."""
 
 
 class Cli:
@@ -86,14 +86,17 @@ class Cli:
         return lines[0]
 
     def killed_at(self, step: int, *arguments: str) -> bool:
-        """Run a command that is killed at a step. Return False if the command succeeded before that step."""
+        """Run a command that is killed at this step. Return False if the command succeeded before that step.
+
+        There is a step before and after each request that writes, and before and after each save of the receipt.
+        """
         process = self.start_killed_at(step, *arguments)
         _, err = process.communicate(timeout=_SECONDS)
         assert process.returncode in (0, -signal.SIGKILL), err
         return process.returncode != 0
 
     def start_killed_at(self, step: int, *arguments: str) -> Process:
-        """Start a command that is killed at a step, and return its process."""
+        """Start a command that is killed at this step, and return its process. `killed_at` says what the steps are."""
         killed = copy.copy(self)
         killed.program = ("-m", "tests.support.killed_at", str(step))
         return killed.start(*arguments)
@@ -145,7 +148,7 @@ def _signals_kept() -> Iterator[None]:
 
 @contextlib.contextmanager
 def running(cli: Cli, *arguments: object) -> Iterator[Process]:
-    """Start a command, and kill it at the end if it still runs."""
+    """Start a command, and yield its process. At the end of the ``with`` block kill it if it still runs."""
     process = cli.start(*arguments)
     try:
         yield process

@@ -46,7 +46,7 @@ class Mirrored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """The record counts after a move, and other facts about it.
+    """The record counts after a move to another cluster, and other facts about the move.
 
     records: the number of records from the group's first committed offset to the log end. skipped: how many of them
     were processed on neither cluster. again: how many of them were processed on both. fault: a description of the
@@ -105,7 +105,7 @@ class Move:
 
     @property
     def command(self) -> list[str]:
-        """The command that moves the group."""
+        """The arguments of the command that moves the group."""
         return ["migrate", "move.toml", "--yes", "--wait", "120s", "--timeout", "30s", *self._options]
 
     def consume(self, condition: Callable[[], object]) -> None:
@@ -142,7 +142,7 @@ class Move:
         return _checked(running.returncode, self.said)
 
     def migrate_with_fault(self, step: int, fault: Callable[[Halted], None]) -> int:
-        """Run the command after the group has stopped, with a fault at a step, and return the exit code."""
+        """Run the command after the group has stopped, cause the fault at this step, and return the exit code."""
         self.runs += 1
         with halted(step, self.command, self.cli.folder, self.cli.environment) as started:
             self.halted, _ = started.await_step()
@@ -219,7 +219,7 @@ def mirror_killed(move: Move, kills: int | None = None) -> Moved:
 
 
 def tool_killed(move: Move, step: int) -> Moved:
-    """Move the group. Kill the command at a step, and run it again."""
+    """Move the group. Kill ``migrate`` at this step (`tests.support.halted_at`), and run it again."""
     move.fault = f"tool killed at step {step}"
     move.stop()
     return move.result(move.migrate_with_fault(step, lambda started: started.process.kill()))

@@ -1,4 +1,4 @@
-"""Parse a comment as GitHub renders it; hypothesis strategies for user text in a comment."""
+"""Parse a comment as GitHub renders it, and draw user text for comments with hypothesis strategies."""
 
 from __future__ import annotations
 

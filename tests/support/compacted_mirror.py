@@ -18,8 +18,8 @@ _Log = list[tuple[int, int]]
 class Compacted(NamedTuple):
     """The parts of the source log and of the copy that a comparison reads, and the true content of both logs.
 
-    kept: the numbers of the records that the source log still has. copied: the offset and the number of each record of
-    the copy.
+    kept: the numbers of the records that the source log still contains. copied: the offset and the number of each
+    record of the copy.
     """
 
     source: LogPart
@@ -29,20 +29,21 @@ class Compacted(NamedTuple):
     copied: Sequence[tuple[int, int]]
 
     def read_again(self, place: int) -> int:
-        """Return how many records from before the committed offset a group at ``place`` in the copy reads again."""
+        """Return how many records from before the committed offset a group at offset ``place`` of the copy reads."""
         return sum(number < self.committed for offset, number in self.copied if offset >= place)
 
     def skipped(self, place: int) -> set[int]:
-        """Return the numbers of the records, from the committed offset on, that a group starting at ``place`` skips.
+        """Return the numbers of the records that a group skips if it starts at offset ``place`` of the copy.
 
-        Records that the mirror has not delivered, or that the source log no longer has, do not count.
+        Records below the committed offset, records that the mirror has not copied, and records that the source log no
+        longer contains are left out.
         """
         delivered = {number for _, number in self.copied if number >= self.committed} & {*self.kept}
         return delivered - {number for offset, number in self.copied if offset >= place}
 
 
 def compacted(rng: random.Random) -> Compacted:
-    """Return a random log and its copy. At each restart the mirror copies some records again."""
+    """Return a random compacted log and its copy by a mirror that sometimes copies some records again."""
     number = rng.randint(1, 25)
     spread = rng.choice([1, 4, 12])
     keys = [rng.randint(0, spread) for _ in range(number)]
@@ -64,7 +65,7 @@ def compacted(rng: random.Random) -> Compacted:
 
 
 def _cleaned(rng: random.Random, log: _Log, keys: Sequence[int], tombstones: Collection[int]) -> _Log:
-    """Return a log after compaction. The last records of the log stay."""
+    """Return a log whose records below a random offset have been compacted."""
     if not log:
         return log
     end, _ = rng.choice(log)

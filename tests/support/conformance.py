@@ -44,7 +44,7 @@ _SUBSCRIBED = {
 
 
 class Row(NamedTuple):
-    """A row of conformance.md: the group, each tool's commands and result, and ``same`` or why they differ."""
+    """A row of conformance.md: a group, the commands and results of Kafka's tool and ours, and why they differ."""
 
     case: str
     group: str
@@ -56,7 +56,7 @@ class Row(NamedTuple):
 
     @property
     def reads(self) -> bool:
-        """Whether both tools only read."""
+        """Whether the commands of both tools only read."""
         return re.search("--describe|--list", self.kafkas[0]) is not None
 
 
@@ -90,7 +90,7 @@ def make_topics(world: BrokerWorld, *, second_of_orders: int = 1) -> dict[str, s
 
 
 class Shop:
-    """The groups of a row on a broker: ``shop`` and, if the row's Kafka command names it, ``other``."""
+    """The groups of one row of conformance.md on a broker: ``shop``, and ``other`` if Kafka's command names it."""
 
     def __init__(self, world: BrokerWorld, topics: Mapping[str, str], row: Row) -> None:
         self._world = world

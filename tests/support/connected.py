@@ -1,4 +1,4 @@
-"""The command line in this process, connected to a cluster in memory."""
+"""The command line in this process, connected to an in-memory cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MIGRATE = ("migrate", "split.toml", "--yes")
 
 
 class Connected(CliHere):
-    """The command line on a cluster in memory. Its group ``old`` has committed offset 5 in a log of 10 records."""
+    """The command line on an in-memory cluster. The group ``old`` has committed offset 5 in a log of 10 records."""
 
     def __init__(self, folder, monkeypatch, cluster: InMemoryCluster | None = None) -> None:
         super().__init__(folder)

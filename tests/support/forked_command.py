@@ -1,6 +1,6 @@
 """Run a module in the server of `forks`, from a script: ``python -IS forked_command.py SOCKET MODULE ARGUMENT...``.
 
-It starts in 20 ms. Signals to it do not reach the forked process.
+The script starts in 20 ms. Signals to its process do not reach the forked process.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from tests.support import forks
 
 
 class Halted:
-    """The process of a command. said: the file with its stdout and stderr."""
+    """The process of a command that halts at a step. said: the file with its stdout and stderr."""
 
     def __init__(self, process: subprocess.Popen[bytes], telling: TextIO, go_on: int, said: Path) -> None:
         self.process, self._said = process, said
@@ -27,7 +27,7 @@ class Halted:
         return told[0] == "at", int(told[1])
 
     def release(self, *, clock: float = 0.0) -> None:
-        """Let the process continue; its clock jumps by this many seconds."""
+        """Let the process continue. clock: the number of seconds by which its clock jumps."""
         if self._go_on is not None:
             if clock:
                 with suppress(BrokenPipeError):  # the process has ended before the step

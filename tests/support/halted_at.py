@@ -29,7 +29,7 @@ _DAC_OVERRIDE = 1 << 1
 
 
 class Steps:
-    """Counts the steps, and halts the process at the chosen step."""
+    """Counts the steps of this command, and halts the process at the chosen step."""
 
     def __init__(self, wanted: str, tell: int, hear: int) -> None:
         self._counts_from_receipt = wanted.startswith("w")
@@ -70,7 +70,7 @@ def jump_clock(seconds: float) -> None:
 
 
 def obey_permissions() -> None:
-    """Give up CAP_DAC_OVERRIDE, if this process has it."""
+    """Give up CAP_DAC_OVERRIDE, if this process has it, so that file permissions apply to root too."""
     if sys.platform != "linux" or os.geteuid():
         return
     libc = ctypes.CDLL(None, use_errno=True)

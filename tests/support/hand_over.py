@@ -59,7 +59,10 @@ class HandOver:
         assert self._world.committed(self.target) == {self.partition: 7}
 
     def wait_in_vain(self, *options: object, code: int) -> str:
-        """Run ``migrate`` while the source group has a member, check its exit code, and return its error."""
+        """Run ``migrate`` while the source group has a member, and return its error.
+
+        Check that its exit code is ``code`` and that it writes nothing.
+        """
         member = self._world.join(self.source, self.partition.topic)
         said = self._cli.fails(*_migrate("auto"), "--wait", "5m", *options, code=code)
         self._world.leave(member)

@@ -1,4 +1,4 @@
-"""A cluster in memory for tests. tests/contract checks that it behaves like the real clients on a broker."""
+"""An in-memory cluster for tests. tests/contract checks that it behaves like the real clients on a broker."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _each(groups: Iterable[str], ask: Callable[[str], T]) -> Mapping[str, T | Mi
 
 
 class InMemoryCluster:
-    """A Kafka cluster in memory, which the code under test reads and writes as a `GroupWriter`.
+    """An in-memory Kafka cluster, which the code under test reads and writes as a `GroupWriter`.
 
     It also has methods for what producers, consumers and administrators do.
     """
@@ -235,7 +235,7 @@ class InMemoryCluster:
     def committed_now(
         self, wanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """See `GroupReader.committed_now`. In this cluster no commit is ever part of an open transaction."""
+        """Return the same as `committed_by_group`: no commit in this cluster is part of an open transaction."""
         return self.committed_by_group(wanted)
 
     def all_committed_by_group(
@@ -250,7 +250,10 @@ class InMemoryCluster:
         ends: Mapping[TopicPartition, int] | None = None,
         starts: Mapping[TopicPartition, int] | None = None,
     ) -> Mapping[TopicPartition, LogRange]:
-        """See `GroupReader.log_ranges`. A partition that does not exist or has no leader is always left out."""
+        """Return the log start and log end offsets of the partitions that exist and have a leader.
+
+        ends, starts: offsets that the caller has read before, as `GroupReader.log_ranges` explains.
+        """
         starts, ends = starts or {}, ends or {}
         found = {}
         for partition, log in self._led(partitions):
@@ -267,7 +270,7 @@ class InMemoryCluster:
         return {partition: log.last_stable_offset for partition, log in self._led(partitions)}
 
     def epoch_ends(self, epochs: Collection[LeaderEpoch]) -> Mapping[LeaderEpoch, int]:
-        """See `GroupReader.epoch_ends`."""
+        """Return for each leader epoch the offset at which the next one starts; the last epoch is left out."""
         found = {}
         for each in epochs:
             for _, log in self._led([each.partition]):
@@ -282,7 +285,7 @@ class InMemoryCluster:
         return {partition: log.first_since(timestamps[partition]) for partition, log in self._led(timestamps)}
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return for each span the first record that ``read_committed`` consumers get; None: no record."""
+        """Return for each span of offsets the first record that ``read_committed`` consumers get; None: no record."""
         return {partition: log.first_in(spans[partition]) for partition, log in self._led(spans)}
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
@@ -301,7 +304,7 @@ class InMemoryCluster:
         return frozenset(self._compacted & set(topics))
 
     def initial_rebalance_delay(self) -> timedelta | None:
-        """Return the attribute ``rebalance_delay``, which is 0, as on a sandbox, unless a test sets another value."""
+        """Return the initial rebalance delay: 0 as on a sandbox broker, unless a test sets ``rebalance_delay``."""
         return self.rebalance_delay
 
     def records(self, partition: TopicPartition, span: range, *, committed_only: bool) -> Records:
@@ -362,7 +365,10 @@ class InMemoryCluster:
 
     @contextmanager
     def held(self, group: str) -> Iterator[HeldGroup]:
-        """Check that the group has no members, and yield a hold. No consumer joins by itself in this cluster."""
+        """Yield a `HeldGroup`, as for ``--hold``; raise `Refused` if the group has members.
+
+        The hold need not keep consumers out, because no consumer joins by itself in this cluster.
+        """
         if not self.describe_group(group).stopped:
             raise Refused(f"group {group!r} can't be held: somebody is in it")
         yield _Held()
@@ -394,10 +400,10 @@ class InMemoryCluster:
 
 @dataclass(frozen=True)
 class InMemoryRecords:
-    """Reads the records of a cluster in memory as a `RecordReader`."""
+    """Reads the records of an in-memory cluster as a `RecordReader`."""
 
     cluster: InMemoryCluster
 
     def read(self, spans: Mapping[TopicPartition, range], *, committed_only: bool) -> Mapping[TopicPartition, Records]:
-        """See `RecordReader.read`."""
+        """Return the records in a span of offsets of each partition."""
         return {each: self.cluster.records(each, span, committed_only=committed_only) for each, span in spans.items()}

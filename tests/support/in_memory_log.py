@@ -1,4 +1,4 @@
-"""The log of one partition of the cluster in memory."""
+"""The log of one partition of the in-memory cluster."""
 
 from __future__ import annotations
 
@@ -85,6 +85,6 @@ class Log:
         return None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=self.timestamps[offset])
 
     def first_since(self, timestamp: int) -> OffsetAndTimestamp | None:
-        """Return the first record, by offset, at or after a timestamp; it may be one that consumers do not get."""
+        """Return the first record, by offset, at or after a timestamp; it may be a control or aborted record."""
         offset = min((offset for offset, stamp in self.timestamps.items() if stamp >= timestamp), default=None)
         return None if offset is None else OffsetAndTimestamp(offset=offset, timestamp=self.timestamps[offset])

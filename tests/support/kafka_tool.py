@@ -19,7 +19,7 @@ _SECONDS = 30
 
 
 class KafkaTool:
-    """``kafka-consumer-groups`` on a sandbox. A usage error ends the JVM; the next call starts another."""
+    """Runs ``kafka-consumer-groups`` on a sandbox broker. A usage error ends the JVM; the next call starts another."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         self._sandbox, self._folder = sandbox, folder

@@ -16,7 +16,7 @@ from migrate_groups.kafka.writer import KafkaPythonWriter
 
 
 class Steps:
-    """Counts the steps, and kills this process at the chosen step."""
+    """Counts the steps of this command, and kills this process at the chosen step."""
 
     def __init__(self, fatal: int) -> None:
         self._left = fatal

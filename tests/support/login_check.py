@@ -1,4 +1,4 @@
-"""Try a kind of login on a broker with a listener for it. scripts/check_*.py use this module, not the test suite."""
+"""Try a kind of login on a broker with a listener for it. This is for scripts/check_*.py, not for the test suite."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LoginCheck:
         world.produce(self._topic, 0, 10)
 
     def cli(self, way: str, properties: str, environment: Mapping[str, str]) -> Cli:
-        """Return the command line with these client properties and environment, in a new folder named ``way``."""
+        """Return a `Cli` with these client properties and environment, in a new folder named ``way``."""
         folder = self._folder / way
         folder.mkdir()
         (folder / "client.properties").write_text(f"security.protocol=SASL_PLAINTEXT\n{properties}\n")
@@ -40,13 +40,13 @@ class LoginCheck:
         return cli
 
     def hand_over(self, cli: Cli) -> HandOver:
-        """Return a new source group, with a split spec for it in the folder of the command line."""
+        """Return a new source group, with a split spec for it in the folder of ``cli``."""
         return HandOver(cli, self._world, self._topic)
 
 
 @contextmanager
 def login_check(jars: KafkaJars, java: Java, settings: Mapping[str, str], folder: Path) -> Iterator[LoginCheck]:
-    """Run a broker with these settings of its listener. Commands run in subfolders of ``folder``."""
+    """Run a broker with these settings, and yield a `LoginCheck`. Commands run in subfolders of ``folder``."""
     listeners = {"SASL_PLAINTEXT": "SASL_PLAINTEXT"}
     with start_sandbox(jars, java=java, settings=settings, listeners=listeners) as sandbox:
         wait_for_coordinators(sandbox.bootstrap_servers)

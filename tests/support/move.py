@@ -1,4 +1,4 @@
-"""Move a group between two clusters in memory. The target has copies of the source's records."""
+"""Move a group between two in-memory clusters. The target cluster gets copies of the source cluster's records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ OPTIONS = WriteOptions(settle=0, guard=0)
 
 
 class Move:
-    """A topic of two partitions with 50 records each, the copies of these records, and a group that keeps its name."""
+    """Two clusters: a topic with 50 records in each of two partitions, and an empty topic for its copies.
+
+    The group ``g`` is to move, and keeps its name.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.source, self.target = InMemoryCluster("source"), InMemoryCluster("target")
@@ -50,7 +53,7 @@ class Move:
             self.target.append_copies("eu.orders", number, copied)
 
     def commit(self, *offsets: int) -> None:
-        """Commit an offset in each partition on the source cluster."""
+        """Commit offsets of the group ``g`` on the source cluster, one for each partition."""
         for number, offset in enumerate(offsets):
             self.source.commit("g", TopicPartition("orders", number), offset)
 

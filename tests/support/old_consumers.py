@@ -16,7 +16,7 @@ _SECONDS = 30.0
 
 @dataclass
 class Ledger:
-    """What consumers of a group have done.
+    """A ledger of what the consumers of a group have done.
 
     records: the values of the records that they processed. commits: when each of their commits was accepted. first:
     when they processed the first record; None: not yet. Times are those of ``time.monotonic``.
@@ -27,14 +27,14 @@ class Ledger:
     first: float | None = None
 
     def note(self, messages: Sequence[confluent_kafka.Message]) -> None:
-        """Note that these records were processed."""
+        """Record these messages as processed."""
         self.records.update((each.value() or b"").decode() for each in messages)
         if messages and self.first is None:
             self.first = time.monotonic()
 
 
 class Consumer:
-    """A member that notes each record, then commits. After an error it starts anew, as under a supervisor.
+    """A group member that records each message in the ledger, then commits. After an error it starts again.
 
     While ``going`` is not set, it keeps the records of its last poll without processing them, and does not poll.
     """
@@ -90,7 +90,7 @@ class Consumer:
 
 
 class SimpleConsumer(Consumer):
-    """A consumer that assigns itself both partitions of a topic. It commits after some 20 records, then periodically.
+    """A consumer without membership on both partitions of a topic. It commits after 20 records, then periodically.
 
     every: the seconds between two commits. producer: if given, the consumer commits in its transactions.
     """

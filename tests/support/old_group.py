@@ -6,7 +6,10 @@ from migrate_groups.model.partitions import TopicPartition
 
 
 class Old:
-    """A group ``big`` with two topics, each of two partitions with ten records, and a spec that splits the group."""
+    """A group ``big`` with committed offsets in two topics, and a spec that splits the group.
+
+    Each topic has two partitions with ten records each.
+    """
 
     def __init__(self, cli, world, *, stay: bool = False, options: str = "") -> None:
         self.world, self.group = world, world.name("big")

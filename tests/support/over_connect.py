@@ -1,6 +1,6 @@
 """Run each Spark job on the Spark Connect server that SPARK_REMOTE names: ``over_connect.py FOLDER``.
 
-PYTHONPATH must have PySpark, the repository and its scripts. The script writes BEFORE, AFTER and the tables of
+PYTHONPATH must contain PySpark, the repository and its scripts. The script writes BEFORE, AFTER and the tables of
 reconcile to the folder. It prints the module of Spark's session class, then the name of each job that has passed.
 """
 

@@ -20,7 +20,7 @@ _COMMAND = re.compile(rf"(?:{_HEREDOC}|^.+$)", re.MULTILINE)
 def text_of(part: str, parts: Iterable[str] = ()) -> str:
     """Return the text of a part of the docs: ``PAGE`` or ``PAGE#HEADING``.
 
-    parts: all parts. The part PAGE has no section that is a part.
+    parts: all parts. From the text of PAGE, the sections that are parts themselves are left out.
     """
     page, _, heading = part.partition("#")
     text = (ROOT / page).read_text()
@@ -59,8 +59,8 @@ def blocks(text: str, language: str) -> list[str]:
 def not_printed(text: str, printed: str) -> list[str]:
     """Return the lines of output that a page shows and that no line of ``printed`` equals, except for its numbers.
 
-    ``…`` in a line stands for any characters. A line that tells how far something is depends on the moment of the look,
-    and is left out.
+    ``…`` in a line stands for any characters. Command lines are left out, and so are lines of progress, because these
+    depend on the time.
     """
     lines = set(plain(printed))
     shown = [line for block in blocks(text, "") for line in plain(block)]
@@ -75,7 +75,7 @@ def _among(shown: str, lines: set[str]) -> bool:
 
 
 def plain(text: str) -> list[str]:
-    """Return the lines of an output, without colours, the width of columns, and what differs from run to run."""
+    """Return the lines of an output without colours and repeated spaces, with ``#`` for numbers and ``ID`` for ids."""
     text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", text).replace("\r", "\n")
     text = re.sub(r"(?<![\w-])[\w-]{22}(?![\w-])", "ID", text)
     return [" ".join(re.sub(r"[\d,]*\d", "#", line).split()) for line in text.splitlines()]

@@ -24,12 +24,12 @@ from tests.support.clock import FakeClock
 
 
 def prepare(reader, *arguments, **options) -> Prepared:
-    """Return the provisional plan of a hand-over to groups of the same cluster."""
+    """Return the plan of a hand-over within one cluster, as it is before the wait for the source group."""
     return prepare_for(OneCluster(reader), *arguments, **options)
 
 
 def cut_over(reader, shown: Prepared, clock, progress: StopProgress = lambda reasons, looks, seconds: None) -> Prepared:
-    """Wait up to 60 s for the source group to stop, and return the final plan. shown: the provisional plan."""
+    """Wait up to 60 s for the source group to stop, and return the final plan. shown: the plan from `prepare`."""
 
     class Watching(Silent):
         def still_running(self, *observed) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def gone(pid: int) -> bool:
-    """Return whether a process has ended. A zombie counts as ended."""
+    """Return whether a process has ended. A zombie has ended, too."""
     try:
         os.kill(pid, 0)
         stat = Path(f"/proc/{pid}/stat")

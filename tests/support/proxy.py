@@ -1,4 +1,4 @@
-"""A TCP proxy before each broker of a sandbox, which can cut a connection within a response, or slow all of them.
+"""A TCP proxy in front of each broker of a sandbox, which can cut a connection within a response, or slow all of them.
 
 The brokers advertise the proxies' addresses to clients that come through a proxy. So such a client never reaches a
 broker directly.
@@ -21,7 +21,7 @@ _SLOW_CHUNK = 256
 
 
 class Proxies:
-    """The proxies of all brokers. They forward all bytes unchanged, except as `cut` and `slow` say.
+    """The proxies of all brokers. They forward all bytes unchanged and at once, until `cut` or `slow` is called.
 
     bootstrap_servers: the addresses of the proxies.
     """
@@ -39,7 +39,7 @@ class Proxies:
         self._to_cut = responses
 
     def slow(self, seconds: float) -> None:
-        """From now on, wait this long before each 256 bytes."""
+        """From now on, wait this long before forwarding each 256 bytes."""
         self._delay = seconds
 
     def heal(self) -> None:
@@ -80,7 +80,7 @@ class Proxies:
 
 
 def put_before(sandbox: Sandbox) -> Proxies:
-    """Start a proxy before each broker's `LISTENER`, and restart the brokers, so that they advertise the proxies."""
+    """Start a proxy in front of each broker's `LISTENER`. Restart the brokers, so that they advertise the proxies."""
     own = [node.listeners[LISTENER] for node in sandbox.nodes]
     proxies = Proxies(own)
     for node, address, advertised in zip(sandbox.nodes, own, proxies.addresses, strict=True):

@@ -23,9 +23,9 @@ _THERE = ("target:9092", "b:9092")
 
 
 class Reader:
-    """Types commands on a Kafka with this reader's own groups. `world` has the other clients there.
+    """Types the command lines of the docs into a terminal, on clusters that only this reader uses.
 
-    parts: all parts of the docs that are typed. elsewhere: the command lines that are not.
+    parts: all parts of the docs that are typed. elsewhere: the command lines in them that are not typed.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Reader:
         self._running.close()
 
     def starts(self, **settings: str) -> BrokerWorld:
-        """Start the Kafka of the pages and the terminal, and return the other clients on it."""
+        """Start the terminal and the first cluster that the pages name, and return other clients on this cluster."""
         world = self._cluster(_HERE, settings)
         shell = Prompting(self.folder, MIGRATE_GROUPS_BOOTSTRAP_SERVER=world.bootstrap_servers)
         self._shell = self._running.enter_context(shell)
@@ -58,7 +58,7 @@ class Reader:
         return world
 
     def starts_another(self) -> BrokerWorld:
-        """Start the second cluster of the pages, and return the other clients on it."""
+        """Start the second cluster that the pages name, and return other clients on this cluster."""
         return self._cluster(_THERE, {})
 
     def reads(
@@ -68,7 +68,7 @@ class Reader:
         before: Mapping[str, Callable[[], object]] | None = None,
         codes: Mapping[str, int] | None = None,
     ) -> None:
-        """Type the command lines of a part, and check their exit codes. Afterwards `missing` has what was not printed.
+        """Type the command lines of a part, and check their exit codes. Add output that was not printed to `missing`.
 
         before: actions, by a regular expression that matches the command line before which they are done. codes: the
         exit codes other than 0, by such expressions.
@@ -85,9 +85,9 @@ class Reader:
         self.missing += not_printed(text, self._shell.shown)
 
     def type(self, line: str, *, code: int = 0, when: Mapping[str, Callable[[], object]] | None = None) -> None:
-        """Type a command line with the addresses of this Kafka, answer its questions with ``y``, check its exit code.
+        """Type a command line with this reader's addresses, answer its prompts with ``y``, and check its exit code.
 
-        when: actions, by a regular expression. An action is done once the output has a match.
+        when: actions, by a regular expression. An action is done once the output matches.
         """
         line = re.sub(rf"\b(?:{'|'.join(map(re.escape, self.names))})\b", lambda found: self.names[found[0]], line)
         for verb, options in _BRIEFLY.items():
@@ -110,9 +110,9 @@ def _for(line: str, by_pattern: Mapping[str, Any]) -> list[Any]:
 
 
 def committed(world: BrokerWorld, group: str, offsets: Mapping[str, list[int]], unread: int = 5) -> None:
-    """Give a stopped group committed offsets: for each topic those of its partitions.
+    """Commit offsets for a group without members. offsets: for each topic the offsets of its partitions.
 
-    Topics that are not there are created, and get this many unread records beyond each committed offset.
+    Topics that do not exist are created. unread: the number of their records beyond each committed offset.
     """
     for topic, places in offsets.items():
         if topic not in world.topics():

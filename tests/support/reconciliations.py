@@ -21,7 +21,10 @@ def topic(
     consumed: int | None = 0,
     **counts: int,
 ) -> GroupTopic:
-    """Return a row of the summary. counts: partitions by status, such as ``below_log_start=2``; default: 1 exact."""
+    """Return a row of ``reconcile``'s summary.
+
+    counts: the number of partitions by status, such as ``below_log_start=2``; by default one ``exact``.
+    """
     found = {status: (counts or {"exact": 1}).get(status.replace("-", "_"), 0) for status in STATUSES}
     return GroupTopic(
         cluster_id,
@@ -37,7 +40,7 @@ def topic(
 
 
 def partition(status: str = "behind", number: int = 0, **more: Any) -> PartitionVerdict:
-    """Return an entry for the list of the worst partitions. more: fields that replace the defaults."""
+    """Return an entry for ``reconcile``'s list of the worst partitions. more: fields that replace the defaults."""
     values: dict[str, Any] = {
         "cluster_id": "cluster-1",
         "group": "new",

@@ -1,4 +1,4 @@
-"""A broker with every kind of listener and an authorizer, client properties for each of them, and a token server."""
+"""A broker with an authorizer and a listener for each security protocol, client properties, and a token server."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def properties_text(**properties: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secured:
-    """A running broker with every kind of listener.
+    """A running broker with a listener for each security protocol.
 
     folder: the folder of the certificates. server: the token server. tokens: the token server's URL.
     """
@@ -84,7 +84,7 @@ class Secured:
         return {name.replace("_", "."): value for name, value in self.trust().items()}
 
     def login(self, mechanism: str, password: str | None = None, user: str = "alice") -> dict[str, str]:
-        """Return a login's client properties. OAUTHBEARER has client id and secret in JAAS, as before Kafka 4.1."""
+        """Return a login's client properties. For OAUTHBEARER, JAAS contains id and secret, as before Kafka 4.1."""
         if mechanism == "OAUTHBEARER":
             options = {"clientId": "app", "clientSecret": password or SECRETS["client"], "scope": "kafka"}
             options |= self._trust_in_jaas()
@@ -161,9 +161,9 @@ MODES = [
 
 @contextmanager
 def start_secured(kafka_jars, java, folder: Path) -> Iterator[Secured]:
-    """Run the broker for the length of a ``with`` block.
+    """Run a broker with a listener for each security protocol, for the length of a ``with`` block.
 
-    Its users may do everything, except ``User:least``, who may do only what ACLs allow.
+    All users may do everything, except ``User:least``, who may do only what ACLs allow.
     """
     _make_certificates(folder)
     keystores.write_keystores(java, folder)
@@ -209,7 +209,7 @@ def start_secured(kafka_jars, java, folder: Path) -> Iterator[Secured]:
 
 
 def _make_certificates(folder: Path) -> None:
-    """Write the certificates as PEM files.
+    """Write the certificates of the broker and its clients as PEM files.
 
     - ca.pem: the trusted authority. other.pem: an authority that is not trusted.
     - server.pem: the broker's certificate, valid for 127.0.0.1 only.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session that all tests of this process share. Commands that run in this process use it, too."""
+    """The Spark session that all tests of this process share. Commands that run in this process use it, too."""
     settings = {"spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
     # A run that was killed leaves its tables behind, and another run must not find them.
     settings["spark.sql.warehouse.dir"] = str(tmp_path_factory.mktemp("warehouse"))
@@ -25,7 +25,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def compiled(spark: SparkSession) -> Iterator[SparkSession]:
-    """A second session, in which Spark compiles expressions, as in jobs over many rows."""
+    """A second Spark session, which compiles expressions, as in jobs over many rows."""
     with beside(spark) as session:
         session.conf.set("spark.sql.codegen.wholeStage", "true")
         session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
@@ -36,7 +36,7 @@ def compiled(spark: SparkSession) -> Iterator[SparkSession]:
 def spark_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test that changes the shared session's settings, or leaves another session active.
 
-    Afterwards the tables that the test persisted are dropped, because Spark would compare each later plan with them.
+    Afterwards the data that the test cached in Spark is dropped, because Spark would compare each later plan with it.
     """
     if "spark" not in request.fixturenames:
         yield

@@ -26,7 +26,7 @@ _CONFIG = {
 
 @dataclass
 class Application:
-    """An application of two members, each with a thread that polls. Each gets one of the two partitions of each topic.
+    """An application of two members, each with a thread that polls. Of each topic, each member gets one partition.
 
     protocol: ``eager``, ``cooperative`` or ``consumer`` (KIP-848). client: ``confluent`` or, if the protocol is eager,
     ``python``. pause: the seconds for which a member processes a record before it commits it; 0: the client commits by
@@ -68,7 +68,7 @@ class Application:
         return all(len(each) == len(self.topics) for each in self._owned.values())
 
     def without(self) -> float:
-        """Return for how many seconds any partition had no owner, from the first full assignment to the last change."""
+        """Return the seconds in which a partition had no owner, from the first full assignment to the last change."""
         wanted, seconds, owned = len(self.topics) * 2, 0.0, {1: frozenset[tuple[str, int]](), 2: frozenset()}
         lacks: float | None = None
         begun = False

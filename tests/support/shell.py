@@ -1,4 +1,4 @@
-"""A terminal in which bash waits for commands, as a reader of the docs has it."""
+"""A terminal with an interactive bash, such as a reader of the docs uses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PROMPT = r"<exit code (\d+)>$"
 class Shell(Terminal):
     """A terminal of 1,000 columns in which bash runs in a folder, with ``migrate-groups`` on its PATH.
 
-    variables: more of its environment. PS1, the prompt, is empty unless it is among them.
+    variables: additional environment variables. The prompt is empty unless they contain PS1.
     """
 
     patience = 400
@@ -38,13 +38,13 @@ class Shell(Terminal):
         self._bash = subprocess.Popen(command, cwd=folder, env=environment, **streams)  # type: ignore[call-overload]
 
     def type(self, text: str) -> int:
-        """Type a text; return where the output begins that comes from now on."""
+        """Type a text, and return the index in `shown` at which later output begins."""
         start = len(self.shown)
         os.write(self._ours, text.encode())
         return start
 
     def await_end(self, start: int) -> None:
-        """Wait until all has ended that was typed. start: where its output begins."""
+        """Wait until all typed commands have ended. start: the index in `shown` at which their output begins."""
         self.type("echo all 'has ended'\n")
         self.wait_for("all has ended\r", start)
 
@@ -61,15 +61,15 @@ class Shell(Terminal):
 
 
 class Prompting(Shell):
-    """A shell whose prompt has the exit code of the last command."""
+    """A shell whose prompt shows the exit code of the last command."""
 
     def __init__(self, folder: Path, **variables: str) -> None:
         super().__init__(folder, PS1="<exit code $?>", PS2="", **variables)
 
     def answered(self, command: str, when: Mapping[str, Callable[[], object]]) -> int:
-        """Type a command, answer its questions with ``y``, and return its exit code.
+        """Type a command, answer its confirmation prompts with ``y``, and return its exit code.
 
-        when: actions, by a regular expression. An action is done once the output has a match.
+        when: actions, by a regular expression. An action is done once the output matches.
         """
         self.wait_for(_PROMPT)
         start, waiting = self.type(f"{command}\n"), dict(when)

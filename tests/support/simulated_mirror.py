@@ -102,9 +102,9 @@ def windows(rng: random.Random, case: Mirrored) -> tuple[LogPart, int, CopyPart,
 
 
 def is_wrong(place: int, source: LogPart, committed: int, copy: CopyPart, truth: Sequence[int]) -> bool:
-    """Return whether a group that starts at ``place`` in the copy skips a record, or reads a record again.
+    """Return whether a group that starts at offset ``place`` of the copy skips a record, or reads one again.
 
-    Records with the same content count as the same record. truth: the last value that `windows` returns.
+    Records with the same content are treated as one record. truth: the last value that `windows` returns.
     """
     cut = committed - source.offsets[0] if source.offsets else 0
     read = Counter(each for offset, each in zip(copy.offsets, copy.prints, strict=True) if offset >= place)

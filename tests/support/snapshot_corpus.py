@@ -1,4 +1,4 @@
-"""CSV files that our own reader and Spark's must judge alike: both read the same rows of GOOD, and refuse BAD."""
+"""CSV snapshots for which our reader and Spark's must agree: both read the same rows of GOOD, and refuse BAD."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkCluster:
-    """A running Spark cluster. url: the URL of the master. workers: a folder for each worker, with executors' logs."""
+    """A running Spark cluster. url: the master's URL. workers: each worker's folder, with the logs of its executors."""
 
     url: str
     workers: tuple[Path, Path]
@@ -70,7 +70,7 @@ def submit(master: str, main: Path, *arguments: str, package: Path, cwd: Path) -
 
 @contextmanager
 def spark_cluster(folder: Path) -> Iterator[SparkCluster]:
-    """Run a cluster for the length of a ``with`` block; at its end all processes are killed, even after an error."""
+    """Run a Spark cluster for the length of a ``with`` block. At its end kill all processes, even after an error."""
     with ExitStack() as stack:
         log = folder / "master.log"
         start = ("spark-class", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0")
@@ -87,7 +87,7 @@ def spark_cluster(folder: Path) -> Iterator[SparkCluster]:
 
 @contextmanager
 def connect_server(folder: Path, pyspark: Path) -> Iterator[str]:
-    """Start a Spark Connect server of this PySpark on loopback, and yield its URL. Its files are in ``folder``."""
+    """Start a Spark Connect server on loopback, and yield its URL. pyspark: the folder of PySpark."""
     log = folder / "connect.log"
     settings = {
         **_SETTINGS,

@@ -37,10 +37,10 @@ class Split(NamedTuple):
 
 
 def split(cli: CliHere, java: Java, kafka_jars: KafkaJars, protocol: str, restarts: int, delay: int) -> Split:
-    """Run the applications before and after a split, on a new sandbox, and run ``advise`` each time.
+    """Run three applications in one group and, after a split, in a group each. Run ``advise`` both times.
 
-    The application ``billing`` restarts before and after the split. ``web`` processes each record slowly. ``shop`` uses
-    kafka-python if the protocol is eager; the others use confluent-kafka.
+    The broker is a new sandbox. The application ``billing`` restarts before and after the split. ``web`` processes each
+    record slowly. ``shop`` uses kafka-python if the protocol is eager; the others use confluent-kafka.
 
     restarts: the number of restarts before the split, and again after it. delay: ``group.initial.rebalance.delay.ms``
     of the broker.

@@ -20,7 +20,7 @@ Act = Callable[[HandOver], None]
 
 
 def hand_over(bootstrap_servers: str, name: str, options: Sequence[str]) -> Outcome:
-    """Run one hand-over with these options of `migrate`. name: a key of `STRAGGLERS`."""
+    """Run one hand-over with these options of `migrate` and one kind of old consumers. name: a key of `STRAGGLERS`."""
     kind = STRAGGLERS[name]
     with tempfile.TemporaryDirectory() as folder, broker_world(bootstrap_servers) as world:
         one = HandOver(world, Cli(Path(folder), bootstrap_servers), kind.config)
@@ -38,17 +38,17 @@ def _two_members(one: HandOver) -> None:
 
 
 def _leave(one: HandOver) -> None:
-    """All members leave for good."""
+    """All old members leave, and none of them comes back."""
     one.leave()
 
 
 def _stay(one: HandOver) -> None:
-    """A consumer without membership does not stop."""
+    """The old consumer, which is no member of the group, does not stop."""
     one.left()
 
 
 def _back(seconds: float, apart: float = 0.0) -> Act:
-    """Both members leave, and come back after ``seconds``, the second one ``apart`` seconds after the first."""
+    """Return a scenario: both members leave, and come back after ``seconds``, the second ``apart`` seconds later."""
 
     def scenario(one: HandOver) -> None:
         one.leave()
@@ -65,7 +65,7 @@ def _back(seconds: float, apart: float = 0.0) -> Act:
 
 
 def _over_poll(seconds: float) -> Act:
-    """One member leaves. The other is removed by max.poll.interval.ms, and polls again ``seconds`` later."""
+    """Return a scenario: a member leaves; the other is removed for not polling, and polls ``seconds`` later."""
 
     def scenario(one: HandOver) -> None:
         first, slow = one.members
@@ -105,7 +105,7 @@ def _process(one: HandOver) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """A kind of old consumers.
+    """A kind of old consumers that come back, or never leave, while `migrate` hands over their group.
 
     scenario: what they do once `migrate` waits. begin: how they start. config: the configuration of the members.
     """

@@ -31,10 +31,11 @@ class Outcome:
 
     code: the exit code of `migrate`. said: the error of `migrate`. waited: whether old consumers came back before the
     write, so that `migrate` waited until they had left again. late: the number of commits of old consumers that were
-    accepted between the write and the end of `migrate`. guarded: how many of these were during the guard. twice: the
-    number of records that both the old consumers and the new one processed. skipped: the number of records that no
-    consumer processed. stop: seconds from the moment when the last member left to `START THE NEW GROUPS NOW`; None:
-    this was not printed. first: seconds from `START THE NEW GROUPS NOW` to the new consumer's first record.
+    accepted between the write and the end of `migrate`. guarded: how many of these during the watch after the write.
+    twice: the number of records that both the old consumers and the new one processed. skipped: the number of records
+    that no consumer processed. stop: seconds from the moment when the last member left to the output
+    `START THE NEW GROUPS NOW`; None: this was not printed. first: seconds from this output to the new consumer's first
+    record.
     """
 
     code: int

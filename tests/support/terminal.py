@@ -36,7 +36,7 @@ class Terminal:
         self.close()
 
     def wait_for(self, pattern: str, start: int = 0) -> int:
-        """Wait until the output from index ``start`` on matches the pattern; return where the output ends then."""
+        """Wait until the output from index ``start`` on matches the pattern; return the length of `shown`."""
         with self._more:
             found = self._more.wait_for(lambda: re.search(pattern, self.shown[start:], re.DOTALL), self.patience)
             end = len(self.shown)

@@ -125,7 +125,7 @@ class ThreeBrokers:
         assert self.producer.flush(_SECONDS) == 0
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit as a consumer without membership does."""
+        """Commit offsets as a consumer without membership does."""
         wanted = {KafkaTopicPartition(*each): OffsetAndMetadata(offset, "", -1) for each, offset in offsets.items()}
 
         def attempt() -> None:
@@ -153,7 +153,7 @@ class ThreeBrokers:
         return persistently(attempt)
 
     def coordinator(self, group: str) -> Node:
-        """Return the node of a group's coordinator."""
+        """Return the broker that is the group's coordinator."""
 
         def attempt() -> int:
             with closing(KafkaAdminClient(bootstrap_servers=self.bootstrap_servers)) as admin:
@@ -199,7 +199,7 @@ class ThreeBrokers:
             self.heal()
 
     def proxies(self) -> Proxies:
-        """Return the proxies before all brokers. The first call starts them, and restarts the brokers."""
+        """Return the proxies in front of all brokers. The first call starts them, and restarts the brokers."""
         if self._proxies is None:
             self._proxies = put_before(self.sandbox)
             self.heal()
@@ -212,7 +212,7 @@ class ThreeBrokers:
         return Consumer(self._client(**usual, **of_protocol, **settings))
 
     def drain(self, group: str, topics: Collection[str], *, reset: str, protocol: str = "classic") -> Counter[str]:
-        """Process all records with a group's application; return how often it received each value."""
+        """Let a consumer of a group read to the log ends, and return how often it received each value."""
         consumer = self.consumer(group, protocol=protocol, **{"auto.offset.reset": reset})
         consumer.subscribe(list(topics))
         values: Counter[str] = Counter()

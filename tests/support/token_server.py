@@ -25,7 +25,7 @@ _URN = "urn:ietf:params:oauth"
 
 
 class TokenServer:
-    """The state of the token server, and the requests that it has answered with a token.
+    """The state of an OAuth token server, and the requests that it has answered with a token.
 
     lifetime: the seconds for which a token is valid. failing: the HTTP status of each answer; None: the server answers
     with a token.
@@ -89,9 +89,9 @@ def public(key: rsa.RSAPrivateKey) -> dict[str, str]:
 
 @contextmanager
 def token_server(signing_key: rsa.RSAPrivateKey, folder: Path) -> Iterator[TokenServer]:
-    """Run the server for the length of a ``with`` block.
+    """Run an OAuth token server for the length of a ``with`` block.
 
-    It uses the certificate server.pem in ``folder``, and writes the key with which clients sign assertions to
+    The server uses the certificate server.pem in ``folder``, and writes the key with which clients sign assertions to
     assertion.pem.
     """
     tokens = TokenServer(signing_key, folder)

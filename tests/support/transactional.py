@@ -1,4 +1,4 @@
-"""An application that commits its offsets and its output in transactions, as consumers with exactly-once do."""
+"""An application that commits its offsets and its output in transactions, as exactly-once processing does."""
 
 from __future__ import annotations
 

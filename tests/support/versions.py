@@ -1,4 +1,4 @@
-"""Marks for tests that need a certain version of Kafka. The test suite runs on several versions (``--kafka``)."""
+"""Marks for tests that need a minimum version of Kafka. The test suite runs on several versions (``--kafka``)."""
 
 from __future__ import annotations
 

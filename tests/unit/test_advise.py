@@ -1,4 +1,4 @@
-"""``advise`` on a cluster in memory: which applications share a group, and what is not known."""
+"""``advise`` on the in-memory cluster: which applications share a group, and what ``advise`` says if it can't know."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ def found(cluster: InMemoryCluster, *groups: str) -> dict[str, GroupAdvice]:
 
 
 def test_applications_are_the_members_that_share_topics(cluster):
-    """Three applications in one group each have their members and topics, and are named after their client ids."""
+    """For a group of three applications, ``advise`` finds the members and topics of each.
+
+    It names each application after its client ids.
+    """
     for each in (*SHOP, *BILLING, WEB):
         cluster.join("big", each)
     advice = found(cluster)["big"]
@@ -79,7 +82,7 @@ def test_applications_are_the_members_that_share_topics(cluster):
 
 
 def test_applications_are_named_by_a_topic_if_client_ids_do_not_tell_them_apart():
-    """An application is named after a topic if its client ids share no prefix, or if two applications share it."""
+    """If client ids share no prefix, or two applications have the same prefix, a topic names the application."""
     alike = [member(f"m{number}", topic, client="consumer-big-1") for number, topic in enumerate(("a", "b"))]
     assert [each.name for each in applications(alike, ())] == ["a", "b"]
     mixed = [member("x", "b", client="cart"), member("y", "b", client="shop"), member("z", "c", client="b")]
@@ -87,7 +90,7 @@ def test_applications_are_named_by_a_topic_if_client_ids_do_not_tell_them_apart(
 
 
 def test_one_application_has_nothing_to_do(cluster):
-    """Members that share their topics are one application, and the advice says that the group may stay as it is."""
+    """If all members of a group share their topics, ``advise`` finds one application and nothing to do."""
     for each in SHOP:
         cluster.join("shop", each)
     advice = found(cluster)["shop"]
@@ -98,14 +101,17 @@ def test_one_application_has_nothing_to_do(cluster):
 
 
 def test_members_that_are_connected_by_others_are_one_application(cluster):
-    """If each member shares one topic with the next member, all members are one application."""
+    """If each member of a group shares one topic with the next member, all members are one application."""
     chain = [member(f"m{number}", f"t{number}", f"t{number + 1}") for number in range(1000)]
     assert [each.topics for each in applications(chain, ())] == [{f"t{number}" for number in range(1001)}]
 
 
 @pytest.mark.parametrize("regex", ["", ".*", "look-(?=around)"])
 def test_a_subscription_that_joins_applications_is_named(cluster, regex):
-    """The advice names the member that joins three applications, even if its regular expression can't be evaluated."""
+    """If one member subscribes to the topics of three applications, ``advise`` names this member.
+
+    It does so even if the member's regular expression can't be evaluated.
+    """
     topics = () if regex else tuple(TOPICS)
     for each in (*SHOP, *BILLING, WEB, member("audit-1", *topics, regex=regex)):
         cluster.join("big", each, group_type="consumer")
@@ -115,7 +121,10 @@ def test_a_subscription_that_joins_applications_is_named(cluster, regex):
 
 
 def test_what_is_not_known_is_said(cluster):
-    """No applications are shown for a group without members, nor for Connect, Streams and share groups."""
+    """For a group without members, ``advise`` says that its applications are not known.
+
+    For Connect, Streams and share groups, it says why there is nothing to split.
+    """
     cluster.commit("stopped", TopicPartition("orders", 0), 5)
     cluster.join("connect", member("c-1"), protocol_type="connect")
     cluster.join("connect-sink", member("connector-consumer-0", "orders", has=[("orders", 0)]))
@@ -136,7 +145,10 @@ def test_what_is_not_known_is_said(cluster):
 
 
 def test_the_worst_group_comes_first(cluster):
-    """The order is: groups with the most applications, with idle members, without members by lag, and all others."""
+    """``advise`` lists the groups with the most applications first, then groups with idle members.
+
+    Groups without members follow, the highest lag first, and then all others.
+    """
     for each in (*SHOP, *BILLING):
         cluster.join("two", each)
     for each in (*SHOP, *BILLING, WEB):
@@ -150,7 +162,10 @@ def test_the_worst_group_comes_first(cluster):
 
 
 def test_only_groups_that_are_named_are_looked_at(cluster):
-    """If groups are named, only these are read. A named group that does not exist is an error."""
+    """If groups are named on the command line, ``advise`` reads only these.
+
+    A named group that does not exist is an error.
+    """
     for group in ("a", "b"):
         cluster.commit(group, TopicPartition("orders", 0), 5)
     assert [*found(cluster, "b")] == ["b"]
@@ -160,7 +175,7 @@ def test_only_groups_that_are_named_are_looked_at(cluster):
 
 @given(st.lists(st.frozensets(st.sampled_from("abcdefgh"), max_size=3), max_size=12))
 def test_components_are_those_of_a_merge_one_by_one(subscriptions):
-    """``components`` returns the same sets as merging overlapping subscriptions one by one."""
+    """``components`` returns the same sets of topics as merging overlapping subscriptions one by one."""
     merged: list[frozenset[str]] = []
     for each in filter(None, subscriptions):
         near = [other for other in merged if other & each]
@@ -170,7 +185,7 @@ def test_components_are_those_of_a_merge_one_by_one(subscriptions):
 
 @given(st.lists(st.frozensets(st.sampled_from("abcdef"), min_size=1, max_size=4), min_size=1, max_size=8))
 def test_a_joining_subscription_is_one_without_which_there_are_more_applications(subscriptions):
-    """A subscription is named if and only if the application falls into several without the members that have it."""
+    """``joining`` names a subscription if and only if its members join several applications into one."""
     members = [member(f"m{number}", *topics) for number, topics in enumerate(subscriptions)]
     for each in applications(members, ()):
         own = {m.subscription for m in each.members}
@@ -186,7 +201,10 @@ def proposed(cluster: InMemoryCluster, group: str):
 
 
 def test_the_proposed_split_gives_each_application_a_group(cluster):
-    """Each application gets a new group. Topics that no member subscribes to stay, and a deleted topic is left out."""
+    """The proposed split gives each application a new group.
+
+    Topics that no member subscribes to stay in the source group, and a deleted topic is left out.
+    """
     for each in (*SHOP, *BILLING, WEB, member("late", "not-there")):
         cluster.join("big", each)
     cluster.create_topic("left", 1)
@@ -207,7 +225,10 @@ def test_the_proposed_split_gives_each_application_a_group(cluster):
 
 
 def test_no_split_is_proposed_for_one_application_or_an_unknown_one(cluster):
-    """A stopped group gets no split. Nor does one application, even if only one subscription holds it together."""
+    """No split is proposed for a group without members, nor for a group that only one application uses.
+
+    This holds even if that application would be several without one member's subscription.
+    """
     for each in (*SHOP, *BILLING, member("audit", *TOPICS)):
         cluster.join("joined", each)
     cluster.join("well", WEB)
@@ -220,7 +241,10 @@ def test_no_split_is_proposed_for_one_application_or_an_unknown_one(cluster):
 
 
 def test_cheaper_settings_fit_the_group(cluster):
-    """The advised settings fit the group: cooperative-sticky for eager groups, KIP-848 for all classic groups."""
+    """The settings that ``advise`` suggests fit the group: cooperative-sticky only for an eager assignor.
+
+    KIP-848 is suggested for all classic groups, and nothing for a KIP-848 group.
+    """
     static = replace(member("a", "orders"), group_instance_id="a")
     cluster.join("eager", member("a", "orders"))
     cluster.join("cooperative", static, assignor="cooperative-sticky")
@@ -246,7 +270,10 @@ PATTERNS = st.builds(TopicPattern, st.text(st.characters(exclude_categories=["Cs
 
 @given(GROUPS, st.lists(GROUPS, min_size=1, max_size=3, unique=True), st.lists(PATTERNS, min_size=1), st.text())
 def test_a_written_spec_is_read_as_the_same_split(tmp_path_factory, source, names, patterns, note):
-    """Names with quotes, control characters or any script survive in the spec; a comment never becomes a key."""
+    """A written spec is read as the same split, whatever characters its group names and patterns contain.
+
+    A comment in the spec never becomes a key.
+    """
     targets = tuple(SplitTarget(group=name, topics=tuple(patterns)) for name in names if name != source)
     if not targets:
         return
@@ -257,7 +284,10 @@ def test_a_written_spec_is_read_as_the_same_split(tmp_path_factory, source, name
 
 
 def test_the_command_writes_a_spec(cluster, tmp_path, monkeypatch):
-    """The spec goes to a new file or to stdout. Options that contradict each other are errors."""
+    """``advise --spec-for`` writes a split spec to a new file or to stdout.
+
+    An existing file, and options that contradict each other, end with exit code 2; a group without members with 7.
+    """
     cli = Connected(tmp_path, monkeypatch, cluster)
     for each in (*SHOP, WEB):
         cluster.join("big", each)
@@ -274,7 +304,10 @@ def test_the_command_writes_a_spec(cluster, tmp_path, monkeypatch):
 
 
 def test_the_command_shows_groups_and_applications(cluster, tmp_path, monkeypatch):
-    """Each group has a line. A group that the command names also has a line for each application. The JSON has both."""
+    """``advise`` prints a line for each group, and for a group named on the command line also one for each application.
+
+    The JSON contains groups and applications.
+    """
     cli = Connected(tmp_path, monkeypatch, cluster)
     for each in (*SHOP, WEB):
         cluster.join("big", each)

@@ -1,4 +1,4 @@
-"""Predicted and measured seconds after a split: what is compared, and what is not known."""
+"""``advise`` after a split: it compares predicted and measured seconds without an owner, and says what is unknown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLAPPING: dict[str, Any] = {
 
 
 def cost(application: str = "billing", group: str = "big", **of: Any) -> SharedCost:
-    """Return the cost of sharing a group, for an application with two members and a topic named after it."""
+    """Return the cost of sharing a group, for an application with two members and a topic of the application's name."""
     values: dict[str, Any] = {
         "assignor": "range",
         "applications": 3,
@@ -59,27 +59,33 @@ def compared(
 
 
 def test_the_prediction_is_for_the_restarts_since_the_split():
-    """Each restart counts its time without members and two rebalance delays. Other outages grow with the period."""
+    """For each restart since the split, the prediction adds the seconds without members and two rebalance delays.
+
+    It multiplies the other outages by the ratio of the periods after and before the split.
+    """
     found = compared(cost(**FLAPPING), cost(group="new-billing", outage=37.0, replaced=5))
     assert found.predicted == (2 * 2 + 5 * 6.5, 2 * 2 + 5 * 8.5)
     assert (found.measured, found.restarts, found.holds, found.remarks) == (37.0, 5, True, ())
 
 
 def test_one_member_waits_once():
-    """With one member a restart has the rebalance delay only once, because no other member joins meanwhile."""
+    """For an application with one member, the prediction adds the rebalance delay once for each restart."""
     before = cost(**{**FLAPPING, "outage": 10.0}, clients=["billing-1"])
     assert compared(before, cost(group="new-billing", replaced=5, rebalances=0)).predicted == (5 * 3.5, 5 * 5.5)
 
 
 def test_a_kip_848_group_has_no_delay():
-    """In a KIP-848 group a restart costs what it cost before, and at most a heartbeat interval more."""
+    """In a KIP-848 group, a restart is predicted to take as long as before the split, without the rebalance delay.
+
+    The upper bound adds heartbeat intervals.
+    """
     before = cost(**FLAPPING, assignor="consumer")
     assert compared(before, cost(group="new-billing", outage=20.0, replaced=4), delay=None).predicted == (10, 35)
 
 
 @pytest.mark.parametrize(("assignor", "said"), [("range", False), ("consumer", True)])
 def test_the_rule_of_kip_848_is_said_where_it_is_used(assignor, said):
-    """The note below the table has the second rule only if a group is a KIP-848 group."""
+    """The note below the table of predictions mentions KIP-848 only if one of the groups is a KIP-848 group."""
     before = cost(**{**FLAPPING, "assignor": assignor})
     found = compared(before, cost(group="new-billing", outage=20.0, replaced=4, assignor=assignor))
     console = Console(width=400)
@@ -91,13 +97,13 @@ def test_the_rule_of_kip_848_is_said_where_it_is_used(assignor, said):
 
 @pytest.mark.parametrize(("measured", "holds"), [(31.0, True), (33.0, False), (21.7, True), (21.6, False)])
 def test_a_prediction_holds_within_a_fifth_or_two_seconds(measured, holds):
-    """A prediction (26 s) holds if it is off by at most a fifth of the measured time, or by at most 2 s."""
+    """A prediction holds if it differs by at most a fifth of the measured time, or by at most 2 s."""
     before = cost(**{**FLAPPING, "outage": 10.0})
     assert compared(before, cost(group="new-billing", outage=measured, replaced=4)).holds is holds
 
 
 def test_who_only_waited_for_others_waits_no_more():
-    """An application without restarts is predicted to stand still for 0 s."""
+    """If an application never restarts, ``advise`` predicts that it stands still for 0 s after the split."""
     found = compared(cost(stood_still=20.0), cost(group="new-billing", rebalances=0))
     assert (found.predicted, found.measured, found.holds) == ((0, 0), 0, True)
 
@@ -122,7 +128,7 @@ def test_who_only_waited_for_others_waits_no_more():
     ],
 )
 def test_what_cant_be_told_is_said(before, after, options, remark):
-    """Each missing figure has a remark with the reason, in the table, the JSON and the page; no figure is made up."""
+    """If ``advise`` can't predict or measure a figure, a remark in table, JSON and page gives the reason."""
     found = compared(before, *after, **options)
     assert remark in "; ".join(found.remarks)
     console = Console(width=400)
@@ -134,7 +140,10 @@ def test_what_cant_be_told_is_said(before, after, options, remark):
 
 
 def test_the_advice_says_what_a_split_costs_whoever_restarts():
-    """The advice names the application whose restarts get slower, with the seconds, and predicts 0 s for the others."""
+    """If a split would make an application's restarts slower, the advice names the application and the seconds.
+
+    An application without restarts is predicted to stand still for 0 s.
+    """
     rows = [cost(**FLAPPING), cost("shop", stood_still=40.0, caused=0)]
     (found,) = judge_costs(rows, NOON, DELAY)
     assert "billing alone would stand still about 28 s (at most 36 s) for 4 restarts, not 12 s" in found.advice
@@ -155,7 +164,10 @@ def test_the_advice_says_what_a_split_costs_whoever_restarts():
     ],
 )
 def test_what_the_log_says_of_other_groups(rows, advice):
-    """No split is advised for Streams and Connect groups. The advice says what the log does not show."""
+    """``advise`` proposes no split for Streams and Connect groups, nor for an application that rarely waits for others.
+
+    The advice also says what the log of ``__consumer_offsets`` does not show.
+    """
     (found,) = judge_costs(rows, NOON, DELAY)
     assert advice in found.advice
 
@@ -175,7 +187,10 @@ def test_what_the_log_says_of_other_groups(rows, advice):
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
 @pytest.mark.parametrize("applications", [1, 2])
 def test_the_advice_says_what_a_split_does_not_change(figures, clause, assignor, applications):
-    """Advice names an application that does not keep up, has idle members or an uneven load, even without a split."""
+    """If an application does not keep up, has idle members or an uneven load, the advice names it.
+
+    It does so even if no split is advised.
+    """
     (found,) = judge_costs([cost("shop", assignor=assignor, applications=applications, **figures)], NOON, DELAY)
     assert found.advice.startswith("nothing to split")
     assert found.advice.count(clause) == 1
@@ -183,6 +198,9 @@ def test_the_advice_says_what_a_split_does_not_change(figures, clause, assignor,
 
 
 def test_a_load_not_worth_acting_on_is_not_said():
-    """An application that kept up for a third of the time is not named. Neither is a load of 1.9 times the mean."""
+    """The advice does not mention an application that kept up with the producers for at least a third of the time.
+
+    Nor does it mention a load of 1.9 times the mean on the busiest member.
+    """
     row = cost("shop", applications=1, keeps_up=0.9, best_third=1.0, idle=0, spread=1.9)
     assert judge_costs([row], NOON, DELAY)[0].advice == "nothing to do: one application"

@@ -1,7 +1,7 @@
-"""The verbs that write, in any order, while other clients act: no record is skipped or processed twice.
+"""The commands that write, in any order, while other clients act: no record is skipped or processed twice.
 
-A story is a sequence of verbs and events, as ``tests/support/any_order`` defines it. Random stories have found the
-named stories.
+A story is a sequence of commands and events, as ``tests/support/any_order`` defines it. The named stories were found by
+random stories.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.support.any_order.story import Story
 
 @pytest.mark.parametrize("name", NAMED)
 def test_named_story_skips_and_repeats_no_record(tmp_path, name):
-    """In a story that once showed a defect, no record is skipped or repeated after exit 0."""
+    """If commands and events that once showed a defect are played, exit code 0 means no skipped or repeated record."""
     setting, steps = NAMED[name]
     story = Story(setting, tmp_path)
     assert story.play(steps) == [], f"\n{story}"
@@ -26,7 +26,10 @@ def test_named_story_skips_and_repeats_no_record(tmp_path, name):
 
 @pytest.mark.parametrize("fix", FIXES)
 def test_named_story_fails_without_its_fix(tmp_path, fix):
-    """Without the fix of its defect a named story fails, which shows that stories can fail."""
+    """If the fix of a defect is undone, the story that once showed this defect fails.
+
+    This shows that stories can fail.
+    """
     setting, steps = NAMED[REVERTED[fix]]
     with reverted(fix):
         assert Story(setting, tmp_path).play(steps) != []
@@ -35,7 +38,7 @@ def test_named_story_fails_without_its_fix(tmp_path, fix):
 @examples(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(story=stories())
 def test_random_stories_skip_and_repeat_no_record(tmp_path_factory, story):
-    """For any order of verbs and any events, no record is skipped or repeated after exit 0."""
+    """In a random sequence of commands and events, no record is skipped or repeated after exit code 0."""
     setting, steps = story
     played = Story(setting, tmp_path_factory.mktemp("story", numbered=True))
     assert played.play(steps) == [], f"\n{played}"

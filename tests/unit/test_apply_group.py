@@ -1,4 +1,4 @@
-"""``apply --group``: a stopped group hands over all its committed offsets without a file, on a cluster in memory."""
+"""``apply --group`` on the in-memory cluster: a stopped group hands over all its committed offsets, without a file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def verbs(cli: Connected, receipt: str = "old.new.receipt.json") -> list[str]:
 
 
 def test_a_stopped_group_hands_over_all_its_committed_offsets(cli):
-    """The new group gets the old group's committed offsets. A rollback with the receipt deletes them again."""
+    """``apply --group`` copies a stopped group's committed offsets to the new group. A rollback deletes them again."""
     done = cli(*APPLY)
     assert cli.offset("new") == 5
     assert "handed over by old" in done.stdout
@@ -46,7 +46,7 @@ def test_a_stopped_group_hands_over_all_its_committed_offsets(cli):
 
 
 def test_a_dry_run_writes_nothing_and_its_saved_plan_can_be_applied(cli):
-    """The dry run leaves the cluster and the folder as they are; ``apply`` accepts the plan that the dry run saved."""
+    """A dry run of ``apply --group`` changes neither cluster nor folder; ``apply`` accepts the plan that it saves."""
     before = set(cli.folder.iterdir())
     assert "create" in cli(*DRY).stdout
     assert (cli.offset("new"), set(cli.folder.iterdir())) == (None, before)
@@ -56,7 +56,10 @@ def test_a_dry_run_writes_nothing_and_its_saved_plan_can_be_applied(cli):
 
 
 def test_some_partitions_are_handed_over_as_the_docs_show(cli):
-    """The commands of the docs hand over one of two partitions. Without --uncommitted leave, ``apply`` refuses."""
+    """The commands in docs/split-a-group.md hand over one of two partitions of a topic.
+
+    Without ``--uncommitted leave``, ``apply`` refuses the file that lacks the second partition.
+    """
     other, handed_over = TopicPartition("invoices", 1), TopicPartition("invoices", 0)
     cli.cluster.create_topic("invoices", 2)
     for partition in (handed_over, other):
@@ -76,7 +79,10 @@ def test_some_partitions_are_handed_over_as_the_docs_show(cli):
 
 
 def test_fan_out_hands_over_to_several_groups(cli):
-    """With --fan-out each group gets the offsets, and the receipt has all their names; without it, exit 2."""
+    """With ``--fan-out``, ``apply`` gives each of several groups the offsets, and the receipt's name contains them all.
+
+    Without ``--fan-out``, several target groups end with exit code 2.
+    """
     several = ("apply", "--group", "old", "--to-group", "a", "--to-group", "b", *NOW, "--yes")
     assert "pass --fan-out" in cli.fails(*several, code=2)
     cli(*several, "--fan-out")
@@ -85,7 +91,7 @@ def test_fan_out_hands_over_to_several_groups(cli):
 
 
 def test_a_live_group_is_refused_and_the_error_shows_how_to_fork_it(cli):
-    """A group with members is not handed over: the error names the commands that copy a live group's offsets."""
+    """If the source group has members, ``apply`` is refused, and the error names commands that copy a live group."""
     cli.cluster.join("old", MEMBER)
     error = cli.fails(*APPLY, code=3)
     assert "old has 1 member assigned or subscribed to t" in error
@@ -99,7 +105,10 @@ def test_a_live_group_is_refused_and_the_error_shows_how_to_fork_it(cli):
 
 
 def test_a_dry_run_for_a_live_group_is_pending(cli):
-    """A dry run may be made while the group runs: the check is pending, and shows how to fork a live group."""
+    """If the source group has members, a dry run succeeds with the check ``stopped`` pending.
+
+    The output shows commands that copy a live group's offsets.
+    """
     cli.cluster.join("old", MEMBER)
     done = cli(*DRY)
     assert "pending  stopped" in done.stdout
@@ -108,7 +117,7 @@ def test_a_dry_run_for_a_live_group_is_pending(cli):
 
 
 def test_a_commit_during_the_settle_time_is_refused(cli, monkeypatch):
-    """A consumer without membership that commits in the settle time, between snapshot and write, is exit 3."""
+    """If a consumer without membership commits during the ``--settle`` time, the write is refused: exit code 3."""
     clock = FakeClock(lambda: cli.cluster.commit("old", PARTITION, 6))
     monkeypatch.setattr(apply, "SystemClock", lambda: clock)
     error = cli(*APPLY[:5], "--settle", "7s", "--yes", code=3).stderr
@@ -118,7 +127,7 @@ def test_a_commit_during_the_settle_time_is_refused(cli, monkeypatch):
 
 
 def test_an_interrupted_write_is_resumed_by_the_same_command(cli, monkeypatch):
-    """The same command resumes from its receipt, and hands over what the old group has committed since."""
+    """After an interrupted write, the same command resumes the run and hands over the source group's latest offset."""
 
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -133,7 +142,10 @@ def test_an_interrupted_write_is_resumed_by_the_same_command(cli, monkeypatch):
 
 
 def test_rerun_after_the_new_group_started(cli):
-    """A re-run after the new group has started writes nothing; an old application that came back is exit 4."""
+    """A re-run after the new group has started writes nothing.
+
+    If the old group has members again, the exit code is 4.
+    """
     cli(*APPLY)
     cli.cluster.commit("new", PARTITION, 7)
     assert "handed over already, and started since: group new; nothing was written" in cli(*APPLY).stderr
@@ -143,7 +155,10 @@ def test_rerun_after_the_new_group_started(cli):
 
 
 def test_the_same_offsets_of_another_group_are_not_handed_over_already(cli):
-    """After the new group has started, offsets of another group, though equal, are another migration: exit 2."""
+    """If ``apply`` gets the receipt of a hand-over from another source group, it is refused with exit code 2.
+
+    This holds even if the offsets are equal and the new group has started.
+    """
     receipt = ("--receipt", "old.new.receipt.json")
     cli(*APPLY)
     cli.cluster.commit("new", PARTITION, 7)
@@ -153,7 +168,7 @@ def test_the_same_offsets_of_another_group_are_not_handed_over_already(cli):
 
 
 def test_a_new_partition_without_a_commit_is_refused_until_an_option_decides(cli):
-    """A partition of the group's topics without a committed offset is refused, unless ``--uncommitted`` is passed."""
+    """If a partition has no committed offset, ``apply`` is refused, unless ``--uncommitted earliest`` is passed."""
     cli.cluster.add_partitions("t", 2)
     assert "complete" in cli.fails(*APPLY, code=3)
     cli(*APPLY, "--uncommitted", "earliest")
@@ -180,13 +195,16 @@ def test_a_new_partition_without_a_commit_is_refused_until_an_option_decides(cli
     ],
 )
 def test_options_that_contradict_each_other(cli, arguments, said):
-    """Either FILE or --group is needed. The names of groups are checked before the cluster is contacted."""
+    """If options of ``apply`` contradict each other, or a group is missing or invalid, the exit code is 2.
+
+    Nothing is written.
+    """
     assert said in cli.fails("apply", *arguments, "--yes", code=2)
     assert cli.offset("new") is None
 
 
 def test_a_group_without_committed_offsets_is_refused(cli):
-    """A group that does not exist is exit 3, and so is a group without a visible committed offset."""
+    """If the source group does not exist, or has no visible committed offset, ``apply`` ends with exit code 3."""
     assert "'none' does not exist" in cli.fails("apply", "--group", "none", "--to-group", "new", "--yes", code=3)
     cli.cluster.join("idle", MEMBER)
     cli.cluster.leave("idle", "m")
@@ -196,7 +214,7 @@ def test_a_group_without_committed_offsets_is_refused(cli):
 
 @pytest.mark.parametrize("group", ["../up", "-x", "a b/ü\n", "x" * 300, "."])
 def test_any_group_name_makes_a_receipt_in_the_current_directory(cli, group):
-    """Whatever the group's name, the receipt is a file in the current folder, and rollback finds it by this name."""
+    """Whatever the group's name is, ``apply`` saves the receipt in the current folder, and rollback accepts it."""
     cli.cluster.commit(group, PARTITION, 3)
     before = set(cli.folder.iterdir())
     cli("apply", f"--group={group}", f"--to-group={group}2", *NOW, "--yes")

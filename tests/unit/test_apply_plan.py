@@ -1,4 +1,4 @@
-"""``apply`` with a saved and reviewed plan, on the command line, against the cluster in memory."""
+"""``apply`` with a saved and reviewed plan, on the command line, against the in-memory cluster."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ReadOnly:
 
 
 class Shell:
-    """The command line in this process, connected to a cluster in memory."""
+    """The command line in this process, connected to an in-memory cluster."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], folder: Path) -> None:
         self.cluster = InMemoryCluster()
@@ -87,7 +87,10 @@ class Shell:
 
 @pytest.fixture
 def shell(monkeypatch, capfd, tmp_path):
-    """Group ``old`` has committed 3 and 4 in two partitions of ten records; split.csv hands them over to ``new``."""
+    """A command line, and a group ``old`` with committed offsets 3 and 4 in two partitions of ten records each.
+
+    The file split.csv hands these offsets over to the group ``new``.
+    """
     made = Shell(monkeypatch, capfd, tmp_path)
     made.cluster.create_topic("t", 2)
     for partition, offset in ((FIRST, 3), (SECOND, 4)):
@@ -99,7 +102,7 @@ def shell(monkeypatch, capfd, tmp_path):
 
 
 def test_a_dry_run_gets_a_reader_without_write_methods(shell):
-    """A dry run needs only methods that read. It gets kafka-python's reader, which has no method that writes."""
+    """A dry run of ``apply`` works with a reader that has no method that writes; kafka-python's reader has none."""
     assert {"alter_offsets", "delete_offsets"} <= WRITES
     assert not WRITES & methods(KafkaPythonReader)
     shell.monkeypatch.setattr(Connection, "open_writer", None)
@@ -109,7 +112,10 @@ def test_a_dry_run_gets_a_reader_without_write_methods(shell):
 
 
 def test_a_saved_plan_equals_the_json_output_and_is_reproducible(shell):
-    """--plan-out, --format json and a second run give the same bytes, with schema, version, hashes and rows."""
+    """The file of ``--plan-out``, the output of ``--format json`` and that of a second dry run are the same bytes.
+
+    They contain schema, version, hashes and rows of the plan.
+    """
     shown = shell(*SAVE, "--format", "json")
     saved = (shell.folder / "plan.json").read_text()
     assert shown == saved == shell(*DRY, "--format", "json")
@@ -122,7 +128,10 @@ def test_a_saved_plan_equals_the_json_output_and_is_reproducible(shell):
 
 
 def test_a_plan_is_applied_as_it_was_reviewed(shell):
-    """The saved plan is written with its own options; the receipt is kept beside it; a second run changes nothing."""
+    """``apply`` writes a saved plan with the options of the plan, and keeps the receipt beside it.
+
+    A re-run changes nothing.
+    """
     shell(*SAVE, "--on-existing", "forward")
     assert "2 partitions: 2 confirmed" in shell(*APPLY)
     assert shell.committed_offsets("new") == [3, 4]
@@ -135,7 +144,7 @@ def test_a_plan_is_applied_as_it_was_reviewed(shell):
 
 
 def test_a_partly_written_plan_is_not_stale(shell):
-    """An offset that is in place already is left alone, and the rest of the plan is written."""
+    """If the target group already has one of the planned offsets, ``apply`` writes only the rest of the plan."""
     shell(*SAVE)
     shell.cluster.commit("new", FIRST, 3)
     shell(*APPLY)
@@ -164,7 +173,10 @@ def test_a_partly_written_plan_is_not_stale(shell):
     ],
 )
 def test_a_stale_plan_is_refused_and_names_each_changed_partition(shell, what, drifted):
-    """If an offset changed after the plan was made, or records were deleted, exit 3 names each changed partition."""
+    """If an offset changed or records were deleted after the plan was made, ``apply`` ends with exit code 3.
+
+    The error names each changed partition.
+    """
     shell(*SAVE)
     what(shell.cluster)
     before = shell.committed_offsets("new")
@@ -174,7 +186,7 @@ def test_a_stale_plan_is_refused_and_names_each_changed_partition(shell, what, d
 
 
 def test_a_recreated_topic_makes_a_plan_stale(shell):
-    """If the log ends before the planned offset, the topic was recreated: the plan is refused, with the log end."""
+    """If a topic was recreated after the plan was made, ``apply`` is refused; the error shows the log end offset."""
     shell(*SAVE)
     shell.cluster.delete_topic("t")
     shell.cluster.create_topic("t", 1)
@@ -184,7 +196,7 @@ def test_a_recreated_topic_makes_a_plan_stale(shell):
 
 
 def test_an_added_partition_makes_a_plan_stale(shell):
-    """A partition added since the review would get an offset that nobody reviewed: the plan is refused."""
+    """If a topic got a partition after the plan was made, ``apply`` is refused: its offset was not reviewed."""
     shell(*SAVE, "--uncommitted", "earliest")
     shell.cluster.delete_topic("t")
     shell.cluster.create_topic("t", 3)
@@ -192,7 +204,10 @@ def test_an_added_partition_makes_a_plan_stale(shell):
 
 
 def test_a_changed_log_start_offset_makes_a_plan_stale(shell):
-    """With --uncommitted earliest, a plan is stale if the log start offset has changed since the review."""
+    """With ``--uncommitted earliest``, ``apply`` is refused if a log start offset changed after the plan was made.
+
+    It is also refused if the topic was deleted.
+    """
     shell.cluster.create_topic("u", 1)
     rows = [*tables.load(shell.folder / "split.csv").rows()]
     tables.save(
@@ -209,7 +224,7 @@ def test_a_changed_log_start_offset_makes_a_plan_stale(shell):
 
 
 def test_commits_that_expired_after_the_review_are_restored_with_vanished_restore(shell):
-    """A plan reviewed with --vanished restore is not stale when a commit of the source group has expired since."""
+    """If a source commit expires after the review, a plan made with ``--vanished restore`` is still written in full."""
     shell(*SAVE, "--vanished", "restore")
     shell.cluster.delete_offsets("old", [FIRST])
     shell(*APPLY)
@@ -217,7 +232,7 @@ def test_commits_that_expired_after_the_review_are_restored_with_vanished_restor
 
 
 def test_a_plan_of_another_cluster_is_refused(shell):
-    """A plan is for one cluster, because on another cluster the same offset is another record."""
+    """If a plan was made on another cluster, ``apply`` is refused with exit code 3."""
     shell(*SAVE)
     shell.cluster = InMemoryCluster("elsewhere")
     assert (
@@ -227,7 +242,7 @@ def test_a_plan_of_another_cluster_is_refused(shell):
 
 
 def test_a_plan_of_a_live_group_is_written_once_the_group_has_stopped(shell):
-    """While the group is live, its plan is pending and the write is refused. After the stop, the plan is written."""
+    """While the source group has members, ``apply`` of its plan is refused. After the stop, the plan is written."""
     shell.cluster.join("old", Member(member_id="m", client_id="app", host="/h", assignment=frozenset([FIRST])))
     assert "pending" in shell(*SAVE)
     assert "stopped: " in shell(*APPLY, code=3)
@@ -253,7 +268,10 @@ def test_a_plan_of_a_live_group_is_written_once_the_group_has_stopped(shell):
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_an_option_that_contradicts_the_plan_is_refused(shell, options, complaint):
-    """An option that differs from the reviewed one is exit 2 and named; repeating the reviewed value is allowed."""
+    """If an option of ``apply`` differs from the plan's value, it is refused with exit code 2.
+
+    The same value is allowed.
+    """
     shell(*SAVE)
     assert complaint in shell(*APPLY, *options, code=2)
     shell("apply", "plan.json", "--dry-run", *NOW, "--on-existing", "refuse")
@@ -261,7 +279,7 @@ def test_an_option_that_contradicts_the_plan_is_refused(shell, options, complain
 
 
 def test_a_receipt_to_stdout_is_refused(shell):
-    """``--receipt -`` is refused, also for a dry run: a run cannot be resumed from a receipt on stdout."""
+    """``apply --receipt -`` is refused, even in a dry run, because no run can be resumed from a receipt on stdout."""
     for command in (DRY, ("apply", "split.csv", *NOW, "--yes")):
         assert "--receipt -: the same command goes on" in shell(*command, "--receipt", "-", code=2)
     assert not (shell.folder / "-").exists()
@@ -269,7 +287,10 @@ def test_a_receipt_to_stdout_is_refused(shell):
 
 
 def test_apply_refuses_uncommitted_latest(shell):
-    """``apply`` refuses ``--uncommitted latest``; for a plan that has it, the error names ``migrate``."""
+    """``apply`` refuses ``--uncommitted latest``.
+
+    If a plan has this option, the error says to pass it to ``migrate``.
+    """
     assert "--uncommitted latest is for migrate only" in shell(*DRY, "--uncommitted", "latest", code=2)
     shell(*SAVE)
     saved = plan_json.load(shell.folder / "plan.json")
@@ -279,7 +300,7 @@ def test_apply_refuses_uncommitted_latest(shell):
 
 
 def test_an_edited_plan_and_other_json_are_exit_2(shell):
-    """An edited plan, and JSON that is not a plan, are refused before the cluster is contacted."""
+    """``apply`` refuses an edited plan, and JSON that is not a plan, with exit code 2."""
     shell(*SAVE)
     path = shell.folder / "plan.json"
     path.write_text(path.read_text().replace('"offset":3', '"offset":9'))
@@ -289,7 +310,7 @@ def test_an_edited_plan_and_other_json_are_exit_2(shell):
 
 
 def test_a_plan_without_the_extension_json_is_refused(shell):
-    """`apply` takes a plan as a .json file, or on stdin: for another file, the error says so."""
+    """If a plan's file name does not end in .json, ``apply`` is refused, and the error says how to pass a plan."""
     shell(*SAVE)
     (shell.folder / "plan.json").rename(shell.folder / "plan.txt")
     assert shell("apply", "plan.txt", "--yes", code=2) == (
@@ -299,7 +320,10 @@ def test_a_plan_without_the_extension_json_is_refused(shell):
 
 
 def test_detailed_exitcode_distinguishes_changes_refusals_and_no_changes(shell):
-    """Exit codes: 10 for changes that no check refuses, 3 for a refusal, 0 for no changes, 2 without --dry-run."""
+    """With ``--dry-run --detailed-exitcode``, the exit code is 10 if offsets would change, and 0 if none would change.
+
+    It is 3 if a check refuses the write, and 2 without ``--dry-run``.
+    """
     shell(*DRY)
     shell(*DRY, "--detailed-exitcode", code=10)
     shell.cluster.commit("new", FIRST, 9)
@@ -311,7 +335,7 @@ def test_detailed_exitcode_distinguishes_changes_refusals_and_no_changes(shell):
 
 
 def test_a_refused_plan_is_shown_and_saved(shell, capfd):
-    """A plan that a check refuses is shown as Markdown and saved, so that it can be reviewed; the exit code is 3."""
+    """If a check refuses the write, a dry run still shows the plan as Markdown, saves it, and ends with exit code 3."""
     shell.cluster.commit("new", FIRST, 9)
     shell.monkeypatch.setattr(sys, "argv", ["migrate-groups", *SAVE, "--format", "markdown"])
     with pytest.raises(SystemExit) as ended:
@@ -322,7 +346,7 @@ def test_a_refused_plan_is_shown_and_saved(shell, capfd):
 
 
 def test_plan_out_is_checked_before_the_cluster_is_contacted(shell):
-    """A name without .json, and an existing file, are refused before the cluster is contacted; --force replaces it."""
+    """``--plan-out`` is refused for a name without .json and for an existing file; ``--force`` replaces the file."""
     assert "expected a .json file" in shell(*DRY, "--plan-out", "plan.txt", code=2)
     shell(*SAVE)
     assert "plan.json exists already" in shell(*SAVE, code=2)
@@ -331,7 +355,7 @@ def test_plan_out_is_checked_before_the_cluster_is_contacted(shell):
 
 @pytest.mark.parametrize("receipt", [("--receipt", "./plan.json"), ()])
 def test_a_plan_and_a_receipt_in_one_file_are_refused(shell, receipt):
-    """--plan-out may not name the file of the receipt, because one would replace the other."""
+    """If ``--plan-out`` names the file of the receipt, ``apply`` is refused, because one would replace the other."""
     name = "plan.json" if receipt else "split.csv.receipt.json"
     error = shell("apply", "split.csv", "--yes", *NOW, "--plan-out", name, *receipt, code=2)
     assert error == f"error: --plan-out {name} is also the file of the receipt: name another file\n"
@@ -339,6 +363,6 @@ def test_a_plan_and_a_receipt_in_one_file_are_refused(shell, receipt):
 
 
 def test_a_write_with_plan_out_saves_its_plan(shell):
-    """--plan-out without --dry-run saves the plan that was shown before the write."""
+    """``apply --plan-out`` without ``--dry-run`` saves the plan that was shown before the write."""
     shell("apply", "split.csv", *NOW, "--yes", "--plan-out", "plan.json")
     assert [change.action for change in plan_json.load(shell.folder / "plan.json").plan.changes] == ["create"] * 2

@@ -1,4 +1,4 @@
-"""Assertions and tokens for SASL OAUTHBEARER: what is signed, what is read from files, and errors."""
+"""SASL OAUTHBEARER: how an assertion is signed, what is read from files, and which errors are shown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SECRET = "hidden-passphrase"
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory) -> Path:
-    """A folder with an encrypted private key for each signature algorithm, and a key that fits none."""
+    """A folder with an encrypted private key for RS256, one for ES256, one that fits neither, and a public key."""
     folder = tmp_path_factory.mktemp("keys")
     elliptic = ec.generate_private_key(ec.SECP256R1())
     made: dict[str, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey] = {
@@ -56,7 +56,7 @@ def grant(**properties: str) -> object:
 
 
 def test_es256_is_signed_with_both_numbers_in_32_bytes_each(keys):
-    """An ES256 signature has the form of RFC 7518 (two numbers of 32 bytes), and not that of X.509."""
+    """An assertion for ES256 has a signature as RFC 7518 defines it: two numbers of 32 bytes each."""
     text = SignedAssertion(key_file=str(keys / "ec"), passphrase=SECRET, algorithm="ES256").text()
     signed, _, signature = text.rpartition(".")
     r, s = (int.from_bytes(each) for each in (decoded(signature)[:32], decoded(signature)[32:]))
@@ -66,7 +66,7 @@ def test_es256_is_signed_with_both_numbers_in_32_bytes_each(keys):
 
 
 def test_a_template_adds_to_header_and_payload_and_replaces_properties(keys, tmp_path):
-    """As in Kafka, values of the template replace properties, and computed values replace those of the template."""
+    """As in Kafka, values in the assertion template replace properties, and computed values replace the template's."""
     (tmp_path / "template").write_text('{"header": {"kid": "1", "alg": "none"}, "payload": {"sub": "t", "exp": 1}}')
     signed = SignedAssertion(
         key_file=str(keys / "rsa"), passphrase=SECRET, claims={"sub": "p"}, template=str(tmp_path / "template")
@@ -87,7 +87,7 @@ def test_a_template_adds_to_header_and_payload_and_replaces_properties(keys, tmp
     ],
 )
 def test_an_assertion_that_cant_be_signed_is_one_line_without_a_secret(keys, changes, said):
-    """If a key, passphrase or template does not fit, the error names its property."""
+    """If a key, passphrase or template does not fit, the error says which of them, and contains no secret."""
     given = {"key_file": "rsa", "passphrase": SECRET} | changes
     paths = {name: str(keys / given[name]) for name in ("key_file", "template") if name in given}
     with pytest.raises(NoToken, match=said) as refused:
@@ -96,7 +96,10 @@ def test_an_assertion_that_cant_be_signed_is_one_line_without_a_secret(keys, cha
 
 
 def test_an_assertion_or_a_token_in_a_file_is_read_anew(tmp_path):
-    """The files are read each time, because other programs renew them. A missing, empty or binary file is an error."""
+    """An assertion or token file is read anew for each use, because other programs renew it.
+
+    A missing, empty or binary file is an error.
+    """
     file = tmp_path / "file"
     file.write_text("first\n")
     held = grant(sasl_oauthbearer_assertion_file=str(file), sasl_oauthbearer_grant_type=f"{JWT}jwt-bearer")
@@ -116,7 +119,7 @@ def test_an_assertion_or_a_token_in_a_file_is_read_anew(tmp_path):
 
 
 def test_a_client_secret_is_url_encoded_on_demand():
-    """RFC 6749 URL-encodes client id and secret. Few servers expect this, so Kafka has a property for it."""
+    """Client id and secret are URL-encoded only if ``sasl.oauthbearer.header.urlencode`` is true."""
     client = {"sasl_oauthbearer_client_credentials_client_id": "a:b"}
     secret = {"sasl_oauthbearer_client_credentials_client_secret": "s c/"}
     for flag, expected in (("false", b"a:b:s c/"), ("true", b"a%3Ab:s+c%2F")):
@@ -138,7 +141,7 @@ def test_a_client_secret_is_url_encoded_on_demand():
     ],
 )
 def test_a_wrong_property_is_named(properties, said):
-    """Each error has the property's name and what to do, but not the property's value."""
+    """For each wrong property, the error names the property or what is missing, and does not show the client secret."""
     client = {f"sasl.oauthbearer.client.credentials.client.{name}": "hidden" for name in ("id", "secret")}
     with pytest.raises(InvalidInput, match=said) as refused:
         understand(OAUTH | client | properties)

@@ -1,4 +1,4 @@
-"""``audit`` refuses what it cannot prove on this cluster, before it reads any record."""
+"""``audit`` on the in-memory cluster: what it refuses before it reads any record, and how it shows its verdict."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PROVEN = Audit(
 
 
 class OtherCluster(InMemoryCluster):
-    """A cluster whose id is not that in the receipt."""
+    """A cluster whose id differs from the cluster id in the receipt."""
 
     def cluster_id(self) -> str:
         return "another"
@@ -44,7 +44,10 @@ class OtherCluster(InMemoryCluster):
 
 @pytest.fixture
 def cli(tmp_path, monkeypatch) -> Connected:
-    """The command line after a migration. ``audit`` reads ``cli.cluster``, but no log of the offsets topic."""
+    """The command line after a migration.
+
+    ``audit`` can reach the cluster, but gets no reader of ``__consumer_offsets``.
+    """
     made = Connected(tmp_path, monkeypatch)
     made.cluster.create_topic(OFFSETS_TOPIC, 50)
     made(*MIGRATE)
@@ -58,21 +61,27 @@ def cli(tmp_path, monkeypatch) -> Connected:
 
 
 def test_a_receipt_of_another_cluster_is_refused(cli):
-    """The receipt of another cluster is refused, with both cluster ids. Groups there may have the same names."""
+    """If the receipt is of another cluster, ``audit`` ends with exit code 2, and the error names both cluster ids."""
     ours, cli.cluster = cli.cluster.cluster_id(), OtherCluster()
     refusal = cli.fails("audit", "split.toml.run", code=2)
     assert refusal == f"error: this is cluster another; the receipt is of cluster {ours}"
 
 
 def test_an_offsets_topic_with_another_partition_count_is_exit_7(cli):
-    """With another partition count, groups map to other partitions of the offsets topic: exit 7, with both numbers."""
+    """If ``__consumer_offsets`` has another partition count than at the migration, ``audit`` ends with exit code 7.
+
+    The error shows both counts.
+    """
     cli.cluster.delete_topic(OFFSETS_TOPIC)
     cli.cluster.create_topic(OFFSETS_TOPIC, 25)
     assert f"{OFFSETS_TOPIC} had 50 partitions, and has 25" in cli.fails("audit", "split.toml.run", code=7)
 
 
 def test_fences_with_different_partition_counts_are_undetermined():
-    """If the offsets topic got partitions between two runs, its groups are in other partitions since."""
+    """If ``__consumer_offsets`` got more partitions between two runs, the audit's verdict is undetermined.
+
+    The groups may then be in other partitions of this topic.
+    """
     fences = {
         group: Fence(cluster_id="c", taken_at=NOON, ends=dict.fromkeys(range(count), 0))
         for group, count in (("new", 50), ("old", 60))
@@ -83,7 +92,10 @@ def test_fences_with_different_partition_counts_are_undetermined():
 
 @pytest.mark.parametrize(("rows", "rest"), [(60, "… and 10 more"), (MAX_ROWS, "… and at least 950 more")])
 def test_counts_beyond_the_longest_list_are_said(rows, rest):
-    """Lists end at 1,000 rows. The number of malformed records counts all, and the rest is "at least"."""
+    """If ``audit`` finds more rows than a list shows, the last line says how many more; from 1,000 rows on, "at least".
+
+    The number of malformed records counts all of them.
+    """
     read = Evidence(3, 0, 9, 0, 0, 0, 0, malformed=1500, held_back=0, whole=False)
     deletions = (Deletion("new", "t", 0, NOON),) * rows
     log = OfLog(deletions, (read,), (Malformed(3, 0, "too short"),) * MAX_ROWS)
@@ -103,7 +115,10 @@ def test_counts_beyond_the_longest_list_are_said(rows, rest):
     ],
 )
 def test_an_audit_without_a_problem_ends_with_its_verdict(cli, monkeypatch, new, code, said):
-    """Until a new group has committed, nothing is proven: exit 7 without advice to delete offsets. Then exit 0."""
+    """While no new group has committed, ``audit`` ends with exit code 7 and does not advise to delete offsets.
+
+    Once one of them has committed, the exit code is 0.
+    """
     found = replace(PROVEN, new=new)
     monkeypatch.setattr(audited_logs, "land_side", lambda *_: None)
     monkeypatch.setattr(audit, "_prove", lambda *_: found)

@@ -1,4 +1,4 @@
-"""The same run directory with another split, after a target group has started."""
+"""``migrate`` with a changed split and the run directory of an earlier run, after a target group has started."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def write_split(cli: Connected, *targets: str, source: str = "old", uncommitted:
 
 @pytest.fixture
 def cli(tmp_path, monkeypatch) -> Connected:
-    """Group ``old`` has handed over ``t`` and ``v.1`` to ``new``, which has started. It keeps ``u.1``."""
+    """A command line after ``old`` has handed over ``t`` and ``v.1`` to ``new``, which has started.
+
+    ``old`` keeps ``u.1``.
+    """
     made = Connected(tmp_path, monkeypatch)
     for topic in ("u.1", "v.1"):
         made.cluster.create_topic(topic, 1)
@@ -44,7 +47,7 @@ def cli(tmp_path, monkeypatch) -> Connected:
     ],
 )
 def test_another_split_is_not_handed_over_already(cli, targets, said):
-    """If a topic or a target group was added, removed or changed, `migrate` is exit 2, and names the difference."""
+    """If the split has another topic or target group, a re-run ends with exit code 2 and names the difference."""
     write_split(cli, *targets)
     for option in ("--dry-run", "--yes"):
         error = cli.fails("migrate", "split.toml", option, code=2)
@@ -53,21 +56,27 @@ def test_another_split_is_not_handed_over_already(cli, targets, said):
 
 
 def test_another_source_group_is_not_handed_over_already(cli):
-    """If the split names another source group, `migrate` is exit 2, and names both groups."""
+    """If the split names another source group, a second `migrate` ends with exit code 2 and names both groups."""
     cli.cluster.commit("other", TopicPartition("u.1", 0), 3)
     write_split(cli, MORE, source="other")
     assert "another migration (the old group was old, is other)" in cli.fails(*MIGRATE, code=2)
 
 
 def test_the_same_split_in_other_words_is_handed_over_already(cli):
-    """A split with other patterns that gives each topic to the same group is exit 0, even if the old group is gone."""
+    """If other patterns give each topic to the same group as before, a second `migrate` ends with exit code 0.
+
+    This holds even if the source group has been deleted.
+    """
     cli.cluster.delete_group("old")
     write_split(cli, NEW.replace("v.*", "v.1"), STAY)
     assert "handed over already, and started since: group new; nothing was written" in cli(*MIGRATE).stderr
 
 
 def test_a_topic_without_a_commit_that_was_left_out_is_no_other_split(tmp_path, monkeypatch):
-    """With ``uncommitted = "leave"``, a topic without a committed offset is not in the receipt. A re-run is exit 0."""
+    """If the split now also names a topic without a committed offset, a second `migrate` ends with exit code 0.
+
+    With ``uncommitted = "leave"``, the receipt does not contain such a topic.
+    """
     cli = Connected(tmp_path, monkeypatch)
     cli.cluster.create_topic("v.1", 1)
     cli.cluster.create_topic("w", 1)
@@ -80,14 +89,17 @@ def test_a_topic_without_a_commit_that_was_left_out_is_no_other_split(tmp_path, 
 
 
 def test_a_topic_that_the_old_group_has_got_since_is_no_other_split(cli):
-    """A topic that the old group commits for the first time after the hand-over does not change the split: exit 0."""
+    """If the source group commits a new topic after the hand-over, a second `migrate` still ends with exit code 0."""
     cli.cluster.create_topic("v.2", 1)
     cli.cluster.commit("old", TopicPartition("v.2", 0), 0)
     assert "handed over already" in cli(*MIGRATE).stderr
 
 
 def test_a_move_to_another_cluster_compares_the_topics_names_there(tmp_path):
-    """After a move to another cluster, the same split is handed over already. A further target group is refused."""
+    """After a move to another cluster, a second run with the same split writes nothing.
+
+    A further target group is refused.
+    """
     move = Move(tmp_path)
     move.copy(0, 50)
     move.commit(10, 20)

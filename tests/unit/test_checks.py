@@ -1,4 +1,4 @@
-"""The verdicts of checks in cases that need no broker, or that are hard to produce on a broker."""
+"""The verdicts of the checks before a write, in cases that are hard or impossible to produce on a broker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MEMBER = Member(member_id="m", client_id="app", host="/h", assignment=frozenset(
 
 @pytest.fixture
 def cluster() -> InMemoryCluster:
-    """Group ``old`` has committed 4 in both partitions of ``t``, which have ten records each."""
+    """A cluster where group ``old`` has committed offset 4 in both partitions of ``t``, which have ten records each."""
     made = InMemoryCluster()
     made.create_topic("t", 2)
     for partition in (0, 1):
@@ -45,7 +45,7 @@ BOTH = [handed_over(0), handed_over(1)]
 
 
 def checks(cluster: InMemoryCluster, rows: list[Row], **options) -> dict[str, Check]:
-    """Return the checks of a plan by name."""
+    """Return the checks of the plan for these rows, by the name of the check."""
     chosen = WriteOptions(**options)
     wanted = wanted_rows(rows)
     facts = survey(cluster, wanted)
@@ -58,7 +58,7 @@ def refusing(found: dict[str, Check]) -> list[str]:
 
 
 def test_every_check_passes_for_a_clean_hand_over(cluster):
-    """For a stopped group and a new target group, the plan has every check, and every check passes."""
+    """If the source group has stopped and the target group is new, the plan contains all checks, and all pass."""
     found = checks(cluster, BOTH)
     assert {name: each.verdict for name, each in found.items() if each.verdict is not Verdict.PASS} == {}
     assert list(found) == [
@@ -80,15 +80,15 @@ def test_every_check_passes_for_a_clean_hand_over(cluster):
 
 
 def test_a_file_without_offsets_is_refused(cluster):
-    """A file with nothing to hand over is refused: an empty write is not a success."""
+    """If a file contains no offsets to hand over, the check ``hand-over`` refuses it."""
     assert refusing(checks(cluster, [])) == ["hand-over"]
 
 
 @pytest.mark.parametrize("name", [" new", "\tnew", "\nnew", "\vnew", "\fnew", "\rnew", " ", "\0new", "new\0"])
 def test_a_target_name_that_the_second_client_reads_differently_is_refused(cluster, name):
-    """Leading white space or a NUL in a group name is refused, because the second client would read another group.
+    """A target group's name with leading white space or a NUL is refused: confluent-kafka would read another group.
 
-    Without the second client it is not refused. Source: docs/kafka-behaviour.md#confluent-kafka
+    Without this second client it is not refused. Source: docs/kafka-behaviour.md#confluent-kafka
     """
     rows = [handed_over(0, group=name), handed_over(1, group=name)]
     found = checks(cluster, rows)["targets"]
@@ -99,16 +99,16 @@ def test_a_target_name_that_the_second_client_reads_differently_is_refused(clust
 
 @pytest.mark.parametrize("name", ["n ew", "\u00a0new"])
 def test_a_target_name_with_other_white_space_passes(cluster, name):
-    """White space inside a name, or at its beginning and not ASCII, passes: both clients mean the same group.
+    """A target group's name with white space inside, or with non-ASCII white space at its start, passes the check.
 
-    Source: docs/kafka-behaviour.md#confluent-kafka
+    Both clients read the same group. Source: docs/kafka-behaviour.md#confluent-kafka
     """
     assert checks(cluster, [handed_over(0, group=name), handed_over(1, group=name)])["targets"].verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize("name", ["new ", "new\n", "new\u00a0"])
 def test_a_target_name_that_ends_in_white_space_is_a_warning(cluster, name):
-    """Such a name is legal, but probably a mistake. The warning has it in quotes, because it looks like another name.
+    """If a target group's name ends in white space, the check warns and shows the name in quotes.
 
     A name with white space at both ends is refused.
     """
@@ -120,7 +120,7 @@ def test_a_target_name_that_ends_in_white_space_is_a_warning(cluster, name):
 
 @pytest.mark.parametrize("group", ["old", "new"])
 def test_a_kip_1071_streams_group_is_refused_only_if_it_has_internal_topics(cluster, group):
-    """A stopped Streams group without internal topics passes with a warning; one with a changelog topic is refused."""
+    """A stopped Streams group with a changelog topic is refused. Without internal topics it passes with a warning."""
     cluster.join(group, MEMBER, group_type="streams", protocol_type="streams", assignor="")
     assert refusing(checks(cluster, BOTH)) == ["stopped" if group == "old" else "targets"]
     cluster.leave(group, MEMBER.member_id)
@@ -140,14 +140,17 @@ def description(**changes) -> GroupDescription:
 
 @pytest.mark.parametrize("state", ["Stable", "Assigning", "Reconciling", "PreparingRebalance", "CompletingRebalance"])
 def test_a_group_that_shows_no_members_but_is_not_empty_has_not_stopped(state):
-    """A group that is not Empty but shows no members does not count as stopped, because it may consume any topic."""
+    """A group that shows no members but is not Empty is treated as running, because it may consume any topic.
+
+    So is a Connect group with a worker.
+    """
     assert running(description(state=state), {"t"}) == [f"is {state}"]
     worker = Member(member_id="m", client_id="app", host="/h")
     assert running(description(protocol_type="connect", members=(worker,)), {"t"})[0].startswith("is Stable with 1 mem")
 
 
 def test_a_stable_group_has_stopped_for_topics_without_a_member():
-    """A Stable group counts as stopped for the topics that no member is assigned or subscribed to."""
+    """A Stable group is treated as stopped for the topics that none of its members is assigned or subscribed to."""
     group = description(members=(MEMBER,))
     assert running(group, {"other"}) == []
     assert running(group, {"t", "other"})[0].startswith("has 1 member assigned or subscribed to other, t (app at h")
@@ -155,7 +158,7 @@ def test_a_stable_group_has_stopped_for_topics_without_a_member():
 
 
 def test_an_empty_group_left_by_a_killed_hold_passes_as_a_consumer_group(cluster):
-    """A killed ``--hold`` leaves its protocol type on the Empty group, which still passes as a consumer group."""
+    """If a killed ``--hold`` has left its protocol type on an Empty group, every check still passes."""
     cluster.join("old", MEMBER, protocol_type=HOLD_PROTOCOL_TYPE)
     cluster.leave("old", "m")
     assert refusing(checks(cluster, BOTH)) == []
@@ -172,7 +175,10 @@ def test_an_empty_group_left_by_a_killed_hold_passes_as_a_consumer_group(cluster
     ],
 )
 def test_a_hold_needs_read_on_the_group(protocol_type, permitted, verdict, reason):
-    """A hold needs Read on the group. For a group that never had a member, a warning says that its offsets expire."""
+    """``--hold`` is refused without Read on the group.
+
+    If the group never had a member, the check warns that all its offsets expire.
+    """
     found = can_be_held("User:a", description(state="Empty", protocol_type=protocol_type), permitted)
     assert (found.name, found.verdict) == ("hold", verdict)
     assert found.reason.startswith(reason)
@@ -180,7 +186,10 @@ def test_a_hold_needs_read_on_the_group(protocol_type, permitted, verdict, reaso
 
 @pytest.mark.parametrize("operation", [Operation.READ, Operation.DESCRIBE])
 def test_missing_describe_is_an_error_and_missing_read_a_refusal(cluster, operation):
-    """Without Describe, one error lists every missing permission; without Read, the check refuses."""
+    """Without Describe on a group, one error lists every missing permission.
+
+    Without Read, the check refuses the write.
+    """
     cluster.deny(Resource(ResourceType.GROUP, "new"), operation)
     if operation is Operation.READ:
         assert checks(cluster, BOTH)["permission"].reason.startswith("User:ANONYMOUS lacks Read on Group 'new';")
@@ -191,14 +200,14 @@ def test_missing_describe_is_an_error_and_missing_read_a_refusal(cluster, operat
 
 
 def test_brokers_that_do_not_report_permissions_are_a_warning(cluster, monkeypatch):
-    """Brokers that do not report permissions (before Kafka 2.3) are a warning: the write may be refused."""
+    """If the brokers do not report permissions (before Kafka 2.3), the check warns."""
     monkeypatch.setattr(cluster, "permissions", dict.fromkeys)
     found = checks(cluster, BOTH)["permission"]
     assert (found.verdict, "the brokers do not return" in found.reason) == (Verdict.WARN, True)
 
 
 def test_known_cluster_facts_are_not_requested_again(cluster, monkeypatch):
-    """Permissions and retention that are known are not requested again, because requests would add to the downtime."""
+    """If permissions and offset retention are known, a further reading of the cluster does not request them again."""
     known = read_cluster_facts(cluster, wanted_rows(BOTH))
     for question in ("permissions", "offsets_retention"):
         monkeypatch.setattr(cluster, question, None)
@@ -216,7 +225,7 @@ def test_known_cluster_facts_are_not_requested_again(cluster, monkeypatch):
     ],
 )
 def test_retention_is_shown_in_the_largest_whole_unit(cluster, kept, said):
-    """The broker's retention is shown in the largest whole unit. A retention under a day is a warning."""
+    """The check shows the brokers' offset retention in the largest whole unit, and warns if it is less than a day."""
     cluster.keep_offsets(kept)
     found = checks(cluster, BOTH)["retention"]
     assert said in found.reason
@@ -224,14 +233,14 @@ def test_retention_is_shown_in_the_largest_whole_unit(cluster, kept, said):
 
 
 def test_unchanged_offsets_expire_from_their_own_commit(cluster):
-    """An unchanged offset is not written again, and so expires earlier than the others: it is listed apart."""
+    """If a target offset stays unchanged, the check lists its expiry apart: it counts from the offset's own commit."""
     first = TopicPartition("t", 0)
     cluster.alter_offsets("new", cluster.committed("old", [first]))
     assert "1 unchanged offset 7 days after the commit" in checks(cluster, BOTH)["retention"].reason
 
 
 def test_uncommitted_earliest_does_not_overwrite_a_target_offset_by_default(cluster):
-    """With ``uncommitted=earliest``, a different offset in the target is refused unless overwriting is chosen."""
+    """With ``uncommitted=earliest``, a target offset that differs is refused, except with ``on_existing=overwrite``."""
     cluster.commit("new", TopicPartition("t", 1), 7)
     cluster.delete_offsets("old", [TopicPartition("t", 1)])
     rows = [handed_over(0), handed_over(1, None)]
@@ -242,7 +251,7 @@ def test_uncommitted_earliest_does_not_overwrite_a_target_offset_by_default(clus
 
 
 def test_uncommitted_leave_refuses_a_target_that_has_an_offset(cluster):
-    """With ``uncommitted=leave``, an offset in the target is refused, because the target group would start there."""
+    """With ``uncommitted=leave``, a partition in which only the target group has an offset is refused."""
     cluster.commit("new", TopicPartition("t", 1), 7)
     cluster.delete_offsets("old", [TopicPartition("t", 1)])
     found = checks(cluster, [handed_over(0), handed_over(1, None)], uncommitted="leave")
@@ -251,7 +260,7 @@ def test_uncommitted_leave_refuses_a_target_that_has_an_offset(cluster):
 
 
 def test_a_partition_for_several_groups_is_counted_once(cluster):
-    """With fan-out, a partition counts once as moved, vanished or uncommitted, however many groups get it."""
+    """If several groups get the same partition, the checks count it once as moved, vanished or uncommitted."""
     cluster.commit("old", TopicPartition("t", 0), 9)
     groups = ("a", "b", "c")
     moved = checks(cluster, [handed_over(number, group=group) for number in (0, 1) for group in groups])
@@ -264,7 +273,7 @@ def test_a_partition_for_several_groups_is_counted_once(cluster):
 
 
 def test_a_leader_epoch_that_is_not_the_source_groups_counts_as_moved(cluster):
-    """A leader epoch in a file must be that of the source group, because a Java consumer stops at a higher one.
+    """If a leader epoch in a file differs from that of the source group's committed offset, the check refuses the file.
 
     A file without leader epochs passes. Source: docs/kafka-behaviour.md#logs
     """
@@ -284,9 +293,9 @@ def test_a_leader_epoch_that_is_not_the_source_groups_counts_as_moved(cluster):
 
 
 def test_a_partition_for_several_groups_is_a_warning(cluster):
-    """With fan-out, the check names the partitions that several groups get, because each processes their records.
+    """If several groups get the same partition, the check warns, because each of them processes the records.
 
-    It also names the offsets without a source group.
+    The warning also counts offsets without a source group.
     """
     rows = [*BOTH, handed_over(0, group="more")]
     shared = "1 partition goes to several groups, each of which processes its records: t-0 (more, new)"
@@ -301,7 +310,10 @@ def test_a_partition_for_several_groups_is_a_warning(cluster):
 
 
 def test_uncommitted_earliest_refuses_a_committed_partition_that_the_file_lacks(cluster):
-    """``earliest`` is refused if the snapshot file lacks a partition in which the source group has committed."""
+    """With ``uncommitted=earliest``, a file that lacks a partition with a source commit is refused.
+
+    With ``uncommitted=leave`` it passes.
+    """
     found = checks(cluster, [handed_over(0)], uncommitted="earliest")
     assert found["complete"].reason.startswith("the file lacks 1 partition with a committed offset: t-1;")
     assert refusing(found) == ["complete"]
@@ -309,7 +321,7 @@ def test_uncommitted_earliest_refuses_a_committed_partition_that_the_file_lacks(
 
 
 def test_a_topic_is_handed_over_if_any_of_its_rows_has_a_source_group(cluster):
-    """A partition that the file lacks is refused even if the first row of its topic has no source group."""
+    """If only the second row of a topic has a source group, a partition that the file lacks is still refused."""
     cluster.create_topic("u", 3)
     for partition in (0, 1, 2):
         cluster.produce("u", partition, 10)
@@ -324,14 +336,17 @@ def test_a_topic_is_handed_over_if_any_of_its_rows_has_a_source_group(cluster):
 
 
 def test_rows_without_a_source_group_are_reported(cluster):
-    """For rows without a source group, the check says what happens to partitions without an offset."""
+    """For rows without a source group, the check says whether a partition without an offset gets the log start."""
     rows = [row(group="new", partition=0), row(group="new", partition=1, offset=None)]
     assert "no offset is written for 1 partition" in checks(cluster, rows)["complete"].reason
     assert "uncommitted = earliest" in checks(cluster, rows, uncommitted="earliest")["complete"].reason
 
 
 def test_partitions_that_a_file_without_a_source_group_lacks_are_a_warning(cluster):
-    """A partition that the file lacks is a warning if the target group has no offset: auto.offset.reset decides."""
+    """If a file without a source group lacks a partition, the check warns that ``auto.offset.reset`` decides there.
+
+    It does not warn if the target group has an offset in this partition.
+    """
     rows = [row(group="new", partition=0)]
     found = checks(cluster, rows)["complete"]
     assert (found.verdict, found.reason) == (
@@ -343,7 +358,7 @@ def test_partitions_that_a_file_without_a_source_group_lacks_are_a_warning(clust
 
 
 def test_every_offset_outside_the_log_is_named(cluster):
-    """Offsets below the log start, beyond the log end and of an unknown partition are all named."""
+    """The check names every offset that is below the log start, beyond the log end or in an unknown partition."""
     cluster.delete_records("t", 0, 6)
     rows = [row(group="new", partition=0, offset=2), row(group="new", partition=1, offset=13)]
     reason = checks(cluster, [*rows, row(group="new", partition=7)])["in range"].reason

@@ -1,4 +1,4 @@
-"""client.properties, read as Java reads it, and the settings that each client gets from it."""
+"""client.properties: it is read as Java reads it, and the clients get their security settings from it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ def parsed(text: str):
 
 
 def test_properties_are_read_as_java_reads_them():
-    """Comments, three separators, spaces, continued lines and escapes are read; the last of two equal keys counts."""
+    """Comments, three separators, spaces, continued lines and escapes are read as in Java.
+
+    Of two equal keys the last wins.
+    """
     text = "# a\n! b\n one : 1\ntwo 2\nthree=a\\\n   b\nfour=\\u00e4\\t\\=\nfive=x \nfive=y\nsix\n"
     assert parse_properties(text, "f") == {
         **{"one": "1", "two": "2", "three": "ab", "four": "ä\t=", "five": "y", "six": ""}
@@ -55,7 +58,7 @@ def test_properties_are_read_as_java_reads_them():
 
 
 def test_an_incomplete_unicode_escape_is_refused():
-    r"""A ``\u`` without four hexadecimal digits is refused. Java refuses it, too."""
+    r"""A ``\u`` without four hexadecimal digits is refused, as in Java."""
     with pytest.raises(InvalidInput, match=r"f: a \\u is not followed"):
         parse_properties("a=\\u12", "f")
 
@@ -85,7 +88,10 @@ def escaped(text: str) -> str:
     ],
 )  # fmt: skip
 def test_jaas_is_read_as_java_reads_it(text, options):
-    """Both kinds of quotes, comments and octal escapes are read; ``=`` and ``;`` within quotes are plain text."""
+    """In ``sasl.jaas.config``, quotes, comments and octal escapes are read as in Java.
+
+    ``=`` and ``;`` within quotes are plain text.
+    """
     assert parse_jaas(text).options == options
 
 
@@ -102,7 +108,7 @@ def test_jaas_is_read_as_java_reads_it(text, options):
     ],
 )
 def test_invalid_jaas_is_refused_without_showing_its_secrets(text, complaint):
-    """The error says what was expected and where, and quotes no part of the value."""
+    """If ``sasl.jaas.config`` is not valid, the error says what is wrong, and does not show the secret in it."""
     with pytest.raises(InvalidInput, match=complaint) as refusal:
         parse_jaas(text)
     assert SECRET not in str(refusal.value)
@@ -117,7 +123,10 @@ def test_a_file_without_security_settings_is_plaintext():
 
 
 def test_unused_properties_are_named_except_tuning_settings():
-    """Keys that are unknown, of another protocol, or unused in JAAS are named; harmless tuning settings are not."""
+    """Properties that are unknown, of another protocol or unused in JAAS are named as not used.
+
+    Harmless tuning settings, such as ``retries``, are not named.
+    """
     text = (
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nssl.truststore.location=/x\nssl.provider=p\nfoo=1\n"
         f'sasl.jaas.config={PLAIN} required username="u" password="p" refresh="no";\n'
@@ -135,7 +144,7 @@ OAUTH_TEXT = (
 
 
 def test_client_credentials_in_jaas_or_in_properties():
-    """Credentials in JAAS (KIP-768) and in properties (KIP-1139) give the same settings, with scope and extensions."""
+    """OAuth credentials in JAAS (KIP-768) or in properties (KIP-1139) give the same settings, scope and extensions."""
     in_jaas = (
         f'{OAUTH_TEXT}sasl.jaas.config={OAUTHB} required clientId="c" clientSecret="s" scope="x y" extension_a="b";\n'
     )
@@ -174,7 +183,7 @@ def test_client_credentials_in_jaas_or_in_properties():
     ],
 )
 def test_unusable_properties_are_refused_by_name(text, complaint):
-    """The error names the property and what was expected."""
+    """If a property is missing or its value is unusable, the error names the property and says what is wrong."""
     with pytest.raises(InvalidInput, match=complaint):
         parsed(text)
 
@@ -186,7 +195,7 @@ STRAY = f'security.protocol=SASL_SSL\nsasl.jaas.config={PLAIN} required username
     "key", ["sasl.mechanism", "security.protocol", "ssl.truststore.location", "bootstrap.servers", "group.id", "x"]
 )
 def test_a_stray_backslash_shows_no_secret(key):
-    """If a backslash joins the next line to a value, even in jaas.config, the error names the key and not the value."""
+    """If a backslash joins the next line to a value, the error names the value's key and does not show the value."""
     with pytest.raises(InvalidInput, match=f"the value of {key} contains another property") as refusal:
         parsed(f"{key}=PLAIN\\\n  {STRAY}")
     assert SECRET not in str(refusal.value)
@@ -212,7 +221,7 @@ def test_a_stray_backslash_shows_no_secret(key):
     ],
 )
 def test_an_error_quotes_no_value_that_may_be_a_secret(text, complaint):
-    """An error quotes a value only if it is a word that every Kafka user knows."""
+    """If a wrong value of a property may be a secret, the error does not quote it."""
     with pytest.raises(InvalidInput, match=complaint) as refusal:
         parsed(text)
     assert SECRET not in str(refusal.value)
@@ -220,7 +229,7 @@ def test_an_error_quotes_no_value_that_may_be_a_secret(text, complaint):
 
 
 def test_a_wrong_address_is_quoted_only_from_the_command_line():
-    """An error quotes a wrong address only if it comes from the command line."""
+    """An error quotes a wrong broker address from the command line, except one with an @, but none from a property."""
     with pytest.raises(InvalidInput, match=r"bootstrap\.servers is not host:port") as refusal:
         connection(None, f"bootstrap.servers={SECRET}", server=None).config()
     assert SECRET not in str(refusal.value)
@@ -244,7 +253,7 @@ def pem():
 
 @pytest.mark.parametrize("line_end", ["\\n", " \\\n", "\\n\\\n  "])
 def test_line_ends_of_pem_in_properties_are_restored(pem, line_end):
-    r"""PEM with ``\n`` for line ends, or in continued lines, gets its line ends back: both clients need them."""
+    r"""If PEM in a property has ``\n`` for line ends, or continued lines, the clients get it with real line ends."""
     ca, chain, key = (each.strip().replace("\n", line_end) for each in pem)
     tls = parsed(
         f"security.protocol=SSL\nssl.truststore.certificates={ca}\nssl.keystore.certificate.chain={chain}\n"
@@ -254,7 +263,7 @@ def test_line_ends_of_pem_in_properties_are_restored(pem, line_end):
 
 
 def test_a_file_of_kcat_or_confluent_kafka_is_understood(pem, tmp_path):
-    """The properties of librdkafka mean what Kafka's mean: mechanism, user, password, authority, certificate, key."""
+    """The properties of librdkafka for login, certificates and key give the same settings as Kafka's properties."""
     for name, text in zip(("ca.pem", "chain.pem", "key.pem"), pem, strict=True):
         (tmp_path / name).write_text(text)
     understood = parsed(
@@ -274,7 +283,7 @@ def test_a_file_of_kcat_or_confluent_kafka_is_understood(pem, tmp_path):
 
 
 def test_inline_pem_and_oauth_of_librdkafka_are_understood(pem):
-    """The properties of librdkafka for PEM in the file itself, and for an OAuth client, mean what Kafka's mean."""
+    """The properties of librdkafka for inline PEM and for an OAuth client give the same settings as Kafka's."""
     ca, chain, key = (each.strip().replace("\n", "\\n") for each in pem)
     understood = parsed(
         f"security.protocol=SASL_SSL\nssl.ca.pem={ca}\nssl.certificate.pem={chain}\nssl.key.pem={key}\n"
@@ -308,7 +317,7 @@ def test_inline_pem_and_oauth_of_librdkafka_are_understood(pem):
     ],
 )
 def test_mistakes_in_librdkafkas_properties_are_named_as_they_are_written(text, complaint):
-    """An error about a property of librdkafka spells the property as the file does, and has no secret."""
+    """An error about a property of librdkafka spells the property's name as the file does, and shows no secret."""
     with pytest.raises(InvalidInput, match=complaint) as refusal:
         parsed(text)
     assert SECRET not in str(refusal.value)
@@ -329,13 +338,13 @@ def test_mistakes_in_librdkafkas_properties_are_named_as_they_are_written(text, 
     ],
 )
 def test_a_slip_in_the_name_of_a_property(key, meant):
-    """A mistyped property gets "did you mean"; a property that Kafka has does not."""
+    """For a mistyped name of a property, "did you mean" suggests the right name. A right name gets no suggestion."""
     assert similar_property(key) == meant
 
 
 @pytest.mark.parametrize("memory", [True, False])
 def test_a_private_key_is_in_no_file_that_has_a_name(pem, tmp_path, monkeypatch, memory):
-    """Python reads a client key only from a file. The file has no name, so that a killed process leaves no key."""
+    """A client key is passed to Python's ssl in a file without a name, so a killed process leaves no key behind."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     if not memory:
         monkeypatch.delattr(os, "memfd_create")
@@ -355,7 +364,7 @@ def test_a_private_key_is_in_no_file_that_has_a_name(pem, tmp_path, monkeypatch,
     ("password", "complaint"), [(None, "is encrypted: set ssl.key.password"), ("no", "check them and ssl.key.password")]
 )
 def test_a_missing_or_wrong_key_password_is_refused(pem, password, complaint):
-    """A missing or wrong key password is an error; OpenSSL would ask for it on the terminal."""
+    """If the password of an encrypted key is missing or wrong, an error names ``ssl.key.password``."""
     with pytest.raises(InvalidInput, match=complaint):
         Tls(certificates=pem[1], key=pem[2], key_password=password).context()
 
@@ -396,7 +405,7 @@ HOSTILE: dict[str, tuple[bytes, tuple[int, str]]] = {
 
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_hostile_file_is_one_line_with_its_exit_code(tmp_path, case):
-    """Whatever the file contains, a command ends with an error of one line, without a secret."""
+    """Whatever a client.properties file contains, ``list`` ends with a one-line error without a secret."""
     content, (expected, said) = HOSTILE[case]
     (tmp_path / "client.properties").write_bytes(content)
     code, out, err = CliHere(tmp_path).outcome(*LIST, "client.properties")
@@ -407,7 +416,7 @@ def test_a_hostile_file_is_one_line_with_its_exit_code(tmp_path, case):
 
 
 def test_what_is_no_file_is_one_line(tmp_path):
-    """A folder and a device are refused with one line. A pipe, such as ``<(…)``, is read to its end."""
+    """If ``--command-config`` names a folder or a device, a one-line error refuses it. A pipe is read to its end."""
     cli, pipe = CliHere(tmp_path), tmp_path / "pipe"
     assert cli.outcome(*LIST, ".") == (2, "", "error: . is a folder: name a file in it\n")
     assert "is a device" in cli.fails(*LIST, "/dev/zero", code=2)
@@ -431,7 +440,7 @@ def in_environment() -> Iterator[Callable[[str], object]]:
 
 
 def test_options_override_the_environment_and_the_environment_the_file(tmp_path, in_environment, capfd):
-    """Options win over the environment, the environment over the file; the file is read as ISO 8859-1, as Java does."""
+    """Options override properties from the environment, and these override the file. The file is read as ISO 8859-1."""
     file = tmp_path / "client.properties"
     jaas = f'{PLAIN} required username="\xe4" password="{SECRET}";'
     file.write_bytes(
@@ -450,7 +459,7 @@ def test_options_override_the_environment_and_the_environment_the_file(tmp_path,
 
 
 def test_a_property_of_librdkafka_that_means_nothing_here_is_named_with_what_to_do(tmp_path, capfd):
-    """A property of librdkafka without an equivalent in Kafka is named in a warning, with what to write instead."""
+    """If a property of librdkafka has no equivalent in Kafka, a warning names it and gives the reason."""
     file = tmp_path / "kcat.conf"
     file.write_text("security.protocol=ssl\nenable.ssl.certificate.verification=false\nssl.crl.location=/x\n")
     assert connection(file).config().security.protocol == "SSL"
@@ -462,7 +471,7 @@ def test_a_property_of_librdkafka_that_means_nothing_here_is_named_with_what_to_
 
 
 def test_a_secret_on_the_command_line_is_refused_and_not_repeated(monkeypatch):
-    """A secret in ``--property`` is refused, because the process list shows it; the error does not repeat it."""
+    """A secret in ``--property`` is refused, because the process list would show it. The error does not repeat it."""
     passphrase = "sasl.oauthbearer.assertion.private.key.passphrase"
     for key in ("sasl.jaas.config", "sasl.password", "ssl.keystore.key", "ssl.key.pem", "x.client.secret", passphrase):
         with pytest.raises(UsageError, match=f"--property {key} would show a secret in the process list") as refusal:
@@ -474,7 +483,7 @@ def test_a_secret_on_the_command_line_is_refused_and_not_repeated(monkeypatch):
 
 
 def test_every_command_that_connects_has_the_connection_options():
-    """Every command with --bootstrap-server has --command-config, --property and --timeout."""
+    """Every command with ``--bootstrap-server`` also has ``--command-config``, ``--property`` and ``--timeout``."""
     options = {
         name: {option for parameter in command.params for option in parameter.opts}
         for name, command in typer.main.get_group(command_line()).commands.items()

@@ -1,4 +1,4 @@
-"""How the tests close their consumers."""
+"""How the tests' helper ``close_consumer`` closes a consumer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _NeverClosed:
 
 
 def test_a_consumer_that_is_never_closed_is_a_warning(monkeypatch):
-    """If the close of a consumer does not end, the test warns and goes on."""
+    """If closing a consumer does not end within the time limit, ``close_consumer`` warns and returns."""
     monkeypatch.setattr(closed_consumers, "_SECONDS", 0.01)
     consumer = _NeverClosed()
     with pytest.warns(UserWarning, match="was not closed"):

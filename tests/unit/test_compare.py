@@ -1,4 +1,4 @@
-"""``compare`` on two clusters in memory: one has copies of the other's records."""
+"""``compare`` on two in-memory clusters: a topic of the target cluster is a mirror's copy of a source topic."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Reads(InMemoryRecords):
 
 
 class Two:
-    """Two clusters. Each record of ``orders`` on the source cluster has its own timestamp."""
+    """A source cluster with the topic ``orders``, and a target cluster with its mirror's copy ``eu.orders``."""
 
     def __init__(self) -> None:
         self.source, self.target = InMemoryCluster("source"), InMemoryCluster("target")
@@ -64,7 +64,10 @@ def two() -> Two:
 
 
 def test_one_place_for_all_groups_with_the_same_committed_offset(two):
-    """Groups with the same committed offset share one read; each is compared at its own offset on the target."""
+    """If several groups have the same committed offset, ``compare`` reads the records once for all of them.
+
+    Each group's own offset on the target is compared with the same matching offset.
+    """
     two.produce(300)
     two.mirror(0, 250)
     two.mirror(200, 300)
@@ -83,7 +86,10 @@ def test_one_place_for_all_groups_with_the_same_committed_offset(two):
 
 
 def test_a_window_grows_until_it_is_anchored(two):
-    """If all records read before the committed offset have the same timestamp, more are read."""
+    """If all records read before the committed offset have the same timestamp, ``compare`` reads more records.
+
+    It then finds the exact matching offset in the mirror's copy.
+    """
     two.source.produce("orders", 0, 50, timestamp=1)
     two.source.produce("orders", 0, 300, timestamp=2)
     two.source.produce("orders", 0, 1, timestamp=3)
@@ -94,7 +100,10 @@ def test_a_window_grows_until_it_is_anchored(two):
 
 
 def test_what_is_told_without_reading_a_record(two):
-    """The place is undetermined, with a reason: pending commit, no copy, no leader, or a commit beyond the log end."""
+    """Without a matching offset in the mirror's copy, the status is undetermined, and the result gives the reason.
+
+    Reasons: a pending commit, a missing copy, no leader on the source, or a commit beyond the log end.
+    """
     two.produce(5)
     two.source.create_topic("away", 1)
     two.source.lose_leader("away", 0)
@@ -110,7 +119,7 @@ def test_what_is_told_without_reading_a_record(two):
 
 
 def test_a_target_without_a_leader_is_undetermined(two):
-    """While the copy has no leader, the place is undetermined."""
+    """If the mirror's copy of a partition has no leader, no matching offset is found, and the result says why."""
     two.produce(5)
     two.target.lose_leader("eu.orders", 0)
     found = find_places(two.here, two.there, [MirroredPartition(HERE, 3, THERE)], MOST_RECORDS)
@@ -118,14 +127,14 @@ def test_a_target_without_a_leader_is_undetermined(two):
 
 
 def test_an_empty_topic_continues_at_its_start(two):
-    """In an empty topic the group continues at the log start: no record can be read again or skipped."""
+    """If a topic and its copy are empty, ``compare`` finds the log start of the copy as the exact matching offset."""
     two.source.commit("g", HERE, 0)
     (found,) = two.compared("g").partitions
     assert (found.place.status, found.place.offset, found.found.mirrored_to) == (Status.EXACT, 0, 0)
 
 
 def test_an_empty_target_whose_records_were_deleted_has_no_place(two):
-    """If the target's records were deleted, there is no place: the group would skip what the mirror had delivered."""
+    """If the records of the mirror's copy were deleted, ``compare`` finds no matching offset in the copy."""
     two.produce(5)
     two.mirror(0, 3)
     two.target.delete_records("eu.orders", 0, 3)
@@ -135,7 +144,7 @@ def test_an_empty_target_whose_records_were_deleted_has_no_place(two):
 
 
 def test_a_compacted_topic_is_judged_by_its_neighbours(two):
-    """If either topic is compacted, the place is found from the nearest records that are in both logs."""
+    """If the mirror's copy is compacted, ``compare`` derives the matching offset from records that are in both logs."""
     two.target.create_topic("eu.orders", 1, compacted=True)
     two.produce(5)
     two.mirror(0, 5)
@@ -145,7 +154,7 @@ def test_a_compacted_topic_is_judged_by_its_neighbours(two):
 
 
 def test_groups_that_cannot_be_compared(two):
-    """The error for a missing group names similar groups of the source; a group without an offset is refused."""
+    """If a group is missing on the source, the error suggests a similar name. A group without an offset is refused."""
     two.source.commit("billing", HERE, 0)
     two.target.commit("biling", THERE, 0)
     with pytest.raises(GroupNotFound, match=r"did you mean billing\?"):
@@ -156,7 +165,7 @@ def test_groups_that_cannot_be_compared(two):
 
 
 def test_a_cluster_is_not_compared_with_itself(two):
-    """If both addresses lead to the same cluster, the comparison is refused."""
+    """If both addresses lead to the same cluster, ``compare`` is refused."""
     with pytest.raises(InvalidInput, match="both clusters are the same"):
         compare(Mirror(two.here, two.here, TopicNames()), ["g"], FakeClock())
 
@@ -179,10 +188,11 @@ def _records(case: Mirrored, indices: Sequence[int]) -> Records:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_no_place_skips_a_record(seed, monkeypatch):
-    """A group that starts at any place skips no record. If the place is EXACT, the group also reads no record again.
+    """A group that starts at the matching offset found in a mirror's copy skips no record.
 
-    Logs are simulated; some have lost records on one of the clusters. Few records are read at first, so that more
-    have to be read. Records with the same content count as the same record.
+    If the status is EXACT, it also reads no record again. Logs are simulated; some have lost records on one of the
+    clusters. At first only few records are read, so more have to be read later. Records with the same content are
+    treated as the same record.
     """
     monkeypatch.setattr(places, "_WINDOW", 3)
     monkeypatch.setattr(places, "_GROWTH", 2)
@@ -208,7 +218,7 @@ def test_no_place_skips_a_record(seed, monkeypatch):
 
 
 def _judge(case: Mirrored, cut: int, place: Place, deleted: int, *, is_whole: bool) -> None:
-    """Fail if a group that starts at the place skips a record, or reads a record again although the place is EXACT.
+    """Fail if a group that starts at ``place.offset`` skips a record, or reads one again although the status is EXACT.
 
     is_whole: whether the source log has all its records, in timestamp order. If not, records that the mirror delivers
     later are not judged.

@@ -1,4 +1,4 @@
-"""report.html and places.parquet of compare: what they show of each partition, and that names can't break them."""
+"""report.html and places.parquet of ``compare``: what they show of each partition, and that names can't break them."""
 
 from __future__ import annotations
 
@@ -35,14 +35,17 @@ def comparison(*partitions: Compared) -> Comparison:
 
 
 def test_the_page_of_a_group_that_would_continue_at_its_places():
-    """The title says that the group would continue at its places, and that no record is read again."""
+    """If a group would continue on the target where it stopped on the source, the page's title begins with "Same"."""
     text = page(comparison(compared(EXACT)))
     assert "<title>Same: every partition continues on the target where it stopped on the source</title>" in text
     assert '<header class="clean">' in text
 
 
 def test_the_page_shows_what_would_be_read_again_and_what_is_not_known():
-    """The page has bars, totals, and a table in which partitions that need attention come first."""
+    """If records would be read again, the page shows their number in its totals, in a bar and in the table.
+
+    Partitions that need attention come first in the table.
+    """
     again = Place(status=Status.EXACT, offset=7, method=Method.WALK, counts=Counts(again=1234, skipped=0))
     untold = Place(status=Status.UNDETERMINED, reason="no such partition on the target, or no Describe on its topic")
     text = page(comparison(compared(EXACT), compared(untold, group="h"), compared(again, partition=1)))
@@ -55,7 +58,7 @@ def test_the_page_shows_what_would_be_read_again_and_what_is_not_known():
 
 
 def test_names_are_escaped():
-    """Names of groups, topics and clusters appear as text on one line; the page loads no other file."""
+    """Names of groups and clusters appear in report.html as escaped text on one line; the page loads no other file."""
     text = page(comparison(compared(EXACT, group=HOSTILE)))
     assert "<script>" not in text
     assert HOSTILE not in text
@@ -63,14 +66,14 @@ def test_names_are_escaped():
 
 
 def test_a_page_of_many_partitions_is_cut():
-    """A page shows at most 500 partitions and 50 topics, and says where the others are."""
+    """report.html shows at most 500 partitions and 50 topics, and says that places.parquet contains the rest."""
     text = page(comparison(*(compared(EXACT, group=f"g{number:04}") for number in range(600))))
     assert "550 more topics in places.parquet" in text
     assert "100 more partitions in places.parquet" in text
 
 
 def test_the_table_has_the_evidence_of_each_partition(tmp_path):
-    """places.parquet has a row for each partition: both clusters, place, status, and the fingerprints."""
+    """places.parquet has a row for each partition, with clusters, offsets, status, reason and fingerprints."""
     untold = Place(status=Status.UNDETERMINED, reason="a transactional commit is pending")
     places_parquet.save(rows(comparison(compared(EXACT), compared(untold))), tmp_path / "places.parquet")
     first, second = pq.read_table(tmp_path / "places.parquet").to_pylist()

@@ -1,4 +1,4 @@
-"""An offset that changes between any two requests of a command is noticed."""
+"""Another client commits between any two requests of a command: the command notices the new offset."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def cli(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("command", [MIGRATE, APPLY])
 def test_a_source_commit_at_any_moment_of_a_hand_over_is_noticed(cli, command):
-    """Whenever the source group commits, the target gets the later offset, or the exit code is not 0.
+    """If the source group commits during a hand-over, the new offset is handed over or the exit code is not 0.
 
-    This holds for commits before the guard's last reading of the source group. Only two requests follow it.
+    This does not apply to a commit after the last reading of the source group; only two requests follow this reading.
     """
     for due in range(1, 200):
         here = cli()
@@ -78,7 +78,7 @@ def test_a_source_commit_at_any_moment_of_a_hand_over_is_noticed(cli, command):
 
 @pytest.mark.parametrize("verb", WAYS_BACK)
 def test_a_target_commit_at_any_moment_of_a_way_back_is_not_lost(cli, verb):
-    """Whenever the target group commits, a way back that ends with exit 0 does not lose the commit.
+    """If a target group commits during rollback, hand-back or delete-offsets, the commit is kept or the command fails.
 
     The exception is a commit between the last reading and the deletion, because brokers delete whatever is committed.
     """

@@ -1,4 +1,4 @@
-"""The question before a write: when it is asked, and that the command notices changes made while it waits."""
+"""The confirmation prompt before a write: when it appears, and that changes during the prompt prevent the write."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ NOTHING = Plan(cluster_id="c", options=WriteOptions(), changes=(), checks=())
 
 @pytest.fixture
 def questions(monkeypatch) -> list[str]:
-    """The questions that were asked. The answer to each is no."""
+    """The texts of the confirmation prompts that were shown. The answer to each is no."""
     asked: list[str] = []
     monkeypatch.setattr(typer, "confirm", lambda text, **_: asked.append(text))
     return asked
 
 
 def test_a_plan_without_changes_needs_no_confirmation(questions):
-    """No question is asked for a plan without changes."""
+    """If a plan has no changes, no confirmation prompt is shown."""
     agree(NOTHING, tuple, Person())
     assert questions == []
 
 
 def test_the_question_shows_a_name_on_one_line(questions):
-    """Control characters in a group name are escaped, so that they can't change the text of the question."""
+    """Control characters in a group's name are escaped in the confirmation prompt, so they can't change its text."""
     confirm("Delete group a\n\x1b[2K\u202eb?")
     assert questions == ["Delete group a\\n\\x1b[2K\\u202eb?"]
 
 
 def test_an_empty_provisional_plan_needs_confirmation(questions):
-    """A provisional plan needs a yes even if it is empty, because it may change once the group has stopped."""
+    """A provisional plan without changes needs confirmation too, because it may change once the group has stopped."""
     with pytest.raises(Refused, match="the answer was no; nothing was written"):
         agree(NOTHING, tuple, Person(), provisional=True)
     assert questions == ["Write 0 offsets?"]
@@ -90,12 +90,12 @@ def handed_over(tmp_path, monkeypatch):
 
 
 def during_the_question(monkeypatch, event) -> None:
-    """Call ``event`` while the question waits, and then answer yes."""
+    """Make the confirmation prompt call ``event`` and then answer yes."""
     monkeypatch.setattr(typer, "confirm", lambda *_, **__: (event(), True)[1])
 
 
 def test_a_target_commit_during_the_question_refuses_rollback(handed_over, monkeypatch):
-    """The plan is made again after the question, so that a target commit during the question prevents the rollback."""
+    """If a target group commits while the confirmation prompt waits, the rollback is refused and the commit stays."""
     made, path = handed_over
     during_the_question(monkeypatch, lambda: made.commit("new", PARTITION, 7))
     with pytest.raises(Refused, match="committed since"):
@@ -104,7 +104,7 @@ def test_a_target_commit_during_the_question_refuses_rollback(handed_over, monke
 
 
 def test_a_source_commit_during_the_question_refuses_delete_offsets(handed_over, monkeypatch):
-    """A commit of the source group during the question prevents the deletion."""
+    """If the source group commits while the confirmation prompt waits, delete-offsets is refused; the commit stays."""
     made, path = handed_over
     during_the_question(monkeypatch, lambda: made.commit("old", PARTITION, 7))
     with pytest.raises(Refused, match="the source group has committed since the hand-over"):
@@ -113,7 +113,7 @@ def test_a_source_commit_during_the_question_refuses_delete_offsets(handed_over,
 
 
 def test_rollback_deletes_the_offset_if_nothing_changed_during_the_question(handed_over, monkeypatch):
-    """Without a change during the question, the rollback deletes the offset that the hand-over created."""
+    """If nothing changes while the confirmation prompt waits, the rollback deletes the target group's offset."""
     made, path = handed_over
     during_the_question(monkeypatch, lambda: None)
     ways_back.rollback(path, connection=HERE)
@@ -135,7 +135,7 @@ def offset(made, group: str) -> int | None:
 
 
 def test_a_second_rollback_after_a_second_migration(handed_over):
-    """After a first rollback, a second hand-over can be rolled back too; a dry run of it passes."""
+    """After a hand-over, its rollback and a second hand-over, a second rollback and its dry run succeed."""
     made, path = handed_over
     ways_back.rollback(path, connection=HERE, yes=True)
     made.commit("old", PARTITION, 8)
@@ -148,7 +148,7 @@ def test_a_second_rollback_after_a_second_migration(handed_over):
 
 
 def test_a_repeated_rollback_reads_no_group(handed_over, capsys):
-    """A repeated rollback says that the run is rolled back already, reads no group and writes nothing."""
+    """If a rollback is repeated, the command says that the run is rolled back already, and writes nothing."""
     made, path = handed_over
     ways_back.rollback(path, connection=HERE, yes=True)
     made.commit("new", PARTITION, 9)
@@ -158,7 +158,10 @@ def test_a_repeated_rollback_reads_no_group(handed_over, capsys):
 
 
 def test_delete_offsets_after_a_hand_back_is_refused(handed_over):
-    """After a hand-back, delete-offsets is refused even if the source group has not moved: it has its topics again."""
+    """After a hand-back, delete-offsets is refused, because the source group consumes its topics again.
+
+    It is refused even if the source group has committed nothing since then.
+    """
     made, path = handed_over
     ways_back.hand_back(path, connection=HERE, wait="0s", yes=True)
     with pytest.raises(Refused, match="new t-0: handed back already"):
@@ -167,7 +170,7 @@ def test_delete_offsets_after_a_hand_back_is_refused(handed_over):
 
 
 def test_delete_offsets_after_a_rollback_is_refused(handed_over):
-    """After a rollback, delete-offsets is refused even if the target group has a committed offset."""
+    """After a rollback, delete-offsets is refused, even if the target group has a committed offset."""
     made, path = handed_over
     ways_back.rollback(path, connection=HERE, yes=True)
     made.commit("new", PARTITION, 9)
@@ -177,7 +180,7 @@ def test_delete_offsets_after_a_rollback_is_refused(handed_over):
 
 
 def test_hand_back_after_a_rollback_is_refused(handed_over):
-    """After a rollback, hand-back is refused, because the target's offset does not come from the hand-over."""
+    """After a rollback, hand-back is refused, because the target group's offset does not come from the hand-over."""
     made, path = handed_over
     ways_back.rollback(path, connection=HERE, yes=True)
     made.commit("new", PARTITION, 9)
@@ -187,7 +190,7 @@ def test_hand_back_after_a_rollback_is_refused(handed_over):
 
 
 def test_a_consumer_without_membership_that_commits_after_a_rollback_is_exit_4(handed_over, monkeypatch):
-    """The guard sees a commit without membership after a rollback: exit 4, because records are processed twice."""
+    """If a consumer without membership commits in the target group after its rollback, the exit code is 4."""
     made, path = handed_over
     receipt = receipt_json.load(path)
     (execution,) = receipt.executions
@@ -202,7 +205,7 @@ def test_a_consumer_without_membership_that_commits_after_a_rollback_is_exit_4(h
 
 
 def test_a_consumer_without_membership_that_commits_before_a_rollback_is_refused(handed_over, monkeypatch):
-    """A commit in the settle time prevents the rollback, although the group is Empty."""
+    """If a consumer without membership commits in the ``settle`` time before a rollback, the rollback is refused."""
     made, path = handed_over
     (execution,) = receipt_json.load(path).executions
     settling = replace(execution, options=WriteOptions(settle=5.0, guard=0.0))

@@ -1,4 +1,4 @@
-"""Fences and landed logs on disk, and the offsets topic's partition for a group."""
+"""Files of the audit: the copied log of ``__consumer_offsets``, and its log end offsets at a cut-over ("fence")."""
 
 from __future__ import annotations
 
@@ -30,12 +30,18 @@ def row(partition: int, offset: int) -> tuple[object, ...]:
     ("group", "of_50"), [("a", 47), ("00123", 16), ("grüppe", 12), ("😀x", 39), ("polygenelubricants", 0)]
 )
 def test_the_offsets_topic_partition_of_a_group_equals_javas(group, of_50):
-    """The partition is computed as in Java: a hash over UTF-16; the smallest int (the last case) counts as 0."""
+    """A group's partition of ``__consumer_offsets`` is computed as in Java, from a hash over UTF-16.
+
+    The smallest int as a hash (the last case) gives partition 0.
+    """
     assert log_partition(group, 50) == of_50
 
 
 def test_landed_log_is_resumed_after_its_last_file(tmp_path):
-    """A landed log that is opened again continues where its last file ends, and accepts more partitions."""
+    """If a copied log of ``__consumer_offsets`` is opened again, it continues after its last file.
+
+    It also accepts further partitions.
+    """
     folder = tmp_path / "log"
     log = CopiedLog.load_with_starts(folder, "cluster", {1: 10})
     log = log.with_records([row(1, 10), row(1, 11)], {1: 12})
@@ -48,7 +54,10 @@ def test_landed_log_is_resumed_after_its_last_file(tmp_path):
 
 
 def test_a_kept_log_takes_new_partitions_from_any_offset(tmp_path):
-    """A landed log accepts new partitions from any offset; partitions that it already has keep their first offset."""
+    """A copied log of ``__consumer_offsets`` accepts new partitions from any offset.
+
+    Partitions that it already contains keep their first offset.
+    """
     assert CopiedLog.load(tmp_path, "cluster").starts == {}
     CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
     more = CopiedLog.load(tmp_path, "cluster").with_partitions({1: 3, 2: 4})
@@ -60,14 +69,17 @@ def test_a_kept_log_takes_new_partitions_from_any_offset(tmp_path):
     [("another", 10, "of cluster cluster: name"), ("cluster", 11, "another cut-over")],
 )
 def test_a_landed_log_of_another_cluster_or_fence_is_refused(tmp_path, cluster, start, complaint):
-    """A landed log of another cluster, or with another fence, is refused."""
+    """If a copied log of ``__consumer_offsets`` is of another cluster or starts at another offset, it is refused."""
     CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([], {1: 10})
     with pytest.raises(InvalidInput, match=complaint):
         CopiedLog.load_with_starts(tmp_path, cluster, {1: start})
 
 
 def test_a_file_of_another_cluster_among_the_files_of_a_copied_log_is_refused(tmp_path):
-    """Every file must be of the cluster, also if the last one is."""
+    """If any file of a copied log of ``__consumer_offsets`` is of another cluster, the log is refused.
+
+    This holds even if its last file is of the right cluster.
+    """
     other = CopiedLog.load_with_starts(tmp_path, "other", {1: 10}).with_records([row(1, 10)], {1: 11})
     replace(other, cluster_id="cluster").with_records([row(1, 11)], {1: 12})
     with pytest.raises(InvalidInput, match="holds the log of cluster other: name another folder"):
@@ -90,7 +102,10 @@ class _Emptied(InMemoryCluster):
 
 
 def test_records_deleted_before_they_were_landed_count_as_missing(tmp_path):
-    """Records that were deleted before they were landed count as missing, even after the log is opened again."""
+    """If records of ``__consumer_offsets`` were deleted before they were copied, the copied log notes them as missing.
+
+    It still does so after it is opened again.
+    """
     log = CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
     emptied = _Emptied(15)
     landed = land(emptied, emptied, log, [1], lambda done, total: None)
@@ -101,7 +116,7 @@ def test_records_deleted_before_they_were_landed_count_as_missing(tmp_path):
 
 
 def test_foreign_and_damaged_files_in_a_landed_log_are_refused(tmp_path):
-    """A Parquet file of something else is refused, and so is a damaged file, even if the last file is whole."""
+    """A copied log with a damaged file or a foreign Parquet file is refused, even if its last file is intact."""
     log = CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([row(1, 10)], {1: 11})
     log.with_records([row(1, 11)], {1: 12})
     whole = (tmp_path / "000000.parquet").read_bytes()
@@ -115,7 +130,10 @@ def test_foreign_and_damaged_files_in_a_landed_log_are_refused(tmp_path):
 
 
 def test_fences_of_resumed_runs_are_kept_in_order(tmp_path):
-    """A resumed run adds its fence; a different run replaces all fences; a run without a fence deletes them."""
+    """A resumed run adds its log end offsets of ``__consumer_offsets`` (its "fence") to those of earlier runs.
+
+    A different run replaces them all, and a run without such offsets deletes them.
+    """
     first, second = (Fence(cluster_id="c", taken_at=NOON.replace(hour=at), ends={0: at, 1: None}) for at in (9, 11))
     run = RunDir(tmp_path)
     assert fence_parquet.load(run.fence) == []

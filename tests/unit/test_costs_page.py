@@ -1,4 +1,4 @@
-"""advice.html: what it shows of each shared group, and that names can't break it."""
+"""advice.html of ``advise``: what it shows of each shared group, and that names can't break the page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def shown(*rows: SharedCost, lag: tuple[Moment, ...] = (), **suggested: Drawn) -
 
 
 def test_the_page_has_each_part_of_a_shared_group():
-    """The page has map, timeline, seconds without an owner, lag, cheaper settings and spec, and loads no other file."""
+    """For a shared group, advice.html shows map, timeline, seconds without an owner, lag, settings and split spec.
+
+    The page loads no other file.
+    """
     cure = Cure(setting="group.instance.id", why="a member that is back causes no rebalance")
     moments = tuple(
         Moment("cluster", "big", None, NOON + timedelta(minutes=minute), *([minute] * (len(Moment._fields) - 4)))
@@ -47,7 +50,10 @@ def test_the_page_has_each_part_of_a_shared_group():
 
 
 def test_the_load_of_an_application_is_shown():
-    """Page and Markdown show "keeps up", "idle members" and "busiest to mean" of each application; "-" if unknown."""
+    """advice.html and the Markdown show how each application keeps up, its idle members, and its busiest member's load.
+
+    An unknown figure is shown as "-".
+    """
     rows = cost("shop", keeps_up=0.714, idle=1, spread=2.25), cost()
     titles = ("keeps up", "idle members", "busiest to mean")
     text, markdown = shown(*rows), costs.markdown(judge_costs(rows, NOON, DELAY))
@@ -58,7 +64,7 @@ def test_the_load_of_an_application_is_shown():
 
 
 def test_a_group_without_a_split_says_why():
-    """If no split is proposed, the page shows the reason in place of a spec."""
+    """If no split is proposed, advice.html shows the reason in place of a split spec."""
     rows = cost(**FLAPPING), cost("shop")
     assert "No split is proposed: it has stopped" in shown(*rows, big=Drawn([], "", "it has stopped"))
     assert "No split is proposed: the group does not exist now" in shown(*rows)
@@ -66,14 +72,14 @@ def test_a_group_without_a_split_says_why():
 
 
 def test_names_are_escaped():
-    """The names of applications, clients and topics appear as text on one line."""
+    """Names of applications, clients and topics appear in advice.html as escaped text on one line."""
     text = shown(cost(), cost(HOSTILE))
     assert "<script>" not in text
     assert HOSTILE not in text
 
 
 def test_a_group_of_many_members_is_cut():
-    """For a group of 1,000 members the page has 40 client ids and 20 topics, and says where the others are."""
+    """advice.html shows at most 40 client ids and 20 topics of a group, and says which file contains the others."""
     many = cost("many", topics=[f"t{n:02}" for n in range(30)], clients=[f"c{n}" for n in range(1000)])
     text = shown(many, cost("shop"))
     assert "962 more client ids, 11 more topics in subscriptions.parquet" in text

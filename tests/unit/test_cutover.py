@@ -1,4 +1,4 @@
-"""The cut-over and its ways back in memory: the cases that would skip a record or process it twice."""
+"""Cut-overs, rollbacks and hand-backs on the in-memory cluster, in cases that could skip a record or repeat one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ INV, CAT, FRESH = TopicPartition("inv", 0), TopicPartition("cat", 0), TopicParti
 
 
 def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
-    """Group ``big`` has committed 5 of ten records of inv-0 and cat-0, and nothing on inv-1, which has 50."""
+    """Return a cluster where group ``big`` has committed offset 5 in inv-0 and cat-0, of ten records each.
+
+    It has no committed offset in inv-1, which has 50 records.
+    """
     made = kind()
     made.create_topic("inv", 2)
     made.create_topic("cat", 1)
@@ -83,7 +86,7 @@ def carry_out(made, plan):
 
 
 def test_the_plan_of_a_migration_equals_snapshot_and_split():
-    """A migration plans the same rows as ``snapshot`` followed by ``split``."""
+    """``migrate`` plans the same rows as ``snapshot`` followed by ``split``."""
     made = cluster()
     for wanted in (spec(), spec("cat")):
         parts, _ = split(take_snapshot(made, ["big"], FakeClock()), wanted)
@@ -95,7 +98,10 @@ LEAVE = WriteOptions(uncommitted="leave", settle=0)
 
 
 def test_a_log_end_counts_only_if_read_while_the_topic_has_a_member():
-    """A log end counts if it was read while the topic had a member, and not if it was read after that member left."""
+    """With ``uncommitted=latest``, a new group starts at the log end read while a member still consumed the topic.
+
+    A log end that is read after this member has left is not used.
+    """
     made = cluster()
     made.join("big", member("a", INV, FRESH))
     made.join("big", member("b", CAT))
@@ -114,7 +120,10 @@ def test_a_log_end_counts_only_if_read_while_the_topic_has_a_member():
 
 
 def test_a_topic_without_a_proven_log_end_is_refused():
-    """A topic that no member of the source group consumed is refused, because its log end is not proven."""
+    """With ``uncommitted=latest``, a topic that no member consumed is refused, and nothing is written.
+
+    The reason: its log end was never read while a member consumed the topic.
+    """
     made = cluster()
     made.join("big", member("b", CAT))
     with pytest.raises(Refused, match=r"without a committed offset|log end offset was never read"):
@@ -123,7 +132,10 @@ def test_a_topic_without_a_proven_log_end_is_refused():
 
 
 def test_by_topic_a_log_end_read_after_the_release_does_not_count():
-    """The log end of a topic without a member is not used, even while the group has a member on another topic."""
+    """With ``uncommitted=latest``, a moved topic without a member is refused.
+
+    This holds even while the source group has a member on a topic that stays.
+    """
     made = cluster()
     made.join("big", member("b", CAT))
     with pytest.raises(Refused, match="log end offset was never read"):
@@ -131,7 +143,10 @@ def test_by_topic_a_log_end_read_after_the_release_does_not_count():
 
 
 def test_a_resumed_run_takes_proven_log_ends_from_the_receipt():
-    """A second run finds the group Empty. Its target group starts at the log end that the first run had read."""
+    """With ``uncommitted=latest``, a resumed run starts the target group at the log end in the receipt.
+
+    This log end was read by the first run, while the source group still had a member.
+    """
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
     receipt = migrate(made, spec(), END, lambda: None, lambda: made.leave("big", "a"))
@@ -143,7 +158,7 @@ def test_a_resumed_run_takes_proven_log_ends_from_the_receipt():
 
 
 def test_a_topic_recreated_during_the_wait_is_refused():
-    """An offset of a deleted topic is not restored in the new topic of the same name."""
+    """If a topic is deleted and created again during the wait for the members to leave, the hand-over is refused."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
 
@@ -157,7 +172,7 @@ def test_a_topic_recreated_during_the_wait_is_refused():
 
 
 def test_a_topic_that_a_member_takes_up_during_the_wait_is_refused():
-    """If a member consumes a topic without committing, the topic is refused: its records would be skipped."""
+    """If a member takes up a new topic during the wait for the stop, the hand-over is refused and names the topic."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
     glob = SplitSpec(source="big", targets=(SplitTarget(group="bill", topics=(TopicPattern("*"),)),))
@@ -173,7 +188,7 @@ def test_a_topic_that_a_member_takes_up_during_the_wait_is_refused():
 
 
 def test_a_staying_topic_may_have_no_commit():
-    """A topic to stay needs no committed offset. After its members have left, the spec is still valid."""
+    """If a topic under ``stay`` has no committed offset, the split is still valid, also after its members have left."""
     made = cluster()
     made.create_topic("legacy", 1)
     made.join("big", member("a", INV, FRESH, CAT, TopicPartition("legacy", 0)))
@@ -183,7 +198,7 @@ def test_a_staying_topic_may_have_no_commit():
 
 
 class Transacting(InMemoryCluster):
-    """A cluster that refuses the next ``questions`` reads of the source group's offsets: a transaction is pending."""
+    """A cluster where a transactional commit of group ``big`` is pending for the next ``questions`` offset reads."""
 
     questions = 0
 
@@ -199,7 +214,10 @@ class Transacting(InMemoryCluster):
 
 
 def test_a_transaction_that_is_pending_after_the_last_member_left_is_waited_for():
-    """The wait lasts until the transaction with the source group's last offsets has ended, even with ``settle=0``."""
+    """If a transactional commit is pending after the last member has left, the run waits until the transaction ends.
+
+    This holds even with ``settle=0``.
+    """
     made = cluster(Transacting)
     assert isinstance(made, Transacting)
     made.join("big", member("a", INV, FRESH, CAT))
@@ -215,7 +233,7 @@ def test_a_transaction_that_is_pending_after_the_last_member_left_is_waited_for(
 
 @pytest.mark.parametrize("change", ["delete", "commit elsewhere"])
 def test_topics_that_change_during_the_wait_are_refused(change):
-    """If the group's topics change after the plan was shown, the write is refused, and the spec is not blamed."""
+    """If the source group gains or loses a topic after the plan was shown, the write is refused and names the topic."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
     made.create_topic("other", 1)
@@ -229,7 +247,7 @@ def test_topics_that_change_during_the_wait_are_refused(change):
 
 
 def test_by_topic_a_topic_whose_commits_expire_during_the_wait_is_restored():
-    """If members leave a topic during the wait and its commits expire, the target group gets the expired offsets."""
+    """With ``vanished=restore``, the target group gets offsets that expire in the source group during the wait."""
     made = cluster()
     made.join("big", member("a", INV, FRESH, CAT))
 
@@ -242,7 +260,7 @@ def test_by_topic_a_topic_whose_commits_expire_during_the_wait_is_restored():
 
 
 def test_a_run_that_ended_is_not_resumed():
-    """A second migration after a finished one records the target group's present offset as ``before``."""
+    """After a finished migration, a second one records the target group's present offset as ``before``."""
     made = cluster()
     options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
     first = migrate(made, spec(), options)
@@ -257,14 +275,14 @@ def test_a_run_that_ended_is_not_resumed():
 
 
 def fully_committed(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
-    """Return the same as `cluster`, with a commit in every partition."""
+    """Return the same as `cluster`, with a committed offset in every partition."""
     made = cluster(kind)
     made.commit("big", FRESH, 20)
     return made
 
 
 def test_a_resumed_run_hands_over_the_present_source_offset():
-    """A resumed run hands over the source's present offset. ``before`` is the target's offset before the killed run."""
+    """A resumed run hands over the source group's present offset, and keeps the ``before`` offset of the first run."""
     made = fully_committed()
     first = migrate(made, spec(), LEAVE)
     made.commit("big", INV, 8)
@@ -277,7 +295,7 @@ def test_a_resumed_run_hands_over_the_present_source_offset():
 
 
 def test_a_target_offset_that_changed_after_a_kill_is_refused():
-    """A target whose offset was changed after the killed run is refused."""
+    """If another client changes a target offset after an interrupted run, the resumed run is refused."""
     made = fully_committed()
     first = migrate(made, spec(), LEAVE)
     made.commit("big", INV, 8)
@@ -287,7 +305,7 @@ def test_a_target_offset_that_changed_after_a_kill_is_refused():
 
 
 def test_partitions_added_after_a_kill_start_at_the_log_start():
-    """A resumed run starts partitions that were added after the first run at their log start."""
+    """If a topic gets partitions after an interrupted run, the resumed run starts them at their log start."""
     made = fully_committed()
     refuse = WriteOptions(settle=0)
     first = migrate(made, spec(), refuse)
@@ -303,7 +321,7 @@ def test_partitions_added_after_a_kill_start_at_the_log_start():
 
 
 def test_another_topic_or_option_is_another_migration():
-    """A receipt also covers added partitions of its topics. The error names a topic or an option that differs."""
+    """If a topic or an option of a run differs from the receipt, `resumed_differently` names the difference."""
     made = fully_committed()
     first = migrate(made, spec("cat"), LEAVE)
 
@@ -316,7 +334,10 @@ def test_another_topic_or_option_is_another_migration():
 
 
 def test_an_added_partition_with_a_source_commit_is_the_same_migration():
-    """A source commit on a partition that was added after the first run is a late commit. A re-run hands it over."""
+    """If the source group commits in a partition that was added after a run, a re-run hands this offset over.
+
+    It is not taken for a different migration. Until the re-run, delete-offsets is refused.
+    """
     made = fully_committed()
     first = migrate(made, spec(), WriteOptions(settle=0))
     made.add_partitions("inv", 3)
@@ -345,7 +366,7 @@ class LosesWrites(InMemoryCluster):
 
 
 def test_a_run_that_was_interrupted_twice_can_be_resumed_and_rolled_back():
-    """The third run and a rollback recognise the offsets that earlier runs of this migration wrote."""
+    """If two runs of a migration fail, a third run and a rollback recognise the offsets that the earlier runs wrote."""
     made = fully_committed(LosesWrites)
     assert isinstance(made, LosesWrites)
     first = migrate(made, spec(), LEAVE)
@@ -365,7 +386,7 @@ def test_a_run_that_was_interrupted_twice_can_be_resumed_and_rolled_back():
 
 
 def test_another_clients_commit_is_the_before_offset_of_the_next_run():
-    """If another client commits in the target group, the next run records this offset as ``before``."""
+    """If another client commits in the target group after a run, the next run records this offset as ``before``."""
     made = fully_committed()
     made.commit("bill", INV, 3)
     options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
@@ -382,7 +403,10 @@ def test_another_clients_commit_is_the_before_offset_of_the_next_run():
 
 @pytest.mark.parametrize("vanished", ["refuse", "restore"])
 def test_a_source_commit_that_expires_after_a_kill_is_handed_over(vanished):
-    """If the source's commit expires after a kill, the next run hands over the recorded offset, not the log start."""
+    """If a source commit expires after an interrupted run, the next run hands over the offset in the receipt.
+
+    It does not start the target group at the log start.
+    """
     made = fully_committed()
     options = WriteOptions(uncommitted="earliest", vanished=vanished, settle=0)
     first = migrate(made, spec(), options)
@@ -397,7 +421,7 @@ def test_a_source_commit_that_expires_after_a_kill_is_handed_over(vanished):
 
 
 def test_hand_back_without_target_offsets_is_refused():
-    """A hand-back is refused if the target groups have no committed offset on the moved topics."""
+    """If the target groups have no committed offset on the moved topics, hand-back is refused."""
     made = fully_committed()
     receipt = migrate(made, spec("cat"), LEAVE)
     made.delete_offsets("bill", [INV, FRESH])
@@ -407,7 +431,10 @@ def test_hand_back_without_target_offsets_is_refused():
 
 
 def test_forward_keeps_the_offset_of_a_target_that_is_ahead():
-    """With ``forward`` a higher target offset is kept. Late commits count from the source's offset at the hand-over."""
+    """With ``on_existing=forward``, a higher target offset is kept.
+
+    The check for late commits then starts from the source group's offset at the hand-over.
+    """
     made = fully_committed()
     made.commit("bill", INV, 9)
     receipt = migrate(made, spec(), WriteOptions(on_existing="forward", settle=0))
@@ -423,7 +450,7 @@ def test_forward_keeps_the_offset_of_a_target_that_is_ahead():
 
 
 def test_a_hold_on_a_group_that_never_had_a_member_is_a_warning():
-    """A hold on a group that never had a member is a warning. A hold without Read on the group is refused."""
+    """If a source group never had a member, the check of ``--hold`` warns. Without Read on the group, it refuses."""
     made = fully_committed()
 
     def check():
@@ -437,7 +464,7 @@ def test_a_hold_on_a_group_that_never_had_a_member_is_a_warning():
 
 
 def test_rollback_after_delete_offsets_is_refused():
-    """After delete-offsets a rollback is refused, and the error names hand-back."""
+    """After delete-offsets, rollback is refused, and the error says to run hand-back instead."""
     made = cluster()
     first = migrate(made, spec(), LEAVE)
     receipt = Receipt((first,))
@@ -449,7 +476,10 @@ def test_rollback_after_delete_offsets_is_refused():
 
 @pytest.mark.parametrize("lost", [[INV], [INV, CAT]])
 def test_rollback_restores_commits_that_the_source_group_lost(lost):
-    """Commits that the source group lost are restored, metadata included, before the targets' offsets are deleted."""
+    """If the source group lost committed offsets after the hand-over, a rollback restores them, metadata included.
+
+    It also deletes the target groups' offsets.
+    """
     made = cluster()
     made.commit("big", INV, 5, metadata="where I was")
     before = made.committed("big", [INV, CAT])
@@ -466,7 +496,7 @@ def test_rollback_restores_commits_that_the_source_group_lost(lost):
 
 
 def test_rollback_is_refused_if_the_source_group_lost_offsets_and_has_members():
-    """Lost offsets cannot be restored to a group with members: the rollback is refused and names the partitions."""
+    """If the source group lost offsets and has members, rollback is refused, and the error names the partitions."""
     made = cluster()
     receipt = Receipt((migrate(made, spec(), LEAVE),))
     made.delete_offsets("big", [INV])
@@ -477,7 +507,7 @@ def test_rollback_is_refused_if_the_source_group_lost_offsets_and_has_members():
 
 
 def test_rollback_restores_the_target_only_after_the_source():
-    """A target gets its earlier offset back only once the source group's lost offset is in place again."""
+    """If the source group's lost offset can't be restored, a rollback does not attempt to restore the target groups."""
     made = cluster(LosesWrites)
     assert isinstance(made, LosesWrites)
     made.commit("bill", INV, 9)
@@ -495,7 +525,7 @@ def test_rollback_restores_the_target_only_after_the_source():
 
 
 def test_rollback_deletes_no_target_offset_if_restoring_the_source_fails():
-    """If the source group's offset can't be restored, the target keeps its offset, and the rollback can be resumed."""
+    """If the source group's lost offset can't be restored, a rollback deletes no target offset, and can be resumed."""
     made = cluster(LosesWrites)
     assert isinstance(made, LosesWrites)
     receipt = Receipt((migrate(made, spec(), LEAVE),))
@@ -519,7 +549,7 @@ def test_rollback_deletes_no_target_offset_if_restoring_the_source_fails():
 
 
 def test_hand_back_includes_partitions_without_a_commit_at_the_migration():
-    """A partition without a commit at the migration is handed back at the target group's committed offset."""
+    """If a partition had no source offset at the hand-over, hand-back writes the target group's committed offset."""
     made = cluster()
     receipt = migrate(made, spec(), LEAVE)
     made.commit("bill", FRESH, 40)
@@ -528,7 +558,7 @@ def test_hand_back_includes_partitions_without_a_commit_at_the_migration():
 
 
 class OtherWriter(InMemoryCluster):
-    """A cluster on which another writer commits right after each write."""
+    """A cluster on which another client commits in inv-0 right after each write."""
 
     def alter_offsets(self, group, offsets):
         answers = super().alter_offsets(group, offsets)
@@ -537,7 +567,7 @@ class OtherWriter(InMemoryCluster):
 
 
 def test_another_clients_commit_is_reported_and_not_overwritten():
-    """An offset that another client committed after the write is reported, and not overwritten."""
+    """If another client commits right after the write, the receipt reports this commit, and it is not overwritten."""
     made = OtherWriter()
     made.create_topic("inv", 1)
     made.produce("inv", 0, 10)
@@ -551,7 +581,7 @@ def test_another_clients_commit_is_reported_and_not_overwritten():
 
 
 def test_messages_show_group_names_unchanged(capsys):
-    """Brackets in a group name are not taken for markup, and a newline in it does not break the line."""
+    """Brackets in a group's name are not taken for markup, and a newline in the name does not break the line."""
     console.talk("snapshot app[prod] a[/b] x\ny")
     assert capsys.readouterr().err == "snapshot app[prod] a[/b] x\\ny\n"
 
@@ -573,7 +603,7 @@ QUESTIONS = {name for name in {**vars(GroupReader), **vars(LogReader)} if not na
 
 
 def test_between_stop_and_write_nothing_is_read_twice():
-    """A running group is only described. After the stop it is read once, for snapshot and plan.
+    """While the source group runs, it is only described. After it has stopped, its offsets are read once.
 
     Log ends from before the stop are used again, unless a committed offset exceeds one of them.
     """
@@ -604,7 +634,10 @@ def test_between_stop_and_write_nothing_is_read_twice():
 
 @pytest.mark.parametrize("way_back", [plan_rollback, lambda made, receipt: plan_hand_back(made, receipt, FakeClock())])
 def test_an_expired_target_offset_refuses_both_ways_back(way_back):
-    """A confirmed target offset that has expired prevents both ways back, because the group's progress is unknown."""
+    """If a target offset written by the hand-over has expired, rollback and hand-back are refused.
+
+    The target group's progress is then not known.
+    """
     made = cluster()
     receipt = Receipt((migrate(made, spec(), LEAVE),))
     made.commit("bill", INV, 9)

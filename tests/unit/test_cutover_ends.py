@@ -1,4 +1,4 @@
-"""Log ends at a cut-over in memory: when a log end that was read before the stop still counts."""
+"""Cut-overs on the in-memory cluster: when a log end offset that was read before the stop may still be used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ SPEC = SplitSpec(source="big", targets=(SplitTarget(group="bill", topics=(TopicP
 
 
 def cluster() -> InMemoryCluster:
-    """Group ``big`` has one member, no commit on inv-0, which has 20 records, and committed offset 0 on inv-1."""
+    """Return a cluster where group ``big`` has one member, and committed offset 0 on inv-1.
+
+    It has no committed offset on inv-0, which has 20 records.
+    """
     made = InMemoryCluster()
     made.create_topic("inv", 2)
     made.commit("big", TopicPartition("inv", 1), 0)
@@ -35,7 +38,10 @@ def cluster() -> InMemoryCluster:
 
 
 def migrate(made: InMemoryCluster, options: WriteOptions, *events) -> Prepared:
-    """Cut over. Each time the clock sleeps, the next of ``events`` is called. After the last one, the member leaves."""
+    """Cut over, and return the final plan. Each time the clock sleeps, the next of ``events`` is called.
+
+    After the last event, the member leaves.
+    """
     left = [*events, lambda: made.leave("big", "a")]
     clock = FakeClock(lambda: left.pop(0)() if left else None)
     shown = prepare(made, SPEC, options, clock)
@@ -52,7 +58,7 @@ NOW = WriteOptions(settle=0)
 
 
 def test_an_offset_beyond_the_log_end_after_an_unclean_election_is_refused():
-    """An offset that an unclean election left beyond the new leader's log end is refused."""
+    """If an unclean election leaves a committed offset beyond the new leader's log end, the hand-over is refused."""
     made = cluster()
     made.commit("big", PARTITION, 20)
     with pytest.raises(Refused, match="inv-0 at 20: the log end offset is 10"):
@@ -60,7 +66,7 @@ def test_an_offset_beyond_the_log_end_after_an_unclean_election_is_refused():
 
 
 def test_an_offset_within_the_log_after_an_election_is_handed_over():
-    """After an election the new leader's log end counts, and an offset within it is handed over."""
+    """After an unclean election, the new leader's log end is used, and an offset below it is handed over."""
     made = cluster()
     made.commit("big", PARTITION, 8)
     final = migrate(made, NOW, lambda: made.elect("inv", 0, 10))
@@ -89,7 +95,10 @@ def test_an_offset_with_only_a_transaction_marker_of_another_leader_below_it_is_
 
 
 def test_each_offset_of_a_partition_is_held_against_the_election():
-    """If an unclean election replaced records below the offset of one group, only this group's offset is refused."""
+    """If an unclean election replaced records below the offset of one group, only this group's offset is reported.
+
+    Another group's lower offset in the same partition is not.
+    """
     made = cluster()
     made.commit("big", PARTITION, 20)
     made.commit("other", PARTITION, 11)
@@ -108,13 +117,19 @@ END = WriteOptions(uncommitted="latest", settle=0)
 
 
 def test_the_log_end_is_read_again_while_the_group_has_a_member():
-    """While the group has a member the log end is read again, because the group consumes records produced meanwhile."""
+    """With ``uncommitted=latest``, the log end is read again as long as the source group has a member.
+
+    The group consumes the records produced in the meantime.
+    """
     made = cluster()
     assert start(migrate(made, END, lambda: made.produce("inv", 0, 7), lambda: None, lambda: None)) == 27
 
 
 def test_the_log_end_is_not_read_again_while_the_group_rebalances(monkeypatch):
-    """No log end is read while a group rebalances, because a subscribed KIP-848 member may have no partition yet."""
+    """With ``uncommitted=latest``, log ends are not read again while the source group rebalances.
+
+    A subscribed KIP-848 member may then have no partition yet.
+    """
     made = cluster()
     describe, states = made.describe_group, {"big": "Stable"}
     monkeypatch.setattr(
@@ -133,7 +148,10 @@ def test_the_log_end_is_not_read_again_while_the_group_rebalances(monkeypatch):
 
 
 def test_a_log_end_above_an_open_transaction_is_refused():
-    """A log end above an open transaction is refused, because no group would get the transaction's records."""
+    """With ``uncommitted=latest``, the hand-over is refused if a transaction stays open below the log end.
+
+    Otherwise no group would get the transaction's records.
+    """
     made = cluster()
     with (
         made.transaction("inv", 0, 5),
@@ -146,7 +164,10 @@ def test_a_log_end_above_an_open_transaction_is_refused():
 
 
 def test_a_log_end_counts_once_the_transaction_below_it_has_ended():
-    """The log end counts if the transaction has ended, and the member is still there at the next reading."""
+    """With ``uncommitted=latest``, a log end is used once the transaction below it has ended.
+
+    A member of the source group must still be there when the group is next described.
+    """
     made = cluster()
     transaction = made.transaction("inv", 0, 5)
     transaction.__enter__()
@@ -154,14 +175,17 @@ def test_a_log_end_counts_once_the_transaction_below_it_has_ended():
 
 
 def test_a_log_end_from_before_a_transaction_counts():
-    """A log end from before an open transaction is kept, so that the target group gets the whole transaction."""
+    """With ``uncommitted=latest``, a log end read before a transaction began is used while the transaction is open.
+
+    So the target group gets the whole transaction.
+    """
     made = cluster()
     transaction = made.transaction("inv", 0, 5)
     assert start(migrate(made, END, lambda: None, transaction.__enter__, lambda: None)) == 20
 
 
 def test_last_stable_offsets_are_read_only_for_uncommitted_latest(monkeypatch):
-    """Without ``uncommitted=latest``, the last stable offsets are not requested during the wait."""
+    """Without ``uncommitted=latest``, the last stable offsets are not requested during the wait for the stop."""
     made = cluster()
     monkeypatch.setattr(made, "last_stable_offsets", None)  # so that a request for them raises
     assert start(migrate(made, WriteOptions(uncommitted="earliest", settle=0), lambda: None, lambda: None)) == 0

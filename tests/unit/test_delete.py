@@ -1,4 +1,4 @@
-"""``delete-group`` in memory: what is refused, how each result is checked, and what is printed."""
+"""``delete-group`` on the in-memory cluster: what it refuses, how it checks each deletion, and what it prints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEVERAL = ("delete-group", "a", "b", "c", "--yes")
 
 
 class Agreeing:
-    """Callbacks that call ``meanwhile`` at the question, agree to the deletion, and record what they are told."""
+    """Callbacks that call ``meanwhile`` at the confirmation prompt, agree to the deletion, and record the events."""
 
     def __init__(self, meanwhile=lambda: None) -> None:
         self.told: list[str] = []
@@ -57,13 +57,16 @@ def delete(made: InMemoryCluster, *groups: str) -> Deletion:
 
 
 def test_the_preview_lists_only_partitions_with_a_committed_offset():
-    """The preview lists only partitions with a committed offset."""
+    """The preview of ``delete-group`` lists only the partitions in which the group has a committed offset."""
     going = what_would_go(cluster(), ["replay"], FakeClock())["replay"]
     assert [(each.topic_partition, each.offset) for each in going.rows()] == [(TopicPartition("t", 0), 3)]
 
 
 def test_a_group_with_members_and_a_connect_group_are_refused():
-    """A group with members and a Connect group are refused. An unknown group is "not found"."""
+    """``delete-group`` refuses a group with members and a Connect group.
+
+    For an unknown group, the error is "not found".
+    """
     made = cluster()
     made.join("replay", MEMBER)
     made.join("connect-sink", MEMBER, protocol_type="connect")
@@ -76,7 +79,7 @@ def test_a_group_with_members_and_a_connect_group_are_refused():
 
 
 def test_each_group_that_cannot_be_deleted_is_named_and_none_is_deleted():
-    """All groups are checked before the first deletion: one error names each that can't be deleted, and why."""
+    """If some of several groups can't be deleted, one error names each of them with its reason, and none is deleted."""
     made = cluster(InMemoryCluster, "live", "denied")
     made.join("live", MEMBER)
     made.deny(Resource(ResourceType.GROUP, "denied"), Operation.DELETE)
@@ -89,7 +92,7 @@ def test_each_group_that_cannot_be_deleted_is_named_and_none_is_deleted():
 
 
 def test_a_missing_permission_is_reported_before_the_deletion():
-    """A missing Delete permission is reported before anything is deleted."""
+    """If the permission Delete is missing, the preview of ``delete-group`` fails and names the group."""
     made = cluster()
     made.deny(Resource(ResourceType.GROUP, "replay"), Operation.DELETE)
     with pytest.raises(NotAuthorized, match="lacks Delete on Group 'replay'"):
@@ -97,7 +100,7 @@ def test_a_missing_permission_is_reported_before_the_deletion():
 
 
 def test_a_member_that_joins_during_the_question_prevents_the_deletion():
-    """The groups are checked again after the question."""
+    """If a member joins a group while the confirmation prompt waits, ``delete-group`` deletes none of its groups."""
     made = cluster(InMemoryCluster, "other")
     with pytest.raises(Refused, match=r"'replay' is Stable with 1 member.*nothing was deleted"):
         delete_groups(made, ["other", "replay"], FakeClock(), Agreeing(meanwhile=lambda: made.join("replay", MEMBER)))
@@ -116,7 +119,7 @@ class Refusing(InMemoryCluster):
 
 
 def test_a_member_that_joins_after_the_checks_prevents_the_deletion():
-    """If a member has joined since the checks, Kafka refuses the deletion: exit 3, because nothing is deleted."""
+    """If a member joins the group after the checks, Kafka refuses the deletion, and the exit code is 3."""
     made = cluster(Refusing)
     with pytest.raises(Refused, match="NON_EMPTY_GROUP"):
         delete(made)
@@ -124,7 +127,10 @@ def test_a_member_that_joins_after_the_checks_prevents_the_deletion():
 
 
 def test_a_failure_of_one_group_does_not_stop_the_others():
-    """If one deletion fails, the other groups are deleted. The error (exit 4) names the group that is left."""
+    """If one of several deletions fails, the other groups are deleted.
+
+    The error (exit code 4) names the group that is left.
+    """
     made, events = cluster(Refusing, "a", "b"), Agreeing()
     deletion = delete_groups(made, ["a", "replay", "b"], FakeClock(), events)
     assert deletion.deleted == ("a", "b")
@@ -134,7 +140,7 @@ def test_a_failure_of_one_group_does_not_stop_the_others():
 
 
 def test_all_groups_refused_is_exit_3():
-    """If the coordinators refuse every group, nothing is deleted, and the error names each group."""
+    """If the coordinators refuse to delete every group, the error names each group, and the exit code is 3."""
 
     class RefusingAll(Refusing):
         late = ("replay", "a")
@@ -144,7 +150,7 @@ def test_all_groups_refused_is_exit_3():
 
 
 def test_a_group_is_read_again_after_a_time_out_of_its_deletion():
-    """After a time-out the group is read again, and its existence decides between success and failure."""
+    """If a deletion times out, ``delete-group`` reads the group again: it fails only if the group still exists."""
 
     class TimesOut(InMemoryCluster):
         deletes = True
@@ -163,7 +169,7 @@ def test_a_group_is_read_again_after_a_time_out_of_its_deletion():
 
 
 def test_a_group_that_cannot_be_read_after_its_deletion_is_unknown():
-    """If the coordinator does not answer after the deletion, the group may be deleted: exit 4."""
+    """If a group can't be read after its deletion, the error (exit code 4) says that the group may be deleted."""
 
     class Unavailable(InMemoryCluster):
         lost = False
@@ -182,7 +188,7 @@ def test_a_group_that_cannot_be_read_after_its_deletion_is_unknown():
 
 
 def test_a_group_that_is_deleted_meanwhile_is_no_error():
-    """If another client deletes the group after the checks, the command succeeds."""
+    """If another client deletes the group after the checks, ``delete-group`` succeeds."""
 
     class DeletedMeanwhile(InMemoryCluster):
         def delete_group(self, group):
@@ -201,7 +207,10 @@ def cli(tmp_path, monkeypatch) -> Connected:
 
 
 def test_the_command_deletes_several_groups(cli):
-    """The command shows the offsets of all groups, then deletes the groups. A snapshot can restore the offsets."""
+    """``delete-group`` deletes several groups; its dry run shows their offsets and a command that saves them.
+
+    After the deletion, ``apply --restore`` restores the offsets from this snapshot.
+    """
     done = cli(*SEVERAL[:-1], "--dry-run")
     assert [line for line in done.stdout.splitlines() if line.startswith("group ")] == ["group a", "group b", "group c"]
     (snapshot,) = (line.split("migrate-groups ")[1] for line in done.stderr.splitlines() if "to keep them" in line)
@@ -213,7 +222,7 @@ def test_the_command_deletes_several_groups(cli):
 
 
 def test_an_interrupt_between_two_deletions_says_which_are_done(cli, monkeypatch):
-    """After an interrupt the last line names the groups that are deleted, and the group that may be deleted."""
+    """If ``delete-group`` is interrupted, the last line names the deleted groups and the group that may be deleted."""
     delete_group, asked = cli.cluster.delete_group, []
 
     def interrupted_at_the_second(group):
@@ -230,7 +239,10 @@ def test_an_interrupt_between_two_deletions_says_which_are_done(cli, monkeypatch
 
 
 def test_one_question_for_several_groups(cli, monkeypatch):
-    """One question counts and names the groups. If the answer is no, no group is deleted."""
+    """For several groups, ``delete-group`` shows one prompt with their number and names.
+
+    The answer no deletes no group.
+    """
     asked: list[str] = []
     monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text))
     monkeypatch.setattr("migrate_groups.cli.person.Person.check_can_be_asked", lambda _: None)
@@ -240,5 +252,5 @@ def test_one_question_for_several_groups(cli, monkeypatch):
 
 
 def test_a_group_that_is_named_twice_is_deleted_once(cli):
-    """A group that is named twice is deleted once, without an error."""
+    """If a group is named twice, ``delete-group`` deletes it once, without an error."""
     assert cli("delete-group", "a", "a", "--yes").stdout.count("deleted: a\n") == 1

@@ -1,4 +1,4 @@
-"""``delete-offsets --group`` on a cluster in memory: refusals, the receipt, and the rollback of a deletion."""
+"""``delete-offsets --group`` on the in-memory cluster: refusals, the receipt, and the rollback of a deletion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ ROLLBACK = ("rollback", RECEIPT, "--yes")
 
 @pytest.fixture
 def cli(tmp_path, monkeypatch) -> Connected:
-    """Group ``old`` has committed 5 and 7 in two partitions of topic ``t``, and 2 in topic ``kept``."""
+    """Return the command line on the in-memory cluster.
+
+    Group ``old`` has committed 5 and 7 in two partitions of topic ``t``, and 2 in topic ``kept``.
+    """
     made = Connected(tmp_path, monkeypatch)
     made.cluster.add_partitions("t", 2)
     made.cluster.create_topic("kept", 1)
@@ -58,7 +61,10 @@ def interrupt(*_, **__):
 
 
 def test_offsets_are_deleted_and_restored_by_rollback(cli):
-    """Only the topic's offsets are deleted. Rollback restores them with metadata; a second rollback does nothing."""
+    """``delete-offsets --topic t`` deletes only the offsets of this topic.
+
+    Rollback restores them with metadata; a second rollback does nothing.
+    """
     before = cli.cluster.all_committed("old")
     done = cli(*DELETE)
     assert committed(cli) == {KEPT: 2}
@@ -71,7 +77,7 @@ def test_offsets_are_deleted_and_restored_by_rollback(cli):
 
 
 def test_a_group_name_that_librdkafka_trims_has_no_second_client(cli):
-    """A group whose name the second client would trim is not read back with it, because it would read another group."""
+    """If librdkafka would trim a group's name, the second client does not read back: it would read another group."""
     for partition in (PARTITION, OTHER):
         cli.cluster.commit("\told", partition, 5)
     hand_over = ("apply", "--group", "\told", "--to-group", "new", "--settle", "0s", "--guard", "1ms", "--yes")
@@ -85,7 +91,7 @@ def test_a_group_name_that_librdkafka_trims_has_no_second_client(cli):
 
 
 def test_a_dry_run_shows_the_offsets_and_deletes_nothing(cli):
-    """The dry run shows each offset that would be deleted, and leaves the cluster and the folder as they are."""
+    """``delete-offsets --dry-run`` shows each offset that would be deleted, and changes neither cluster nor folder."""
     before, files = committed(cli), set(cli.folder.iterdir())
     shown = cli(*DELETE[:-1], "--dry-run").stdout
     assert [line.split() for line in shown.splitlines() if line.startswith("old ")] == [
@@ -96,13 +102,13 @@ def test_a_dry_run_shows_the_offsets_and_deletes_nothing(cli):
 
 
 def test_globs_and_several_topics(cli):
-    """--topic may be repeated and may be a glob; ``*`` deletes all committed offsets of the group."""
+    """If ``--topic`` is given twice, as a name and as a glob, the offsets of all matching topics are deleted."""
     cli("delete-offsets", "--group", "old", "--topic", "t", "--topic", "k*", "--settle", "0s", "--yes")
     assert committed(cli) == {}
 
 
 def test_a_topic_or_glob_without_a_committed_offset_is_named(cli):
-    """Each topic and glob that matches no committed offset is an error that names it; nothing is deleted."""
+    """If topics or globs match no committed offset, the error names all of them, and nothing is deleted."""
     before = committed(cli)
     error = cli.fails(*DELETE, "--topic", "none", "--topic", "x*", code=2)
     assert (
@@ -130,14 +136,17 @@ def test_a_topic_or_glob_without_a_committed_offset_is_named(cli):
     ],
 )
 def test_options_that_contradict_each_other(cli, arguments, said):
-    """Either RECEIPT or --group with --topic is needed."""
+    """``delete-offsets`` needs either RECEIPT or ``--group`` with ``--topic``.
+
+    Contradictory options and unusable values end with exit code 2, and nothing is deleted.
+    """
     assert said in cli.fails("delete-offsets", *arguments, "--yes", code=2)
     assert len(committed(cli)) == 3
 
 
 @pytest.mark.parametrize(("topic", "code"), [("t", 3), ("kept", 0)])
 def test_a_member_on_the_topic_refuses_the_deletion(cli, topic, code):
-    """A member assigned or subscribed to the topic prevents the deletion; a member on another topic does not."""
+    """If a member is assigned or subscribed to the topic, the deletion is refused; other members do not matter."""
     cli.cluster.join("old", member(topic))
     done = cli(*DELETE, code=code)
     assert ("1 member assigned or subscribed to t" in done.stderr) == bool(code)
@@ -145,7 +154,7 @@ def test_a_member_on_the_topic_refuses_the_deletion(cli, topic, code):
 
 
 def test_a_rollback_is_refused_while_the_group_has_members(cli):
-    """A rollback is refused at once, exit 3, because brokers accept offsets only for a group without members."""
+    """While the group has members, rollback is refused with exit code 3, because brokers then accept no offsets."""
     cli(*DELETE)
     cli.cluster.join("old", member("kept"))
     assert "old is Stable with 1 member" in cli.fails(*ROLLBACK, code=3)
@@ -155,7 +164,7 @@ def test_a_rollback_is_refused_while_the_group_has_members(cli):
 
 
 def test_a_rollback_is_refused_after_a_commit(cli):
-    """An offset that was committed after the deletion is not replaced; the error does not advise a hand-back."""
+    """If the group has committed after the deletion, rollback is refused; the error does not advise ``hand-back``."""
     cli(*DELETE)
     cli.cluster.commit("old", OTHER, 9)
     error = cli.fails(*ROLLBACK, code=3)
@@ -165,7 +174,7 @@ def test_a_rollback_is_refused_after_a_commit(cli):
 
 
 def test_a_rollback_is_refused_if_the_topic_was_created_again(cli):
-    """A rollback is refused if the topic was recreated, because it has other records at these offsets."""
+    """If the topic was recreated, rollback is refused, because the new topic has other records at the old offsets."""
     cli(*DELETE)
     cli.cluster.delete_topic("t")
     cli.cluster.create_topic("t", 2)
@@ -173,7 +182,7 @@ def test_a_rollback_is_refused_if_the_topic_was_created_again(cli):
 
 
 def test_a_commit_during_the_settle_time_refuses_the_deletion(cli, monkeypatch):
-    """A commit of a consumer without membership prevents the deletion: offsets are read twice, ``settle`` apart."""
+    """If a consumer without membership commits between two reads of the offsets 10 s apart, the deletion is refused."""
     clock = FakeClock(lambda: cli.cluster.commit("old", OTHER, 8))
     monkeypatch.setattr(ways_back, "SystemClock", lambda: clock)
     command = ("delete-offsets", "--group", "old", "--topic", "t", "--yes")
@@ -182,7 +191,10 @@ def test_a_commit_during_the_settle_time_refuses_the_deletion(cli, monkeypatch):
 
 
 def test_the_question_is_about_a_deletion(cli, monkeypatch):
-    """Without --yes the command asks whether to delete. If the answer is no, there is no deletion and no receipt."""
+    """Without ``--yes``, a prompt asks whether to delete the offsets.
+
+    If the answer is no, nothing is deleted, and no receipt is written.
+    """
     asked: list[str] = []
     monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text))
     monkeypatch.setattr("migrate_groups.cli.person.Person.check_can_be_asked", lambda _: None)
@@ -195,7 +207,7 @@ def test_the_question_is_about_a_deletion(cli, monkeypatch):
 @pytest.mark.parametrize("is_deleted", [False, True])
 @pytest.mark.parametrize("then", [DELETE, ROLLBACK])
 def test_an_interrupted_deletion_is_resumed_or_rolled_back(cli, monkeypatch, is_deleted, then):
-    """The receipt is saved before the first request, so that the same command or rollback can follow an interrupt."""
+    """If a deletion was interrupted, whether its offsets were deleted or not, both a re-run and a rollback succeed."""
     delete = cli.cluster.delete_offsets
 
     def interrupted(*arguments):
@@ -220,7 +232,10 @@ def test_an_interrupted_deletion_is_resumed_or_rolled_back(cli, monkeypatch, is_
 
 
 def test_an_unfinished_deletion_refuses_one_of_other_topics(cli, monkeypatch):
-    """Until a deletion has finished, its receipt is refused for other topics; another receipt is accepted."""
+    """While a deletion is unfinished, its receipt is refused for other topics.
+
+    With a new receipt, their offsets can be deleted.
+    """
     with monkeypatch.context() as patched:
         patched.setattr(cli.cluster, "delete_offsets", interrupt)
         cli(*DELETE, code=130)
@@ -231,7 +246,10 @@ def test_an_unfinished_deletion_refuses_one_of_other_topics(cli, monkeypatch):
 
 
 def test_a_partition_that_the_broker_refuses_is_deleted_by_a_rerun(cli, monkeypatch):
-    """A refused partition is exit 4. A re-run deletes its offset; a rollback restores the offsets of both runs."""
+    """If the broker refuses a partition, the exit code is 4.
+
+    A re-run deletes that partition's offset, and a rollback restores the offsets of both runs.
+    """
     delete = cli.cluster.delete_offsets
 
     def refuse_one(group, partitions):
@@ -250,7 +268,7 @@ def test_a_partition_that_the_broker_refuses_is_deleted_by_a_rerun(cli, monkeypa
 
 
 def test_a_rerun_after_the_deletion_has_nothing_to_do(cli):
-    """The same command again writes nothing and is exit 0."""
+    """If all offsets are deleted already, the same command writes nothing and ends with exit code 0."""
     cli(*DELETE)
     assert f"{RECEIPT} has no offsets left to delete; nothing was written" in cli(*DELETE).stderr
     assert f"{RECEIPT} has no offsets left to delete" in cli(*DELETE[:-1], "--dry-run").stderr
@@ -258,7 +276,10 @@ def test_a_rerun_after_the_deletion_has_nothing_to_do(cli):
 
 
 def test_rollbacks_undo_the_deletions_of_a_receipt_one_after_the_other(cli):
-    """Each rollback undoes the last deletion that is not undone yet, and names what is still deleted."""
+    """If a receipt has two deletions, a rollback undoes the later one and names what stays deleted.
+
+    A second rollback undoes the earlier one.
+    """
     cli(*DELETE)
     kept = ("delete-offsets", "--group", "old", "--topic", "kept", "--settle", "0s", "--yes")
     cli(*kept)
@@ -273,7 +294,10 @@ def test_rollbacks_undo_the_deletions_of_a_receipt_one_after_the_other(cli):
 
 
 def test_a_rollback_of_an_earlier_deletion_leaves_what_a_later_one_has_restored(cli):
-    """If two deletions removed an offset of the same partition, only the rollback of the later one restores it."""
+    """If a partition's offset was deleted twice, the rollback of the later deletion restores it.
+
+    The rollback of the earlier deletion then leaves this partition as it is.
+    """
     cli(*DELETE)
     cli.cluster.commit("old", PARTITION, 6)
     cli(*DELETE)
@@ -287,7 +311,10 @@ def test_a_rollback_of_an_earlier_deletion_leaves_what_a_later_one_has_restored(
 
 @pytest.mark.parametrize("topic", ["t", "kept"])
 def test_a_commit_on_a_topic_refuses_only_the_rollback_of_its_deletion(cli, topic):
-    """A rollback depends only on commits on the topics of the deletion that it undoes."""
+    """A rollback is refused if the group has committed to a topic of the deletion that would be undone.
+
+    Commits to other topics do not prevent the rollback.
+    """
     cli(*DELETE)
     cli("delete-offsets", "--group", "old", "--topic", "kept", "--settle", "0s", "--yes")
     cli.cluster.commit("old", PARTITION if topic == "t" else KEPT, 9)
@@ -298,7 +325,7 @@ def test_a_commit_on_a_topic_refuses_only_the_rollback_of_its_deletion(cli, topi
 
 @pytest.mark.parametrize("is_written", [False, True])
 def test_an_interrupted_rollback_of_an_earlier_deletion_is_resumed(cli, monkeypatch, is_written):
-    """After Ctrl-C in a rollback, the next rollback finishes it, whether its offsets were written or not."""
+    """If Ctrl-C ends a rollback, the next rollback completes it, whether its offsets were written or not."""
     cli(*DELETE)
     cli("delete-offsets", "--group", "old", "--topic", "kept", "--settle", "0s", "--yes")
     cli(*ROLLBACK)
@@ -317,7 +344,7 @@ def test_an_interrupted_rollback_of_an_earlier_deletion_is_resumed(cli, monkeypa
 
 
 def test_a_group_that_lost_its_last_offset_is_created_again(cli):
-    """Brokers delete an Empty group with its last offset. A re-run then does nothing; rollback restores the group."""
+    """If brokers delete the group with its last offset, a re-run does nothing, and a rollback restores the group."""
     everything = ("delete-offsets", "--group", "old", "--topic", "*", "--settle", "0s", "--yes")
     cli(*everything)
     cli.cluster.delete_group("old")
@@ -340,7 +367,7 @@ def test_the_receipt_of_a_deletion_is_no_receipt_of_a_hand_over(cli):
 
 
 def test_the_receipt_of_another_run_is_refused(cli):
-    """A deletion refuses the receipt of a hand-over, and that of another group's deletion."""
+    """If ``--receipt`` names the receipt of a hand-over, or of another group's deletion, the deletion is refused."""
     cli(*APPLY, "--uncommitted", "leave")
     assert "receipt.json is the receipt of a hand-over" in cli.fails(*DELETE, "--receipt", "receipt.json", code=2)
     cli.cluster.commit("b", PARTITION, 1)
@@ -350,7 +377,7 @@ def test_the_receipt_of_another_run_is_refused(cli):
 
 
 def test_an_unfinished_rollback_refuses_the_next_deletion(cli, monkeypatch):
-    """A deletion is refused until an interrupted rollback is finished."""
+    """If a rollback was interrupted, the next deletion is refused until the rollback has been run again."""
     cli(*DELETE)
     with monkeypatch.context() as patched:
         patched.setattr(cli.cluster, "alter_offsets", interrupt)
@@ -362,7 +389,10 @@ def test_an_unfinished_rollback_refuses_the_next_deletion(cli, monkeypatch):
 
 
 def test_a_commit_right_after_the_deletion_is_exit_4(cli, monkeypatch):
-    """An offset that is committed before the read back is not confirmed as deleted, and no rollback replaces it."""
+    """If another client commits before the offsets are read back, the exit code is 4.
+
+    No rollback replaces the committed offset.
+    """
     delete = cli.cluster.delete_offsets
 
     def delete_and_commit(group, partitions):
@@ -378,7 +408,7 @@ def test_a_commit_right_after_the_deletion_is_exit_4(cli, monkeypatch):
 
 
 def test_a_member_that_joins_during_the_deletion_is_exit_4(cli, monkeypatch):
-    """If a member joins while the offsets are deleted, the error says that the group runs again."""
+    """If a member joins during the deletion, the exit code is 4, and the error says that the group runs again."""
     delete = cli.cluster.delete_offsets
 
     def delete_and_join(*arguments):
@@ -391,7 +421,10 @@ def test_a_member_that_joins_during_the_deletion_is_exit_4(cli, monkeypatch):
 
 
 def test_missing_permissions(cli):
-    """A missing permission is an error before anything is deleted, or a warning if only a rollback needs it."""
+    """If a permission for the deletion is missing, nothing is deleted.
+
+    If only a rollback would need the permission, a dry run says that it is missing.
+    """
     cli.cluster.deny(Resource(ResourceType.GROUP, "old"), Operation.READ)
     assert "lacks Read on Group 'old', so a rollback would be refused" in cli(*DELETE[:-1], "--dry-run").stdout
     cli.cluster.deny(Resource(ResourceType.TOPIC, "t"), Operation.READ)
@@ -402,7 +435,7 @@ def test_missing_permissions(cli):
 
 
 def test_groups_without_such_offsets_are_refused(cli):
-    """A missing group and a group of Kafka Connect are refused by name."""
+    """If the group does not exist, or is a group of Kafka Connect, the exit code is 3, and the error says so."""
     cli.cluster.join("connect", member("t"), protocol_type="connect")
     for group, said in (
         ("none", "'none' does not exist"),
@@ -413,7 +446,7 @@ def test_groups_without_such_offsets_are_refused(cli):
 
 @pytest.mark.parametrize("group", ["../up", "-x", "a b/ü\n", " old", "x" * 300, "."])
 def test_any_group_name_makes_a_receipt_in_the_current_directory(cli, group):
-    """Whatever the group's name, the receipt is a file in the current folder, and rollback finds it by this name."""
+    """Whatever the group's name, the receipt is a file in the current folder, and ``rollback`` accepts its name."""
     cli.cluster.alter_offsets(group, {PARTITION: CommittedOffset(offset=3, leader_epoch=0, metadata="m")})
     before = set(cli.folder.iterdir())
     cli("delete-offsets", f"--group={group}", "--topic", "t", "--settle", "0s", "--yes")
@@ -424,7 +457,7 @@ def test_any_group_name_makes_a_receipt_in_the_current_directory(cli, group):
 
 
 def test_deletion_after_a_hand_over_is_unchanged(cli):
-    """With the receipt of a hand-over, the offsets of the moved topics are deleted from the source group."""
+    """With the receipt of a hand-over, ``delete-offsets`` deletes only the source group's offsets of moved topics."""
     (cli.folder / "split.toml").write_text(
         (cli.folder / "split.toml").read_text().replace("[options]", '[stay]\ntopics = ["kept"]\n[options]')
     )

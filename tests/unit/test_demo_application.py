@@ -1,4 +1,4 @@
-"""The demo's applications end when the demo ends, in whatever way."""
+"""The demo's applications end when the demo ends, even if the demo is killed or no broker answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DEMO = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {_APPLIC
 
 
 def test_an_application_ends_when_the_demo_is_killed():
-    """A demo that gets SIGKILL can't stop its applications; they notice that their parent process has changed."""
+    """If the demo is killed with SIGKILL, its applications end, because they notice that their parent has changed."""
     with subprocess.Popen([sys.executable, "-c", _DEMO], stdout=subprocess.PIPE, text=True) as demo:
         assert demo.stdout
         application = int(demo.stdout.readline())
@@ -40,7 +40,7 @@ def test_an_application_ends_when_the_demo_is_killed():
 
 
 def test_an_application_whose_brokers_are_gone_ends_too():
-    """SIGTERM ends an application that commits while no broker answers, although that call of librdkafka never ends."""
+    """SIGTERM ends an application that commits while no broker answers, although librdkafka's call never returns."""
     with subprocess.Popen([sys.executable, "-c", _WITHOUT_BROKERS], stdout=subprocess.PIPE, text=True) as application:
         assert application.stdout
         assert application.stdout.readline() == "ready\n"

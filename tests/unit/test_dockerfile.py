@@ -1,4 +1,4 @@
-"""The Dockerfile: what it copies, which user runs it, and that its pip commands work. No container engine is needed."""
+"""The Dockerfile, tested without a container engine: what it copies, as which user it runs, and its pip commands."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Stage(NamedTuple):
     instructions: list[tuple[str, str]]
 
     def all_of(self, keyword: str) -> list[str]:
-        """Return the arguments of the instructions with a keyword."""
+        """Return the arguments of each instruction with this keyword, such as ``COPY``."""
         return [arguments for word, arguments in self.instructions if word == keyword]
 
 
 def stages() -> dict[str, Stage]:
-    """Return the stages by name, in the order of the file."""
+    """Return the Dockerfile's stages by name, in the order of the file."""
     found: dict[str, Stage] = {}
     lines = re.sub(r"^#.*\n", "", _TEXT, flags=re.M).replace("\\\n", "").splitlines()
     for keyword, arguments in (line.split(maxsplit=1) for line in lines if line):
@@ -58,13 +58,13 @@ def last(name: str, keyword: str) -> str:
 
 
 def copied() -> list[str]:
-    """Return the paths that are copied from the checkout."""
+    """Return the paths that the Dockerfile copies from the checkout."""
     copies = [copy.split() for stage in STAGES.values() for copy in stage.all_of("COPY")]
     return [source for *sources, _ in copies if not sources[0].startswith("--from=") for source in sources]
 
 
 def test_targets():
-    """The targets are `spark` and `cli`. `cli` is the default, because it is the last stage."""
+    """The Dockerfile has the targets `spark` and `cli`. `cli` is the default, because it is the last stage."""
     assert list(STAGES)[-1] == "cli"
     assert "spark" in STAGES
 
@@ -83,20 +83,20 @@ def test_an_image_runs_the_command_as_an_unprivileged_user(target):
 
 @pytest.mark.parametrize(("target", "built"), [("cli", "build"), ("spark", "build-spark")])
 def test_an_image_has_the_environment_that_its_build_stage_made(target, built):
-    """The environment is copied to the path at which it was made, and its programs are on the PATH."""
+    """An image has its build stage's virtual environment at the same path, and the environment's programs on PATH."""
     assert STAGES[target].all_of("COPY") == [f"--from={built} /opt/migrate-groups /opt/migrate-groups"]
     assert "python -m venv /opt/migrate-groups" in [arguments for _, arguments in chain(built)]
     assert "PATH=/opt/migrate-groups/bin:$PATH" in STAGES["base"].all_of("ENV")
 
 
 def test_only_spark_has_java():
-    """Only the target `spark` has Java 17."""
+    """The image of target `spark` has Java 17; the image of target `cli` has no Java."""
     assert "openjdk-17-jre-headless" in last("spark", "RUN")
     assert "jre" not in " ".join(arguments for _, arguments in chain("cli"))
 
 
 def test_base_images_are_pinned_and_name_no_registry():
-    """Every base image is the same Python image with its full version, and without the host of a registry."""
+    """All stages use the same Python image as their base, with its full version, and without a registry's host name."""
     [image] = {stage.base for stage in STAGES.values()} - STAGES.keys()
     assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", image)
     python = re.findall(r"Python :: (3\.\d+)\"", (ROOT / "pyproject.toml").read_text())
@@ -105,7 +105,7 @@ def test_base_images_are_pinned_and_name_no_registry():
 
 
 def test_what_is_copied_exists_and_nothing_else_is_sent():
-    """The copied paths exist, and .dockerignore lets only these through."""
+    """Each path that the Dockerfile copies exists, and .dockerignore lets only these paths into the build."""
     assert [path for path in copied() if not (ROOT / path).exists()] == []
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     ignored, *rest = [line for line in lines if line and not line.startswith("#")]

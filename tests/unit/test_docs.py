@@ -1,4 +1,4 @@
-"""The README and the pages in docs/: they are short enough, their links lead somewhere, and they are current."""
+"""The README and the pages in docs/ are short enough and current, and their links lead to pages that exist."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ def anchors(page: Path) -> set[str]:
 
 
 def checks_in(module: Path) -> set[str]:
-    """Return the names of the checks that a module makes, as literals or by a variable with a literal."""
+    """Return the names of the checks that a module makes with ``Check.…(name, …)``.
+
+    The name is a literal, or a variable to which a literal is assigned.
+    """
     nodes = [*ast.walk(ast.parse(module.read_text()))]
     variables = {
         target.id: node.value
@@ -69,7 +72,7 @@ def test_readme_is_read_in_one_sitting():
 
 
 def test_readme_lists_every_command_in_its_group():
-    """The README's table has the groups of ``--help``, each with its commands."""
+    """The README's table of commands has the sections of ``--help``, each with its commands in the same order."""
     table = README.read_text().split("## Commands")[1].split("\n## ")[0]
     rows = re.findall(r"^\| ([A-Z].*?) \| (.*) \|$", table, re.M)
     listed = {title: re.findall(r"`([a-z-]+)`", cells) for title, cells in rows}
@@ -78,7 +81,7 @@ def test_readme_lists_every_command_in_its_group():
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_links_lead_somewhere(page):
-    """Each relative link leads to a file of this repository, and its anchor to a heading."""
+    """Each relative link of a page leads to a file that exists, and its anchor to a heading of that file."""
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
     broken = []
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -93,7 +96,7 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", [README, *DOCS], ids=named)
 def test_options_exist(page):
-    """Each option that a page names in inline code is an option of a command."""
+    """Each option that a page names in inline code is an option of a command or is listed in `OTHERS`."""
     existing = {name for command in COMMANDS.values() for option in command.params for name in option.opts}
     text = re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.M | re.S)
     used = set(re.findall(r"`(--[a-z][a-z-]+)", text))
@@ -110,7 +113,7 @@ def command_lines(page: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize("page", [README, *DOCS], ids=named)
 def test_command_lines_can_be_called(page):
-    """Each command line of a page has the arguments and options that the command takes."""
+    """Each ``migrate-groups`` command line on a page has arguments and options that the command accepts."""
     for name, *arguments in command_lines(page):
         try:
             COMMANDS[name].make_context(name, list(arguments))
@@ -119,13 +122,13 @@ def test_command_lines_can_be_called(page):
 
 
 def test_command_lines_are_found():
-    """The check of command lines finds command lines to check."""
+    """`command_lines` finds a known command line in the README, and more than 25 command lines in docs/."""
     assert ["migrate", "split.toml", "--dry-run"] in command_lines(README)
     assert sum(len(command_lines(page)) for page in DOCS) > 25
 
 
 def test_getting_started_calls_the_applications_as_they_expect():
-    """The page starts each application with a group, a client id, a file and topics, in this order."""
+    """docs/getting-started.md starts each application with a group, a client id, a file and topics, in this order."""
     text = (ROOT / "docs" / "getting-started.md").read_text()
     lines = re.findall(r"^(?:consume\(\) \{ .*|consume .*|python -m migrate_groups\.demo\.application .*)$", text, re.M)
     script = "\n".join(['python() { echo "$@"; }', *(line.removesuffix(" &") for line in lines)])
@@ -140,7 +143,10 @@ def test_getting_started_calls_the_applications_as_they_expect():
 
 
 def test_the_tables_of_checks_are_complete():
-    """Each check has a row in docs/reference/checks.md or on the page of moves, and each row has its check."""
+    """Each check in the code has a row in docs/reference/checks.md or docs/move-to-another-cluster.md.
+
+    Each row names a check in the code.
+    """
     made = set().union(*map(checks_in, (ROOT / "migrate_groups").rglob("*.py")))
     pages = (ROOT / "docs" / "reference" / "checks.md", ROOT / "docs" / "move-to-another-cluster.md")
     tables = re.findall(r"^\| check \|.*\n\|[-|]+\n((?:\|.*\n)+)", "\n".join(map(Path.read_text, pages)), re.M)
@@ -148,14 +154,14 @@ def test_the_tables_of_checks_are_complete():
 
 
 def test_reference_of_the_commands_is_current():
-    """docs/reference/commands.md is what scripts/write_reference.py writes."""
+    """docs/reference/commands.md equals what scripts/write_reference.py would write now."""
     code = "import sys; sys.path.insert(0, 'scripts'); from write_reference import PAGE, reference; "
     code += "sys.exit('run scripts/write_reference.py' if PAGE.read_text() != reference() else 0)"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 def test_the_site_builds_without_a_warning(tmp_path):
-    """Zensical builds the site strictly: every page is in the navigation, and every link leads to a page."""
+    """Zensical builds the site in strict mode without an error, and each page is in the navigation."""
     shutil.copy(ROOT / "zensical.toml", tmp_path)
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     navigation = (ROOT / "zensical.toml").read_text()

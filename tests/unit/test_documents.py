@@ -1,4 +1,4 @@
-"""``--format json``: whatever its exit code, a command prints one document on stdout, as in docs/schemas."""
+"""With ``--format json``, a command prints one JSON document on stdout, as in docs/schemas, whatever its exit code."""
 
 from __future__ import annotations
 
@@ -48,12 +48,15 @@ def cli(tmp_path, monkeypatch) -> Connected:
 
 
 def shown(cli: Connected, *arguments: object, code: int = 0, stdin: str = "") -> dict[str, Any]:
-    """Run a command with ``--format json``, and return its document."""
+    """Run a command with ``--format json``, and return the document that it prints."""
     return parsed(cli(*arguments, *JSON, code=code, stdin=stdin).stdout)
 
 
 def error(cli: Connected, *arguments: object, code: int, stdin: str = "") -> tuple[str, str]:
-    """Run a command that fails. Return the kind and the message of its document; stderr has the same message."""
+    """Run a command that fails.
+
+    Return the kind and the message of its error document; check that stderr has the same message.
+    """
     done = cli(*arguments, *JSON, code=code, stdin=stdin)
     found = parsed(done.stdout)["error"]
     assert found["exit_code"] == code
@@ -62,20 +65,20 @@ def error(cli: Connected, *arguments: object, code: int, stdin: str = "") -> tup
 
 
 def test_schemas_are_current():
-    """docs/schemas has exactly what scripts/write_schemas.py writes."""
+    """docs/schemas contains exactly the files that scripts/write_schemas.py would write now."""
     made = runpy.run_path(str(ROOT / "scripts" / "write_schemas.py"))["files"]()
     assert {path.name: path.read_text() for path in SCHEMAS.iterdir()} == made
 
 
 def test_every_command_takes_format_json():
-    """Every command has ``--format`` with json among its values."""
+    """Every command has the option ``--format`` with ``json`` among its values."""
     for name in COMMANDS:
         (option,) = [each for each in PARSED[name].params if "--format" in each.opts]
         assert "json" in getattr(option.type, "choices", ())
 
 
 def test_the_page_of_documents_has_an_example_of_each():
-    """Each schema is linked from docs/reference/json.md, and each example there has every field of its document."""
+    """docs/reference/json.md links each schema, and has one example of each document, with every field."""
     page = (DOCS / "reference" / "json.md").read_text()
     kinds = runpy.run_path(str(ROOT / "scripts" / "write_schemas.py"))["documents"]()
     assert set(re.findall(r"\(\.\./schemas/([a-z-]+)\.json\)", page)) == kinds.keys()
@@ -89,7 +92,7 @@ def test_the_page_of_documents_has_an_example_of_each():
 
 
 def test_snapshot_and_what_is_made_of_it(cli):
-    """The documents of snapshot, filter, split and export name what was written and what was left out."""
+    """The JSON documents of snapshot, filter, split and export show what was written and what was left out."""
     cli.cluster.create_topic("u", 1)
     cli.cluster.join("old", replace(MEMBER, subscription=frozenset({"t", "u"})))
     rows = {"group": "old", "partitions": 2, "committed": 1, "topics": ["t", "u"]}
@@ -106,7 +109,7 @@ def test_snapshot_and_what_is_made_of_it(cli):
 
 
 def test_rewind(cli):
-    """The document of a rewind has each decision, its note, the time, and the partitions that are left out."""
+    """The JSON document of ``rewind`` shows each partition's offset and note, the time, and the partitions left out."""
     cli.cluster.add_partitions("t", 2)
     document = shown(cli, "rewind", "--group", "old", "--partition", "0", "--shift-by=-9", "-o", "r.csv")
     (partition,) = document["partitions"]
@@ -119,7 +122,10 @@ def test_rewind(cli):
 
 
 def test_verify_and_watch(cli):
-    """``verify`` names the groups that have stopped, ``watch`` the topics that the group has consumed to the end."""
+    """The JSON document of ``verify`` names the groups that have stopped.
+
+    That of ``watch`` names the topics that the group has consumed to the end.
+    """
     verified = shown(cli, "verify", "old", "--topic", "t", "--settle", "0s")
     assert (verified["groups"], verified["topics"], verified["settle"]) == (["old"], ["t"], 0.0)
     cli.cluster.commit("old", PARTITION, 10)
@@ -129,7 +135,10 @@ def test_verify_and_watch(cli):
 
 
 def test_delete_group(cli):
-    """A dry run prints what would be deleted, a deletion what was deleted, by group. Tables go to stderr."""
+    """``delete-group`` prints as JSON, by group, which offsets it deleted or, in a dry run, would delete.
+
+    Tables go to stderr.
+    """
     cli.cluster.commit("other", PARTITION, 7)
     dry = cli("delete-group", "old", "other", "--dry-run", *JSON)
     assert "committed" in dry.stderr
@@ -149,7 +158,10 @@ def test_delete_group(cli):
 
 
 def test_apply_group(cli):
-    """With --group, apply prints its plan or receipt as with a file; for a live group it prints an error document."""
+    """``apply --group`` prints its plan or receipt as JSON.
+
+    If the source group has members, it prints an error document.
+    """
     command = ("apply", "--group", "old", "--to-group", "new", "--settle", "0s", "--guard", "1ms")
     assert shown(cli, *command, "--dry-run")["changes"][0]["after"]["offset"] == 5
     done = cli(*command, "--yes", *JSON)
@@ -161,7 +173,7 @@ def test_apply_group(cli):
 
 
 def test_delete_offsets_of_a_group(cli):
-    """With --group, delete-offsets prints its plan or its receipt, even if no offset is left to delete."""
+    """``delete-offsets --group`` prints its plan or receipt as JSON, even if no offset is left to delete."""
     command = ("delete-offsets", "--group", "old", "--topic", "t", "--settle", "0s")
     (change,) = shown(cli, *command, "--dry-run")["changes"]
     assert (change["before"]["offset"], change["after"]) == (5, None)
@@ -176,7 +188,10 @@ def test_delete_offsets_of_a_group(cli):
 
 @pytest.mark.parametrize(("command", "receipt"), [(APPLY, "receipt.json"), (MIGRATE, f"{RUN}/receipt.json")])
 def test_a_hand_over_prints_its_plan_or_its_receipt(cli, command, receipt):
-    """A dry run prints the plan, a write the bytes of the receipt. The plan's table goes to stderr first."""
+    """With ``--format json``, a dry run of ``apply`` or ``migrate`` prints the plan, and a write prints the receipt.
+
+    The plan's table goes to stderr, before the other messages.
+    """
     dry = cli(*command, "--dry-run", *JSON)
     assert parsed(dry.stdout)["changes"][0]["after"]["offset"] == 5
     assert "log end" not in dry.stdout
@@ -189,7 +204,7 @@ def test_a_hand_over_prints_its_plan_or_its_receipt(cli, command, receipt):
 
 @pytest.mark.parametrize("command", [APPLY, MIGRATE])
 def test_a_hand_over_that_is_over_prints_its_receipt(cli, command):
-    """After the new group has started, a dry run and a re-run print the unchanged receipt, with exit 0."""
+    """If the new group has committed after the hand-over, a dry run and a re-run print the receipt unchanged."""
     cli(*command)
     before = shown(cli, *command)
     cli.cluster.commit("new", PARTITION, 7)
@@ -198,7 +213,7 @@ def test_a_hand_over_that_is_over_prints_its_receipt(cli, command):
 
 @pytest.mark.parametrize("verb", WAYS_BACK)
 def test_a_way_back_prints_its_plan_or_its_receipt(cli, verb):
-    """rollback, hand-back and delete-offsets print the plan or the receipt, even if nothing is left to do."""
+    """rollback, hand-back and delete-offsets print their plan or receipt as JSON, even if nothing is left to do."""
     cli(*MIGRATE)
     assert shown(cli, verb, RUN, "--dry-run")["schema"] == "migrate-groups/plan"
     done = cli(verb, RUN, "--yes", *JSON)
@@ -209,7 +224,7 @@ def test_a_way_back_prints_its_plan_or_its_receipt(cli, verb):
 
 @pytest.mark.parametrize("before", ["", "\n  "])
 def test_a_printed_plan_is_applied_from_stdin(cli, before):
-    """``apply -`` accepts a printed plan, also with white space before it, and refuses any other document."""
+    """``apply -`` accepts a plan on stdin, even with white space before it, and refuses a receipt."""
     plan = cli(*MIGRATE, "--dry-run", *JSON).stdout
     done = shown(cli, "apply", "-", "--yes", "--receipt", "receipt.json", stdin=before + plan)
     assert done["executions"][0]["content"] == json.loads(plan)["content"]
@@ -235,7 +250,10 @@ def test_the_plan_of_a_way_back_is_not_applied(cli, verb):
 
 @pytest.mark.parametrize("command", [APPLY, MIGRATE])
 def test_a_refused_hand_over(cli, command):
-    """Exit 3: a dry run prints the plan with the refusing check, a write prints the error."""
+    """If a check refuses the hand-over, the exit code is 3.
+
+    A dry run prints the plan with this check, a write prints an error document.
+    """
     cli.cluster.commit("new", PARTITION, 9)
     checks = shown(cli, *command, "--dry-run", code=3)["checks"]
     assert [each["name"] for each in checks if each["verdict"] == "refuse"] == ["existing offsets"]
@@ -259,7 +277,7 @@ def test_a_refused_hand_over(cli, command):
     ids=lambda value: " ".join(value[:2]) if isinstance(value, tuple) else value,
 )
 def test_a_refusal_is_a_document(cli, arguments, kind):
-    """Exit 3: the document has the kind of the error and the reason."""
+    """If a command is refused with exit code 3, it prints a document with the kind of the error and its reason."""
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 4)
     cli.cluster.join("old", MEMBER)
@@ -279,7 +297,7 @@ def refusing(cli: Connected, monkeypatch) -> None:
 
 @pytest.mark.parametrize("command", [APPLY, MIGRATE, *((verb, RUN, "--yes") for verb in WAYS_BACK)])
 def test_a_write_that_is_not_whole_prints_its_receipt(cli, monkeypatch, command):
-    """Exit 4: the receipt has the outcome and the error of each partition."""
+    """If brokers refuse a write, the exit code is 4; the printed receipt shows each partition's outcome and error."""
     if command[0] in WAYS_BACK:
         cli(*MIGRATE)
         if command[0] == "hand-back":
@@ -292,7 +310,10 @@ def test_a_write_that_is_not_whole_prints_its_receipt(cli, monkeypatch, command)
 
 
 def test_a_group_that_is_still_there(cli, monkeypatch):
-    """Exit 4 of delete-group: the document names the groups that still exist, and why."""
+    """If ``delete-group`` can't delete a group, the exit code is 4.
+
+    The document says which groups still exist, and why.
+    """
     delete = cli.cluster.delete_group
 
     def time_out(group):
@@ -308,7 +329,7 @@ def test_a_group_that_is_still_there(cli, monkeypatch):
 
 
 def test_a_receipt_that_could_not_be_kept_is_printed(cli, monkeypatch):
-    """Exit 4: if the receipt can't be saved after the write, stdout still has the whole receipt."""
+    """If the receipt can't be saved after the write, the exit code is 4, and stdout still has the whole receipt."""
     kept, calls = safe_write.write_whole, []
 
     def write_once(*arguments, **more):
@@ -333,7 +354,7 @@ def test_a_receipt_that_could_not_be_kept_is_printed(cli, monkeypatch):
     ids=lambda arguments: arguments[0],
 )
 def test_stdout_has_one_document_only(cli, arguments):
-    """``-o -`` and ``--format json`` exclude each other, because both write to stdout: exit 2, before any work."""
+    """``-o -`` together with ``--format json`` is refused with exit code 2, because both write to stdout."""
     assert error(cli, *arguments, "-o", "-", code=2) == (
         "UsageError",
         "-o - and --format json both write to stdout: name a file with -o",
@@ -352,7 +373,7 @@ def test_stdout_has_one_document_only(cli, arguments):
     ],
 )
 def test_a_command_line_that_is_wrong_is_a_document_too(cli, arguments, message):
-    """An error of the option parser is a UsageError, exit 2, in the document and on stderr."""
+    """If the option parser fails, stdout has a document of kind UsageError with exit code 2; stderr has the message."""
     status, out, err = cli.outcome(*arguments)
     found = parsed(out)["error"]
     assert (status, found["kind"], found["exit_code"]) == (2, "UsageError", 2)
@@ -361,7 +382,10 @@ def test_a_command_line_that_is_wrong_is_a_document_too(cli, arguments, message)
 
 
 def test_without_format_json_a_failure_prints_nothing_on_stdout(cli):
-    """Without ``--format json`` an error prints no document, even after a command with it in the same process."""
+    """Without ``--format json``, a command that fails prints nothing on stdout.
+
+    This holds even if an earlier command of the same process had the option.
+    """
     error(cli, "verify", "none", code=3)
     assert cli("verify", "none", code=3).stdout == ""
     assert cli("verify", "none", "--format", "xml", code=2).stdout == ""
@@ -369,7 +393,10 @@ def test_without_format_json_a_failure_prints_nothing_on_stdout(cli):
 
 
 def test_an_unreachable_cluster_and_missing_terminal(cli, monkeypatch):
-    """An unreachable cluster is exit 5, with a public error class as kind; a question without a terminal is exit 2."""
+    """If the cluster is unreachable, the exit code is 5, and the document names a public error class.
+
+    If a confirmation prompt finds no terminal, the exit code is 2.
+    """
     assert error(cli, *MIGRATE[:-1], code=2)[1].startswith("stdin is not a terminal")
 
     def unavailable(_):
@@ -381,7 +408,7 @@ def test_an_unreachable_cluster_and_missing_terminal(cli, monkeypatch):
 
 @pytest.fixture
 def kafka(monkeypatch) -> SimpleNamespace:
-    """A fake Kafka with two brokers, which sandbox and demo start. It ends at once."""
+    """Replace the Kafka that sandbox and demo start by a fake one with two brokers, which ends at once."""
     nodes = [SimpleNamespace(node_id=number, bootstrap_servers=f"h:{number}", pid=number * 10) for number in (1, 2)]
     made = SimpleNamespace(nodes=nodes, bootstrap_servers="h:1,h:2", wait=lambda: None)
     for command in (sandbox, demo):
@@ -392,14 +419,17 @@ def kafka(monkeypatch) -> SimpleNamespace:
 
 @pytest.mark.usefixtures("kafka")
 def test_sandbox(cli):
-    """While Kafka runs, the document has the address, the version and each broker."""
+    """The JSON document of ``sandbox`` shows the bootstrap servers, Kafka's version and each broker."""
     document = shown(cli, "sandbox", "--brokers", "2")
     assert (document["bootstrap_servers"], document["kafka_version"]) == ("h:1,h:2", "4.1.0")
     assert document["brokers"][1] == {"node_id": 2, "bootstrap_servers": "h:2", "pid": 20}
 
 
 def test_a_sandbox_that_is_interrupted(cli, kafka, monkeypatch):
-    """Ctrl-C is exit 0 after the address was printed, else exit 130, so that exit 0 always comes with a document."""
+    """If Ctrl-C comes after ``sandbox`` printed its document, the exit code is 0.
+
+    If it comes before, the exit code is 130, with an error document.
+    """
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -413,7 +443,10 @@ def test_a_sandbox_that_is_interrupted(cli, kafka, monkeypatch):
 @pytest.mark.usefixtures("kafka")
 @pytest.mark.parametrize(("twice", "code"), [(0, 0), (3, 6)])
 def test_demo(cli, monkeypatch, twice, code):
-    """The document counts records processed twice, even with exit 6. What the demo prints goes to stderr."""
+    """The document of ``demo`` counts records processed twice, even if the exit code is 6.
+
+    The demo's own output goes to stderr.
+    """
     ours, naive = (Count(produced=9, processed=9, skipped=0, twice=number) for number in (twice, 5))
 
     def play(story: Story) -> Ending:
@@ -433,7 +466,7 @@ def test_demo(cli, monkeypatch, twice, code):
 
 
 def test_an_interrupt(cli, monkeypatch):
-    """Ctrl-C is exit 130 with a document that says whether anything was written."""
+    """If Ctrl-C ends a command, the exit code is 130, and the document says that nothing was written."""
 
     def interrupted(_):
         raise KeyboardInterrupt
@@ -446,7 +479,10 @@ def test_an_interrupt(cli, monkeypatch):
 
 
 def test_hostile_names_are_whole_and_harmless(cli):
-    """A name with quotes and control characters survives. stdout is ASCII, so that no terminal obeys it."""
+    """A group name with quotes and control characters is unchanged in the parsed document.
+
+    The printed text is printable ASCII.
+    """
     cli.cluster.commit(HOSTILE, PARTITION, 5)
     out = cli("snapshot", HOSTILE, "-o", "s.csv", *JSON).stdout
     assert out.replace("\n", "").isascii()
@@ -456,14 +492,17 @@ def test_hostile_names_are_whole_and_harmless(cli):
 
 
 def test_a_path_that_is_no_utf_8(cli):
-    """Bytes of a file name that are not UTF-8 are escaped, because JSON contains only Unicode."""
+    """If a file name has bytes that are not UTF-8, the document shows them escaped, because JSON is Unicode text."""
     if sys.platform == "darwin":
         pytest.skip("its file systems have no such names")
     assert shown(cli, "snapshot", "old", "-o", "caf\udcff\u00e9.csv")["output"] == "caf\\xff\u00e9.csv"
 
 
 def test_the_printed_plan_is_the_plan(cli):
-    """The plan on stdout and the plan of ``--plan-out`` are the same bytes. A write saves its plan, too."""
+    """With ``--format json``, a dry run prints the same bytes that ``--plan-out`` saves.
+
+    A write also saves its plan with ``--plan-out``.
+    """
     out = cli(*APPLY, "--dry-run", "--plan-out", "plan.json", *JSON).stdout
     assert out == (cli.folder / "plan.json").read_text()
     cli(*APPLY, "--plan-out", "written.json", *JSON)

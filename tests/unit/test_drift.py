@@ -1,4 +1,4 @@
-"""What makes a plan stale after its review, and what does not."""
+"""Which changes in the cluster make a reviewed plan stale, and which do not."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Approved:
         return Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=()), facts
 
     def reasons(self) -> list[str]:
-        """Return why the plan is stale now."""
+        """Return the reasons why the plan is stale now: an empty list if it is not."""
         now, facts = self.made()
         return [reason for why in drift(self.plan, now, self.wanted, facts).values() for reason in why]
 
@@ -45,7 +45,10 @@ class Approved:
     ("start", "reasons"), [(4, []), (5, ["4 is below the log start offset 5: 1 record deleted"])], ids=["at", "below"]
 )
 def test_a_log_start_offset_above_the_planned_offset_makes_a_plan_stale(start, reasons):
-    """A planned offset at the log start offset is in the log; a planned offset below it is not."""
+    """If the log start offset rises above the planned offset, the plan becomes stale.
+
+    If both are equal, it does not.
+    """
     approved = Approved(4)
     approved.cluster.delete_records("t", 0, start)
     assert approved.reasons() == reasons
@@ -53,14 +56,17 @@ def test_a_log_start_offset_above_the_planned_offset_makes_a_plan_stale(start, r
 
 @pytest.mark.parametrize(("end", "reasons"), [(8, []), (7, ["8 is beyond the log end offset 7"])], ids=["at", "beyond"])
 def test_a_log_end_offset_below_the_planned_offset_makes_a_plan_stale(end, reasons):
-    """After an unclean election a planned offset may be at the log end offset, but not beyond it."""
+    """If an unclean election cuts the log below the planned offset, the plan becomes stale.
+
+    If the log then ends at this offset, it does not.
+    """
     approved = Approved(8)
     approved.cluster.elect("t", 0, end)
     assert approved.reasons() == reasons
 
 
 def test_an_offset_that_is_in_place_already_is_never_out_of_range():
-    """If the target already has the offset, nothing is written, and the log start does not make the plan stale."""
+    """If the target group has the planned offset already, a higher log start does not make the plan stale."""
     approved = Approved(4, before=4)
     approved.cluster.delete_records("t", 0, 6)
     assert approved.reasons() == []
@@ -68,14 +74,14 @@ def test_an_offset_that_is_in_place_already_is_never_out_of_range():
 
 @pytest.mark.parametrize(("before", "was"), [(None, "no offset"), (3, "3")])
 def test_a_target_that_moved_is_named_with_both_offsets(before, was):
-    """The reason has the target's offset from the plan and its present offset."""
+    """If the target group's offset has changed, the plan is stale; the reason shows the old and the new offset."""
     approved = Approved(4, before=before)
     approved.cluster.alter_offsets("new", {FIRST: CommittedOffset(offset=6)})
     assert approved.reasons() == [f"target group: {was} → 6"]
 
 
 def test_a_source_that_moved_is_named_beside_other_reasons():
-    """All reasons of a partition are named: the deleted records, and the source group that moved."""
+    """If records were deleted and the source group has committed, both reasons why the plan is stale are named."""
     approved = Approved(4)
     assert approved.reasons() == []
     approved.cluster.commit("old", FIRST, 7)

@@ -1,4 +1,4 @@
-"""Offsets that can't be read, refused writes, times beyond the calendar, and other rare cases."""
+"""Rare cases: offsets that can't be read, refused writes, timestamps beyond the calendar, and others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOW = FakeClock().now()
 
 
 class Unreadable(InMemoryCluster):
-    """A cluster that stops answering OffsetFetch once ``fails`` is set."""
+    """An in-memory cluster that stops answering OffsetFetch once ``fails`` is set."""
 
     fails = False
 
@@ -45,7 +45,7 @@ class Unreadable(InMemoryCluster):
 
 @pytest.fixture
 def cluster() -> Unreadable:
-    """Group ``old`` has committed 4 of ten records."""
+    """Return a cluster where group ``old`` has committed offset 4 in a partition with 10 records."""
     made = Unreadable()
     made.create_topic("t", 1)
     made.produce(PARTITION.topic, PARTITION.partition, 10)
@@ -60,7 +60,10 @@ def handed_over(made: InMemoryCluster) -> Receipt:
 
 
 def test_a_rollback_deletes_no_offset_that_it_cannot_read(cluster):
-    """If the target's offset can't be read right before the deletion, it stays, and the same rollback may run again."""
+    """If a rollback can't read the target group's offset right before deleting it, the offset stays.
+
+    The same rollback succeeds later.
+    """
     receipt = handed_over(cluster)
     undo = replace(Execution.of(plan_rollback(cluster, receipt), NOW), number=2, verb=Verb.ROLLBACK)
 
@@ -83,7 +86,10 @@ def test_a_rollback_deletes_no_offset_that_it_cannot_read(cluster):
     ("state", "then"), [(State.UNDONE, State.NEW), (State.HANDED_BACK, State.HANDED_BACK), (State.NEW, State.NEW)]
 )
 def test_a_refused_hand_over_hands_nothing_over(cluster, state, then):
-    """A further hand-over that the broker refuses leaves the state as it was, and undone becomes new: docs/runs.md."""
+    """If the broker refuses a further hand-over of a partition, its state does not change.
+
+    Only the state ``undone`` becomes ``new`` (docs/runs.md).
+    """
     first = handed_over(cluster)
     (hand_over,) = first.executions
     verb = Verb.ROLLBACK if state is State.UNDONE else Verb.HAND_BACK
@@ -101,7 +107,7 @@ def test_a_refused_hand_over_hands_nothing_over(cluster, state, then):
 
 
 def test_a_failed_save_of_the_receipt_is_repaired_by_the_next(tmp_path, monkeypatch, cluster):
-    """If a save of the receipt fails and the next one succeeds, the receipt is complete, and no loss is reported."""
+    """If saving the receipt fails and the next save succeeds, no failure is reported any more."""
     (execution,) = handed_over(cluster).executions
     file = ReceiptFile(tmp_path / "receipt.json")
     file.record(replace(execution, entries=()))
@@ -124,7 +130,7 @@ def test_a_timestamp_beyond_the_calendar_is_shown_as_the_last_date(microseconds)
 
 
 def test_each_group_of_a_filter_must_be_in_the_snapshot(cluster):
-    """`Snapshot.filter` names a requested group that the snapshot lacks, even if another one is there."""
+    """If the snapshot lacks one of the requested groups, `Snapshot.filter` raises an error that names this group."""
     snapshot = Snapshot(take_snapshot(cluster, ["old"], FakeClock()))
     assert len(snapshot.filter(groups=["old"])) == 1
     with pytest.raises(InvalidInput, match="group absent not found in the file"):
@@ -132,7 +138,7 @@ def test_each_group_of_a_filter_must_be_in_the_snapshot(cluster):
 
 
 def test_two_keeper_messages_that_arrive_together_are_both_read(tmp_path, monkeypatch):
-    """If the start and the end of the sandbox's Kafka are reported at once, both messages are read."""
+    """If the process that runs the sandbox's Kafka reports its start and its end at once, both messages are read."""
     (tmp_path / "keeper.py").write_text(
         "import os, sys\n"
         "sys.stdin.readline()\n"

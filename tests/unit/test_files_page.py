@@ -1,4 +1,4 @@
-"""docs/reference/files.md: it names the columns and fields that the code writes, and no others."""
+"""docs/reference/files.md names exactly the columns and fields that the code writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "files.md"
 
 
 def rows(heading: str) -> list[list[str]]:
-    """Return the cells of the first table below a heading of the page, row by row, without the table's header."""
+    """Return the cells of the first table below a heading of docs/reference/files.md, by row, without the header."""
     below = re.split(rf"^#+ {re.escape(heading)}$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1]
     table = re.search(r"(?:^\|.*\n)+", below, flags=re.MULTILINE)
     assert table is not None
@@ -29,12 +29,12 @@ def rows(heading: str) -> list[list[str]]:
 
 
 def names(heading: str) -> list[str]:
-    """Return the names in the first column of the table below a heading. A cell may have several names."""
+    """Return the names in the first column of the first table below a heading. A cell may contain several names."""
     return [name for row in rows(heading) for name in re.findall(r"`([^`]+)`", row[0])]
 
 
 def test_the_columns_of_a_snapshot_have_their_types():
-    """The table has each column in the order of the file, with its type and whether it may be null."""
+    """docs/reference/files.md lists a snapshot's columns in order, each with its type and whether it may be null."""
     told = [tuple(row[:3]) for row in rows("Columns of a snapshot")]
     assert told == [
         (f"`{column.name}`", column.kind, "yes" if column.nullable else "no")
@@ -58,7 +58,7 @@ def test_the_columns_of_a_snapshot_have_their_types():
     ],
 )
 def test_the_fields_of_plan_and_receipt_are_told(heading, struct):
-    """Each object of the JSON has a table with exactly its fields."""
+    """Each kind of object in a plan or receipt has a table in docs/reference/files.md with exactly its fields."""
     inherited = {
         "Plan": Document.__struct_fields__,
         "Receipt": Document.__struct_fields__,
@@ -69,12 +69,12 @@ def test_the_fields_of_plan_and_receipt_are_told(heading, struct):
 
 
 def test_the_options_of_a_write_are_told():
-    """The table lists exactly the options that plans and receipts have."""
+    """The table "Options" in docs/reference/files.md lists exactly the fields of `WriteOptions`."""
     assert sorted(names("Options")) == sorted(field.name for field in fields(WriteOptions))
 
 
 def test_the_files_of_a_run_directory_are_told():
-    """The table lists exactly the files of a run directory."""
+    """The table "The run directory" in docs/reference/files.md lists exactly the files of a run directory."""
     run = RunDir(Path("run"))
     files = [getattr(run, name).name for name, member in vars(RunDir).items() if isinstance(member, property)]
     assert sorted(names("The run directory")) == sorted(files)
@@ -89,7 +89,7 @@ def test_the_files_of_a_run_directory_are_told():
     ],
 )
 def test_the_columns_of_parquet_files_have_their_types(heading, schema):
-    """The table has each column of the Parquet file, with its type and whether it may be null."""
+    """docs/reference/files.md lists each Parquet file's columns, each with its type and whether it may be null."""
     told = {name: (kind, null) for first, kind, null, *_ in rows(heading) for name in re.findall(r"`([^`]+)`", first)}
     assert told == {field.name: (f"`{_spelled(field.type)}`", "yes" if field.nullable else "no") for field in schema}
 

@@ -1,4 +1,4 @@
-"""Group names from the shell that are not UTF-8."""
+"""Group names on the command line that are not UTF-8."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ GROUP = os.fsdecode(b"g\xff")
     ids=lambda arguments: arguments[0],
 )
 def test_a_group_name_that_is_not_utf_8_is_exit_2(tmp_path, arguments):
-    """A group name that is not UTF-8 is an error of one line, exit 2, before the cluster is contacted."""
+    """If a group name is not UTF-8, the command prints a one-line error and ends with exit code 2.
+
+    No cluster is contacted.
+    """
     tables.save(SnapshotTable.of_rows([row()]), tmp_path / "good.csv")
     (tmp_path / "good.toml").write_text('source = "g"\n[[target]]\ngroup = "a"\ntopics = ["t"]\n')
     error = CliHere(tmp_path, "localhost:1").fails(*arguments, code=2)

@@ -1,4 +1,4 @@
-"""The help, and completion: what ``--help`` shows of each command and option, and what a shell completes."""
+"""What ``--help`` shows of each command and option, and what the program completes for a shell."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DURATIONS = {"wait", "settle", "guard", "timeout", "every", "by_duration"}
 
 
 def test_help_lists_each_command_once_in_its_group(tmp_path):
-    """``--help`` lists every command under the title of its group, and the exit codes at the end."""
+    """``--help`` lists every command exactly once, under the title of its section, and the exit codes at the end."""
     shown = CliHere(tmp_path)("--help").stdout
     titles = [line.removesuffix(":") for line in shown.splitlines() if re.fullmatch(r"[A-Z][a-z ]+:", line)]
     assert titles == ["Options", *GROUPS, "Exit codes"]
@@ -27,7 +27,7 @@ def test_help_lists_each_command_once_in_its_group(tmp_path):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command_is_complete(tmp_path, name):
-    """The help has an example, says what each argument and option does, and ends with the exit codes."""
+    """The help of each command has an example, describes each argument and option, and ends with the exit codes."""
     for each in PARSED[name].params:
         assert getattr(each, "help", None), f"{name} {each.name} has no help"
         if each.name in DURATIONS:
@@ -47,7 +47,7 @@ def test_short_options_of_help_and_version(tmp_path):
 
 
 def completed(words: str, shell: str) -> list[str]:
-    """Return the completions that a shell gets from the program for a line whose last word is incomplete."""
+    """Return what the program completes for a shell, given a command line whose last word is incomplete."""
     asked = {"_MIGRATE_GROUPS_COMPLETE": f"complete_{shell}"}
     if shell == "bash":
         asked |= {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
@@ -62,7 +62,10 @@ def completed(words: str, shell: str) -> list[str]:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(shell):
-    """A shell completes commands, options and values of options; file names are left to the shell."""
+    """The program completes commands, options and option values in each shell.
+
+    In bash, it leaves file names to the shell.
+    """
     assert "verify" in "".join(completed("migrate-groups ver", shell))
     assert "--approved" in "".join(completed("migrate-groups migrate --app", shell))
     assert "overwrite" in "".join(completed("migrate-groups migrate --on-existing o", shell))

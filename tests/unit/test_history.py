@@ -1,4 +1,4 @@
-"""The views of groups' history, and log ends at past times."""
+"""The history of groups as a table, an HTML page and a JSON document, and log end offsets at past times."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def on_a_terminal(found: History) -> str:
 
 
 def test_every_view_says_what_compaction_hides():
-    """Every view says how much of the log was compacted away. Without compaction, no view mentions it."""
+    """If the log was compacted, the table and the HTML page say how much was removed; otherwise neither mentions it."""
     gone = "Compaction has removed 40 of the 100 offsets of the log"
     whole = replace(FOUND, evidence=(FOUND.evidence[0]._replace(missing=0),))
     assert gone in " ".join(on_a_terminal(FOUND).split())
@@ -55,7 +55,7 @@ def test_every_view_says_what_compaction_hides():
 
 
 def test_the_table_has_one_line_per_group():
-    """A group has one line, an unknown figure is a dash, and groups that are not shown are counted."""
+    """The table shows each group in one line, an unknown number as a dash, and how many groups are not shown."""
     lines = on_a_terminal(FOUND).splitlines()
     times = ["2026-11-20", "12:00", "2026-11-20", "19:00"]
     assert lines[1].split() == ["billing", "2", "6", "1,200", "3", "1", *times, "5,000", "12", "40"]
@@ -65,7 +65,7 @@ def test_the_table_has_one_line_per_group():
 
 
 def test_the_page_has_a_curve_for_each_group_and_topic():
-    """Each group and topic has a curve, with its name escaped."""
+    """The HTML page has one lag curve for each group and topic, escapes names, and refers to no web address."""
     page = shown.page(replace(FOUND, groups=(BILLING._replace(group="<b>"),)))
     assert page.count("<figure>") == 2
     assert 'aria-label="Lag at 3 moments: first 5,000, highest 5,000, last 12"' in page
@@ -74,7 +74,7 @@ def test_the_page_has_a_curve_for_each_group_and_topic():
 
 
 def test_the_document_is_json(capsysbinary):
-    """The JSON document has a schema with its version, and times in UTC."""
+    """The JSON document of the history names its schema and version, and shows times in UTC."""
     print_document(shown.document(FOUND))
     document = json.loads(capsysbinary.readouterr().out)
     assert (document["schema"], document["schema_version"]) == ("migrate-groups/history", 1)
@@ -93,9 +93,9 @@ def test_a_partition_of_the_offsets_topic_without_a_leader_is_no_answer(tmp_path
 
 
 def test_log_end_offsets_at_times_in_the_past(tmp_path):
-    """The log end at a time is the offset of the first record at or after it; null if earlier records may be deleted.
+    """The log end offset at a time is the offset of the first record with this timestamp or a later one.
 
-    Partitions without a leader and deleted topics are left out.
+    It is null if earlier records may have been deleted. Partitions without a leader and deleted topics are left out.
     """
     made = InMemoryCluster()
     made.create_topic("t", 4)

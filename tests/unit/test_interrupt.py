@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP at any moment: exit 130, and one line that says what was written."""
+"""A command that is interrupted by Ctrl-C, SIGTERM or SIGHUP: its exit code 130, and its line about what it wrote."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ def cli(tmp_path, monkeypatch) -> Connected:
     ],
 )
 def test_the_message_depends_on_whether_the_write_had_begun(cli, monkeypatch, module, name, said, offset):
-    """Before the write, the message says that nothing was written. From the guard on, it names the receipt."""
+    """If a command is interrupted before its write, the message says that nothing was written.
+
+    After the write, the message says that all is written, and names the receipt.
+    """
     monkeypatch.setattr(module, name, interrupt)
     assert last_line(cli, *APPLY) == said
     assert cli.offset("new") == offset
@@ -63,7 +66,7 @@ class _Deaf:
 
 
 def test_an_interrupt_that_python_drops_comes_again(cli, monkeypatch):
-    """An interrupt in a destructor ends the command, although Python only prints it and continues."""
+    """If an interrupt comes in a destructor, where Python only prints it, the command still ends with exit code 130."""
 
     def drop_an_interrupt(*_, **__):
         _Deaf()
@@ -74,7 +77,10 @@ def test_an_interrupt_that_python_drops_comes_again(cli, monkeypatch):
 
 
 def test_an_interrupted_wait_says_what_the_old_applications_may_do(cli, monkeypatch):
-    """Ctrl-C during the wait for the old group says that nothing was written, and that its applications may go on."""
+    """If Ctrl-C ends the wait for the source group to stop, the message says that nothing was written.
+
+    It adds that the old applications may go on or start again.
+    """
     monkeypatch.setattr(cut_over.CutOver, "wait_for_stop", interrupt)
     assert last_line(cli, *MIGRATE) == (
         "interrupted; nothing was written to the cluster; the old applications may go on, or start again\n"
@@ -83,7 +89,7 @@ def test_an_interrupted_wait_says_what_the_old_applications_may_do(cli, monkeypa
 
 @pytest.mark.parametrize("command", [APPLY, MIGRATE])
 def test_interrupt_while_clients_are_closed(cli, command):
-    """When clients are being closed, the write is over: the message names the receipt, and the same command resumes."""
+    """If Ctrl-C comes after the write, while clients are closed, the message names the receipt. A re-run succeeds."""
     cli.at_the_close = interrupt
     said = last_line(cli, *command)
     assert said.endswith("receipt.json lists what was written: run the same command again to resume\n")
@@ -93,14 +99,14 @@ def test_interrupt_while_clients_are_closed(cli, command):
 
 
 def test_a_second_interrupt(cli, monkeypatch):
-    """A second Ctrl-C, while the clients are being closed after the first, ends with the message of the first."""
+    """If a second Ctrl-C comes while clients are closed after the first, the message is that of the first."""
     monkeypatch.setattr(carry_out, "guard", interrupt)
     cli.at_the_close = interrupt
     assert last_line(cli, *APPLY) == WRITTEN
 
 
 def test_interrupt_while_a_hold_is_released(cli, monkeypatch):
-    """While a hold is released, the write is over, so the message names the receipt."""
+    """If ``migrate --hold`` is interrupted while its member leaves after the write, its message names the receipt."""
     held = cli.cluster.held
 
     @contextmanager
@@ -115,7 +121,7 @@ def test_interrupt_while_a_hold_is_released(cli, monkeypatch):
 
 
 def test_an_interrupted_rollback_names_the_receipt(cli, monkeypatch):
-    """The message of an interrupted rollback names the receipt, which records what the rollback wrote."""
+    """If a rollback is interrupted after its write, the message says that all is written, and names the receipt."""
     cli(*APPLY)
     monkeypatch.setattr(terminal, "execution", interrupt)
     said = last_line(cli, "rollback", "receipt.json", "--yes")
@@ -124,7 +130,10 @@ def test_an_interrupted_rollback_names_the_receipt(cli, monkeypatch):
 
 
 def test_the_message_ignores_an_earlier_command_in_the_same_process(cli, monkeypatch):
-    """The message is about the interrupted command, not about an earlier command of the same process."""
+    """If a command is interrupted before its write, the message says that nothing was written.
+
+    This holds even if an earlier command of the same process has written.
+    """
     cli(*APPLY)
     monkeypatch.setattr(apply, "plan_at_the_write", interrupt)
     assert last_line(cli, *APPLY) == NOTHING
@@ -141,7 +150,10 @@ def test_the_message_ignores_an_earlier_command_in_the_same_process(cli, monkeyp
     ],
 )
 def test_interrupt_at_a_question(cli, monkeypatch, command):
-    """Ctrl-C and Ctrl-D at a question are an interrupt: one line below the question, and exit 130."""
+    """If Ctrl-C or Ctrl-D ends a confirmation prompt, the exit code is 130.
+
+    One line below the prompt says that nothing was written.
+    """
 
     def abort(*_, **__):
         raise typer.Abort
@@ -155,7 +167,10 @@ def test_interrupt_at_a_question(cli, monkeypatch, command):
 
 
 def test_interrupt_while_a_group_is_deleted(cli, monkeypatch):
-    """A deletion has no receipt. The message names the group that may be deleted, and the command that shows it."""
+    """If ``delete-group`` is interrupted, the message names the group that may be deleted.
+
+    It also names the command that shows whether the group is deleted.
+    """
     monkeypatch.setattr(cli.cluster, "delete_group", interrupt)
     assert last_line(cli, "delete-group", "old", "--yes") == (
         "interrupted; group old may be deleted: migrate-groups describe old tells\n"
@@ -173,7 +188,7 @@ def interrupt_while_a_class_is_made():
 
 @pytest.mark.parametrize("moment", [interrupt, interrupt_while_a_class_is_made])
 def test_interrupt_while_the_commands_are_imported(cli, monkeypatch, moment):
-    """An interrupt during the imports also ends with one line and no traceback."""
+    """If Ctrl-C comes while modules are imported, the exit code is 130. The last line says that nothing was written."""
 
     class Interrupting:
         def find_spec(self, name, *_):
@@ -186,14 +201,17 @@ def test_interrupt_while_the_commands_are_imported(cli, monkeypatch, moment):
 
 
 def test_the_entry_module_imports_nothing_slow():
-    """Slow packages are not imported by the entry module, but later, where Ctrl-C is caught."""
+    """The entry module `migrate_groups.cli.app` imports neither typer nor rich nor msgspec.
+
+    They are imported later, where Ctrl-C is caught.
+    """
     code = "import sys, migrate_groups.cli.app; sys.exit(bool({'typer', 'rich', 'msgspec'} & {*sys.modules}))"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
 
 
 @pytest.fixture
 def silent_listener():
-    """A listener that accepts a connection and never answers: its address, and a function that awaits a connection."""
+    """Yield the address of a listener that never answers, and a function that waits until a client connects."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(60)
         yield f"127.0.0.1:{server.getsockname()[1]}", server.accept
@@ -201,7 +219,7 @@ def silent_listener():
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_a_command_while_a_broker_is_silent(tmp_path, silent_listener, how):
-    """SIGINT, SIGTERM and SIGHUP each end a waiting command with one line and exit 130."""
+    """While a command waits for a broker, SIGINT, SIGTERM and SIGHUP each end it with one line and exit code 130."""
     address, accept = silent_listener
     with running(Cli(tmp_path), "describe", "group", "--bootstrap-server", address) as process:
         connection, _ = accept()
@@ -212,7 +230,7 @@ def test_a_signal_ends_a_command_while_a_broker_is_silent(tmp_path, silent_liste
 
 
 def test_a_second_signal_does_not_interrupt_the_closing(cli, monkeypatch):
-    """A second signal, as `timeout` sends, does not interrupt the closing that the first one started."""
+    """If a signal has interrupted the command, further signals, as `timeout` sends, do not interrupt its clean-up."""
     released = []
 
     def stopped_again():
@@ -227,7 +245,7 @@ def test_a_second_signal_does_not_interrupt_the_closing(cli, monkeypatch):
 
 
 def test_a_sighup_that_nohup_ignores_stays_ignored(cli, monkeypatch):
-    """A SIGHUP that nohup has set to be ignored stays ignored."""
+    """If SIGHUP is ignored when a command starts, as under nohup, a SIGHUP does not interrupt the command."""
     raised = []
 
     def hung_up(_, receipt, *__):
@@ -246,7 +264,10 @@ def test_a_sighup_that_nohup_ignores_stays_ignored(cli, monkeypatch):
 
 
 def test_an_interrupt_is_deferred_while_a_jvm_starts():
-    """An interrupt is raised after the protected block; a signal that is ignored stays ignored."""
+    """While `interrupted_later` protects a block, SIGINT is raised only at its end.
+
+    A signal that is ignored stays ignored.
+    """
     done, before = [], signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def start():

@@ -1,4 +1,4 @@
-"""Requests while brokers restart: which errors are retried, and which error is reported at the time-out."""
+"""Requests while brokers restart: which errors are retried, and which error is raised at the time-out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from migrate_groups.kafka.private import Client
 
 
 class Scripted(KafkaConnection):
-    """A connection whose attempts have scripted results; the last result repeats."""
+    """A connection that sends nothing: each attempt gets the next result of a script, and the last result repeats."""
 
     def __init__(self, *script: object, timeout: float) -> None:
         super().__init__(ClientConfig(bootstrap_servers="localhost:9092", timeout=timeout))
@@ -42,19 +42,19 @@ async def request(_: Client) -> str:
     ids=lambda error: type(error).__name__,
 )
 def test_a_request_is_retried_while_brokers_restart(error):
-    """A request is retried if the broker is unknown or unreachable, or is no longer the coordinator."""
+    """If the broker is unknown, unreachable or no longer the coordinator, the request is retried."""
     assert Scripted(error, error, "answer", timeout=20).run(request, doing="asking") == "answer"
 
 
 def test_an_authorization_error_is_not_retried():
-    """An authorization error is raised at once."""
+    """If a broker answers with an authorization error, the request is not retried; the error names the permission."""
     connection = Scripted(kafka_errors.GroupAuthorizationFailedError("g"), "answer", timeout=20)
     with pytest.raises(ClusterUnavailable, match="lacks Describe on Group 'g'"):
         connection.run(request, doing="asking", needs="Describe on Group 'g'")
 
 
 def test_the_error_at_the_time_out_has_the_reason_of_the_last_attempt():
-    """Attempts end before the time-out, so that the error has the last attempt's reason."""
+    """If all attempts fail until the time-out, the error shows the reason of the last attempt."""
     connection = Scripted(kafka_errors.NotLeaderForPartitionError("t-0"), timeout=0.3)
     with pytest.raises(ClusterUnavailable, match=r"answered NOT_LEADER_FOR_PARTITION \(t-0\) while asking"):
         connection.run(request, doing="asking")
@@ -72,7 +72,10 @@ def test_the_error_at_the_time_out_has_the_reason_of_the_last_attempt():
     ids=["answer", "no answer"],
 )
 def test_an_answer_of_a_broker_is_no_silence(error, message):
-    """A broker's error is shown by its name in Kafka; "did not answer" is only for a cluster that did not answer."""
+    """If a broker answers with an error, the message shows the error's name in Kafka.
+
+    Only if no broker answers, the message says "did not answer".
+    """
     with pytest.raises(ClusterUnavailable, match=f"^{message}"):
         Scripted(error, timeout=0.1).run(request, doing="asking")
 

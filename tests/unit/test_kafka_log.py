@@ -18,7 +18,10 @@ PARTITION = TopicPartition("t", 0)
 
 
 class Cluster:
-    """A cluster of one partition, led by ``leader`` in ``epoch``. It answers as brokers do, and records requests."""
+    """A fake cluster of one partition, led by ``leader`` in ``epoch``.
+
+    It answers as brokers do, and records requests.
+    """
 
     def __init__(self, epoch: int = 0) -> None:
         self.leader, self.epoch, self.end = 1, epoch, 20
@@ -27,7 +30,7 @@ class Cluster:
         self.learn()
 
     def learn(self) -> None:
-        """Give the metadata to ``logs``, as a description of topics does."""
+        """Pass the metadata to ``logs``, as happens when topics are described."""
         self.logs.learn(self._metadata().topics)
 
     def run(self, request, *, doing: str):
@@ -67,7 +70,7 @@ class Cluster:
         return SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[partition])])
 
     def bounds(self, **known: int) -> LogRange:
-        """Return the partition's log range. Afterwards ``asked`` has only the requests of this call."""
+        """Return the partition's log start and log end. Afterwards ``asked`` has only the requests of this call."""
         self.asked.clear()
         given = {name: {PARTITION: offset} for name, offset in known.items()}
         return self.logs.bounds([PARTITION], given.get("starts", {}), given.get("ends", {}))[PARTITION]
@@ -75,7 +78,10 @@ class Cluster:
 
 @pytest.mark.parametrize("epoch", [-1, 0, 7])
 def test_a_known_log_end_is_reused_under_the_same_leader(epoch):
-    """Under the same leader only the log start is requested, whatever was produced since the log end was read."""
+    """If the leader and its epoch are the same, the known log end is used, even if records were added in the meantime.
+
+    Only the log start is requested.
+    """
     cluster = Cluster(epoch)
     assert cluster.bounds() == LogRange(start=0, end=20)
     cluster.end = 30
@@ -85,7 +91,7 @@ def test_a_known_log_end_is_reused_under_the_same_leader(epoch):
 
 
 def test_a_log_end_that_this_reader_has_not_read_is_requested():
-    """A given log end is requested again if the leader has not reported it to this reader."""
+    """If the caller passes a log end above all that the leader has reported to this reader, it is requested again."""
     cluster = Cluster()
     assert cluster.bounds(ends=15) == LogRange(start=0, end=20)
     assert cluster.bounds(ends=25) == LogRange(start=0, end=20)
@@ -94,7 +100,10 @@ def test_a_log_end_that_this_reader_has_not_read_is_requested():
 
 @pytest.mark.parametrize(("epoch", "leader"), [(1, 1), (1, 2), (-1, 2)])
 def test_the_log_end_is_requested_from_a_new_leader(epoch, leader):
-    """The log end is requested from a new leader, which may have cut the log. Without epochs, the broker id decides."""
+    """If the leader or its epoch is new, the log end is requested again, because the log may have been cut.
+
+    Without leader epochs, the leader's broker id decides.
+    """
     cluster = Cluster(min(epoch, 0))
     cluster.bounds()
     cluster.leader, cluster.epoch, cluster.end = leader, epoch, 10
@@ -106,7 +115,10 @@ def test_the_log_end_is_requested_from_a_new_leader(epoch, leader):
 
 
 def test_a_log_end_from_before_an_election_does_not_count():
-    """A log end from before an election does not count, even if the new leader's log end was read since."""
+    """A log end that was read before a leader election is requested again.
+
+    This holds even if the new leader's log end has been read in the meantime.
+    """
     cluster = Cluster()
     cluster.bounds()
     cluster.epoch, cluster.end = 1, 10
@@ -116,7 +128,7 @@ def test_a_log_end_from_before_an_election_does_not_count():
 
 
 def test_a_fenced_leader_epoch_has_metadata_and_log_end_read_again():
-    """If the leader fences the known epoch, the metadata and the log end are read again."""
+    """If the leader answers FENCED_LEADER_EPOCH, the metadata and the log end are read again."""
     cluster = Cluster()
     cluster.bounds()
     cluster.epoch, cluster.end = 1, 10
@@ -125,7 +137,7 @@ def test_a_fenced_leader_epoch_has_metadata_and_log_end_read_again():
 
 
 def test_unknown_leader_epoch_is_retried():
-    """UNKNOWN_LEADER_EPOCH is retried, because another broker's metadata may be ahead of the leader."""
+    """If the leader answers UNKNOWN_LEADER_EPOCH, the request is retried: the leader may not know its epoch yet."""
     cluster = Cluster(1)
     cluster.epoch, cluster.end = 0, 10
     assert cluster.bounds() == LogRange(start=0, end=10)
@@ -133,7 +145,10 @@ def test_unknown_leader_epoch_is_retried():
 
 
 def test_a_last_stable_offset_does_not_confirm_an_earlier_log_end():
-    """A log end that was read before an election is read again, even if the last stable offset was read since."""
+    """A log end that was read before a leader election is requested again.
+
+    This holds even if the new leader's last stable offset has been read in the meantime.
+    """
     cluster = Cluster()
     cluster.bounds()
     cluster.epoch, cluster.end = 1, 10

@@ -1,4 +1,4 @@
-"""kafka-python's private parts: missing parts are named, and only one module uses them."""
+"""kafka-python's private names: missing ones are reported, and only kafka/private.py uses them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ PACKAGE = Path(private.__file__).parents[1]
 
 
 def test_the_installed_version_has_every_private_part():
-    """The installed kafka-python has every private part that this package uses."""
+    """The installed kafka-python has every private name that this package uses."""
     assert private.lacking() == []
 
 
 def test_a_missing_private_part_is_named_with_its_reason():
-    """A missing part is named with the reason for its use."""
+    """If kafka-python lacks a private name, `lacking` returns this name with the reason for its use."""
     assert private.lacking({KafkaAdminClient: {"_gone": "it did something"}}) == [
         "KafkaAdminClient._gone: it did something"
     ]
 
 
 def test_private_parts_are_used_in_one_module_only():
-    """Only the module ``kafka/private.py`` uses the private names of kafka-python that it lists."""
+    """Only the module ``kafka/private.py`` uses the private names of kafka-python that it lists in ``USED``."""
     names = {name for of_class in private.USED.values() for name in of_class}
     found = {
         str(path.relative_to(PACKAGE)): node.attr

@@ -1,4 +1,4 @@
-"""The process that reads records: its answers come in pieces, and an answer never counts for another request."""
+"""The child process that reads records: its answers come in pieces, and after a failure it is replaced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Child:
-    """A child process whose answers come from a script that all children share. None in the script: no answer."""
+    """A fake child process. All instances take their answers from one script; None in the script means no answer."""
 
     script: list[object]
     asked: list[dict[str, object]]
@@ -41,7 +41,7 @@ class Child:
 
 @pytest.fixture
 def children(monkeypatch):
-    """Use `Child`, with an empty script, in place of the process that reads records."""
+    """Replace the process that reads records by `Child`, with an empty script."""
     Child.script, Child.asked, Child.ended = [], [], 0
     monkeypatch.setattr(records, "Child", Child)
     return Child
@@ -54,7 +54,10 @@ def piece(index: int, *offsets: int, is_last: bool) -> list[object]:
 
 
 def test_records_that_come_in_pieces_are_joined(children):
-    """Pieces of several partitions may come in any order. An empty span is not requested."""
+    """If records come in pieces, they are joined by partition, whatever the order of the pieces.
+
+    An empty range of offsets is not requested.
+    """
     children.script[:] = [
         {"answer": [piece(0, 5, 6, is_last=False), piece(1, 8, is_last=True)]},
         {"answer": []},
@@ -70,7 +73,7 @@ def test_records_that_come_in_pieces_are_joined(children):
 
 @pytest.mark.parametrize("answers", [[None], [{"answer": []}, None]])
 def test_a_child_that_dies_is_said_and_replaced(children, answers):
-    """If the child process dies, an error says so; the next request goes to a new process."""
+    """If the child process that reads records dies, the request fails, and the next request goes to a new process."""
     children.script[:] = [*answers, {"answer": [piece(0, 5, is_last=True)]}]
     reader = records.KafkaRecords(CONFIG)
     with pytest.raises(ClusterUnavailable, match=r"died or hung: run the command again"):
@@ -87,7 +90,7 @@ def test_a_child_that_dies_is_said_and_replaced(children, answers):
     ],
 )
 def test_an_error_of_the_child_is_raised(children, text, kind, said):
-    """A missing permission and silent brokers are different errors. Each ends the child process that reads records."""
+    """A missing permission and silent brokers raise different errors. After either, the child process is ended."""
     children.script[:] = [{"error": text}]
     with pytest.raises(kind, match=said):
         records.KafkaRecords(CONFIG).read({FIRST: range(5, 6)}, committed_only=True)
@@ -95,7 +98,10 @@ def test_an_error_of_the_child_is_raised(children, text, kind, said):
 
 
 def test_a_fingerprint_tells_records_apart():
-    """Records have different fingerprints if timestamp, key, value or headers differ. Null and empty differ, too."""
+    """If two records differ in timestamp, key, value or headers, their fingerprints differ.
+
+    Null and empty differ, too.
+    """
     some = [
         fingerprint(1, b"k", b"v", []),
         fingerprint(2, b"k", b"v", []),

@@ -1,4 +1,4 @@
-"""The requests have the same bytes as those that kafka-python's classes encode, and group members are decoded."""
+"""Requests have the same bytes as kafka-python's, group members are decoded, and errors of writes are classified."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FIRST, SECOND, OTHER = TopicPartition("t", 0), TopicPartition("t", 7), TopicPart
 @pytest.mark.parametrize("isolation", [0, 1])
 @pytest.mark.parametrize("version", range(4, 6))
 def test_list_offsets_request_equals_kafka_pythons(version, isolation):
-    """ListOffsets has the same bytes in each supported version and isolation level, with the known leader epoch."""
+    """A ListOffsets request has the same bytes as kafka-python's, in each supported version and isolation level."""
     topic = ListOffsetsRequest.ListOffsetsTopic
     own = {
         "t": [topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-2)],
@@ -43,7 +43,10 @@ def test_list_offsets_request_equals_kafka_pythons(version, isolation):
 
 @pytest.mark.parametrize("version", range(6, 8))
 def test_offset_commit_request_equals_kafka_pythons(version):
-    """OffsetCommit has the same bytes in each supported version, and its errors are returned by partition."""
+    """An OffsetCommit request has the same bytes as kafka-python's in each supported version.
+
+    Errors are returned by partition.
+    """
     topic = OffsetCommitRequest.OffsetCommitRequestTopic
     partition = topic.OffsetCommitRequestPartition
     fields = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
@@ -123,14 +126,17 @@ def described(metadata: bytes, assignment: bytes, protocol_type: str = "consumer
     ],
 )
 def test_a_write_without_a_coordinator_may_have_been_applied(error):
-    """If the coordinator is not available, a write's outcome is unknown: it may be in the offsets topic already."""
+    """If the coordinator is unavailable, a write's outcome is unknown: the offsets may be in the offsets topic already.
+
+    If the broker answers UNKNOWN_MEMBER_ID, the write is refused.
+    """
     for answer in (wire.write_answer(error), wire.answer_of_all(error())):
         assert answer.answer is Answer.UNKNOWN
     assert wire.write_answer(kafka_errors.UnknownMemberIdError).answer is Answer.REFUSED
 
 
 def test_a_member_is_decoded():
-    """Subscription and assignment are decoded. Empty bytes, as during a rebalance, give an empty list."""
+    """A member's subscription and assignment are decoded. Empty bytes, as during a rebalance, give empty sets."""
     (member,) = wire.classic_group(described(SUBSCRIBED, ASSIGNED)).members
     assert (member.subscription, member.assignment) == (frozenset({"t"}), frozenset({FIRST, SECOND}))
     (member,) = wire.classic_group(described(b"", b"")).members
@@ -149,7 +155,10 @@ NO_NAME = b"\0\0\0\0\0\1\xff\xff\0\0\0\1\0\0\0\0\xff\xff\xff\xff"
     ],
 )
 def test_a_member_that_cannot_be_decoded_is_named(metadata, assignment):
-    """A consumer that can't be decoded is refused, because it may have any topic. Connect's members are not decoded."""
+    """If a consumer's subscription or assignment can't be decoded, the group is refused.
+
+    The error names the member. Members of Kafka Connect are not decoded.
+    """
     with pytest.raises(Refused, match=r"group 'g': .* member m-1 \(app at /h\) .*: stop this member"):
         wire.classic_group(described(metadata, assignment))
     assert len(wire.classic_group(described(metadata, assignment, "connect")).members) == 1

@@ -1,6 +1,6 @@
-"""Kerberos: the meaning of Java's JAAS entry and of librdkafka's properties, and messages about the second client.
+"""Kerberos: how Java's JAAS entry and librdkafka's properties are read, and messages about the second client.
 
-The login itself needs a KDC: scripts/check_kerberos.py.
+The login itself needs a KDC and is checked by scripts/check_kerberos.py.
 """
 
 from __future__ import annotations
@@ -59,20 +59,23 @@ def installed(monkeypatch):
     ],
 )
 def test_jaas_and_librdkafkas_properties_are_understood(installed, properties, login):
-    """Keytab, principal, ticket cache and service name are read. Without them the default ticket cache is used."""
+    """Keytab, principal, ticket cache and service name are read from Java's JAAS entry or librdkafka's properties.
+
+    If neither a keytab nor a ticket cache is named, the default ticket cache is used.
+    """
     found = understand(GSSAPI | properties)
     assert (found.security.login, found.not_used) == (login, ())
 
 
 def test_without_the_extra_the_first_command_names_it(monkeypatch):
-    """Without the extra ``kerberos``, the error names what to install: libkrb5-dev, gssapi and the extra."""
+    """If the extra ``kerberos`` is not installed, the error says what to install: libkrb5-dev, gssapi and the extra."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None)
     with pytest.raises(MissingDependency, match=r"libkrb5-dev.*pip install 'gssapi.*the extra kerberos"):
         understand(GSSAPI)
 
 
 class GSSError(Exception):
-    """An error of gssapi, which need not be installed for these tests."""
+    """An error in place of gssapi's, because gssapi need not be installed for these tests."""
 
 
 def failing(*_: object, **named: object) -> NoReturn:
@@ -80,7 +83,7 @@ def failing(*_: object, **named: object) -> NoReturn:
 
 
 class Context:
-    """A security context whose ticket expires when the broker has answered."""
+    """A fake security context whose ticket expires once the broker has answered."""
 
     complete = False
 
@@ -93,7 +96,7 @@ class Context:
 
 @pytest.fixture
 def gssapi(monkeypatch) -> SimpleNamespace:
-    """A fake module gssapi, and kafka-python's login that uses it."""
+    """Replace the module gssapi by a fake one, register the Kerberos login with kafka-python, and return the module."""
     name = SimpleNamespace(canonicalize=lambda _: None)
     module = SimpleNamespace(
         Name=lambda *_: name,
@@ -117,7 +120,10 @@ def gssapi(monkeypatch) -> SimpleNamespace:
     ],
 )
 def test_a_missing_or_expired_ticket_is_one_line_with_the_cure(monkeypatch, gssapi, where, login, cure):
-    """The login fails with gssapi's reason; the advice differs between a keytab and a ticket cache."""
+    """If there is no valid ticket, the login fails with gssapi's reason in one line.
+
+    With a keytab the advice is to check the keytab; with a ticket cache it is to run kinit.
+    """
     monkeypatch.setattr(gssapi, where, failing)
     with pytest.raises(SaslAuthenticationFailedError) as refused:
         SASL_MECHANISMS["GSSAPI"](sasl_kerberos_name=login, host="broker")
@@ -125,7 +131,7 @@ def test_a_missing_or_expired_ticket_is_one_line_with_the_cure(monkeypatch, gssa
 
 
 def test_a_ticket_that_expires_during_a_login_is_one_line(gssapi):
-    """If gssapi fails on the broker's answer, the login also fails with one line."""
+    """If the ticket expires after the broker's first answer, the login fails with gssapi's reason in one line."""
     mechanism = SASL_MECHANISMS["GSSAPI"](sasl_kerberos_name=Kerberos(service="kafka"), host="broker")
     assert mechanism.auth_bytes() == b"first"
     with pytest.raises(SaslAuthenticationFailedError, match=r"Major \(1\): Ticket expired$"):
@@ -134,7 +140,10 @@ def test_a_ticket_that_expires_during_a_login_is_one_line(gssapi):
 
 
 def test_the_second_client_is_not_asked():
-    """With a Kerberos login the second client (confluent-kafka) fails, says why, and starts no process."""
+    """If the login is Kerberos, the second client (confluent-kafka) returns an error with the reason.
+
+    It starts no process.
+    """
     security = replace(understand({}).security, login=Kerberos(service="kafka"))
     second = SecondClient(ClientConfig(bootstrap_servers="h:1", security=security))
     answer = second.committed_by_group({"g": [TopicPartition("t", 0)]})["g"]
@@ -151,7 +160,10 @@ def test_the_second_client_is_not_asked():
     ],
 )
 def test_a_plan_says_once_that_the_second_client_cant_log_in(mode, verdict, said):
-    """``--second-client required`` is refused before anything is written; ``auto`` gets a warning."""
+    """If the login is Kerberos, ``--second-client required`` is refused by the check.
+
+    With ``--second-client auto`` the check warns.
+    """
     security = replace(understand({}).security, login=Kerberos(service="kafka"))
     survey = SimpleNamespace(cluster_facts=SimpleNamespace(second_client_lacks=security.second_client_lacks))
     (check,) = second_client(survey, WriteOptions(second_client=mode))  # type: ignore[arg-type]

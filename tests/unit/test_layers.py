@@ -117,7 +117,10 @@ def calls_left_to_the_caller(module: str, tree: ast.Module) -> set[str]:
 
 
 def test_imports_point_downwards():
-    """A module imports from its own room and the rooms before it in `ROOMS`; spark and sandbox only from `GROUND`."""
+    """A module in a room (folder) imports only from `GROUND`, its own room, and earlier rooms in `ROOMS`.
+
+    Modules in spark and sandbox import only from `GROUND` and their own room.
+    """
     found = {module: upward(module, tree) for module, tree in modules().items() if module.partition(".")[0] in ROOMS}
     assert {module: names for module, names in found.items() if names} == {}
     assert {module.partition(".")[0] for module in found} == set(ROOMS)
@@ -126,7 +129,7 @@ def test_imports_point_downwards():
 def test_there_are_no_circular_imports():
     """Neither modules nor folders import one another in a circle, not even inside functions.
 
-    Imports between a folder and its subfolders do not count. A module that is in no folder counts as a folder.
+    Imports between a folder and its subfolders are ignored. A module in no folder is treated as a folder.
     """
     files = {module: files_of(module, tree) for module, tree in modules().items()}
     folders: dict[str, set[str]] = {}
@@ -154,13 +157,13 @@ def test_there_are_no_circular_imports():
     ],
 )
 def test_every_form_of_an_upward_import_is_detected(line):
-    """An upward import is detected, absolute or relative, of a module or a name, and inside a function."""
+    """`upward` detects an import of a later room: absolute or relative, of a module or a name, or in a function."""
     assert upward("planning.plan", ast.parse(line)) == {"cli"}
     assert upward("cli.app", ast.parse(line)) == set()
 
 
 def test_no_function_has_too_many_parameters():
-    """A function has at most eight parameters, except commands, whose parameters are options."""
+    """A function has at most eight parameters. Commands are exempt, because their parameters are options."""
     crowded = {
         f"{module}.{node.name}": len(names)
         for module, tree in modules().items()
@@ -173,7 +176,7 @@ def test_no_function_has_too_many_parameters():
 
 
 def loaded_by(*arguments: str) -> set[str]:
-    """Return the modules that a new Python process has loaded after a command of migrate-groups."""
+    """Run a command of migrate-groups in a new Python process, and return the modules that the process has loaded."""
     program = (
         "import sys\nfrom migrate_groups.cli.app import main\n"
         "try: main()\nexcept SystemExit: print(*sys.modules, file=sys.stderr)"
@@ -191,7 +194,7 @@ def test_help_loads_nothing_slow():
 
 
 def test_describe_loads_only_the_clients_that_it_uses():
-    """``describe`` without TLS and SASL loads kafka-python, and nothing of logins, of writes or of tables."""
+    """``describe`` without TLS and SASL loads kafka-python, but no module for logins, writes or tables."""
     loaded = loaded_by("describe", "orders", "--bootstrap-server", "127.0.0.1:1")
     assert {"kafka", "migrate_groups.kafka.reader", "migrate_groups.migration.reading.status"} <= loaded
     clients = ("writer", "second_client", "records", "offsets_topic")
@@ -205,7 +208,10 @@ def test_describe_loads_only_the_clients_that_it_uses():
 
 
 def test_only_the_command_line_prints_exits_or_reads_the_environment():
-    """The library never prints, exits, or reads the clock or the environment on its own."""
+    """Outside of cli and demo, no module prints, exits, or reads the clock or the environment.
+
+    Only the modules in `PROGRAMS` and `CLOCK` are exempt.
+    """
     found = {module: calls_left_to_the_caller(module, tree) for module, tree in modules().items()}
     library = {module for module in found if module.partition(".")[0] not in ("cli", "demo")} - PROGRAMS - CLOCK
     assert {module: found[module] for module in library if found[module]} == {}
@@ -231,12 +237,15 @@ def test_only_the_command_line_prints_exits_or_reads_the_environment():
     ],
 )
 def test_forbidden_calls_are_detected_under_any_alias(source, used):
-    """A call or attribute is detected under any import alias; comments, strings and other names are not."""
+    """A forbidden call or attribute is detected under any import alias.
+
+    Comments, strings and other names are ignored.
+    """
     assert calls_left_to_the_caller("planning.plan", ast.parse(source)) == ({used} if used else set())
 
 
 def test_every_test_has_a_docstring():
-    """Each test has a docstring."""
+    """Each test function in tests/ has a docstring."""
     tests = [
         (path.name, node)
         for path in (ROOT / "tests").rglob("test_*.py")

@@ -1,4 +1,4 @@
-"""List and describe groups of a cluster in memory: what is shown, what is left out, and what is not known."""
+"""``list`` and ``describe`` on the in-memory cluster: what they show, leave out, and mark as unknown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.in_memory import InMemoryCluster
 
 
 class Cluster(InMemoryCluster):
-    """A cluster that refuses to describe a hidden topic, as brokers do.
+    """An in-memory cluster that refuses to describe a topic without the permission Describe, as brokers do.
 
     wrong: by group, an error to raise instead of the description. deleted: groups that are listed, and then described
     as deleted. asked: the groups whose committed offsets were read.
@@ -68,7 +68,10 @@ def member(*partitions: TopicPartition, name: str = "m", subscription: Iterable[
 
 @pytest.fixture
 def cluster() -> Cluster:
-    """Three groups: ``bill`` reads orders and payments, ``idle`` only payments, and ``old`` has no lag in orders."""
+    """Return a cluster with three groups.
+
+    ``bill`` reads orders and payments, ``idle`` reads only payments, and ``old`` has no lag in orders.
+    """
     made = Cluster()
     for topic, partitions in (("orders", 2), ("payments", 1), ("unread", 1)):
         made.create_topic(topic, partitions)
@@ -89,7 +92,10 @@ def listed(cluster: Cluster, *topics: str, states: Iterable[str] = ()):
 
 
 def test_each_group_has_its_members_topics_and_lag(cluster):
-    """The lag of a group is the sum of the known lags of its partitions. A missing committed offset is not lag 0."""
+    """``list`` shows each group's members, topics and lag, which is the sum of its partitions' known lags.
+
+    The lag of a partition without a committed offset is unknown, not 0.
+    """
     found = listed(cluster)
     assert [*found] == ["bill", "idle", "old"]
     assert {name: (each.state, len(each.members), sorted(each.topics), each.lag) for name, each in found.items()} == {
@@ -113,12 +119,15 @@ def test_each_group_has_its_members_topics_and_lag(cluster):
     ],
 )
 def test_a_topic_selects_the_groups_that_read_it(cluster, topics, expected):
-    """A list by topic has the groups with an offset, an assignment or a subscription there, and their lag there."""
+    """``list --topic`` shows the groups with an offset, an assignment or a subscription in the topics.
+
+    The lag is that in these topics only.
+    """
     assert {name: each.lag for name, each in listed(cluster, *topics).items()} == expected
 
 
 def test_a_topic_that_is_nowhere_is_an_error(cluster):
-    """A name that no topic has is an error, because it may be mistyped, unless a group is subscribed to it."""
+    """If no topic has the name given to ``list --topic``, ``list`` fails, unless a group is subscribed to this name."""
     with pytest.raises(InvalidInput, match="topic order does not exist, and no group is subscribed to it"):
         listed(cluster, "order", "payments")
     cluster.join("early", member(subscription=["order"]))
@@ -126,7 +135,10 @@ def test_a_topic_that_is_nowhere_is_an_error(cluster):
 
 
 def test_states_select_groups_in_any_letter_case(cluster):
-    """Only the offsets of groups in the given states are read. A state that Kafka does not have is an error."""
+    """``list --state`` reads only the offsets of groups in the given states, in any letter case.
+
+    A state that Kafka does not have is an error.
+    """
     assert [*listed(cluster, states=["eMPTY"])] == ["old"]
     assert cluster.asked == ["old"]
     assert [*listed(cluster, states=["empty", "Stable"])] == ["bill", "idle", "old"]
@@ -135,13 +147,17 @@ def test_states_select_groups_in_any_letter_case(cluster):
 
 
 def test_a_group_that_is_deleted_meanwhile_is_left_out(cluster):
-    """A group that is deleted between listing and description is left out, and the others are shown."""
+    """If a group is deleted between listing and description, ``list`` leaves it out and shows the others."""
     cluster.deleted.add("bill")
     assert [*listed(cluster)] == ["idle", "old"]
 
 
 def test_a_group_that_can_not_be_described_is_said(cluster):
-    """If a group can't be described, a remark says why. A list by topic has the group, which may read the topic."""
+    """If a group can't be described, a remark says why.
+
+    ``list --topic`` also shows this group, because it may read the topic. If the cluster does not answer, ``list``
+    fails.
+    """
     cluster.wrong["old"] = Refused("what member x holds is not known")
     found = listed(cluster)["old"]
     assert (found.state, found.members, found.lag, found.remarks) == (
@@ -157,7 +173,10 @@ def test_a_group_that_can_not_be_described_is_said(cluster):
 
 
 def test_a_hidden_topic_is_said(cluster):
-    """If a topic is hidden, the lag of the group's other topics is shown. A list by this topic is an error."""
+    """If a topic may not be described, ``list`` says so, and shows the lag in the group's other topics.
+
+    ``list --topic`` with this topic fails, and so does ``describe``.
+    """
     cluster.deny(Resource(ResourceType.TOPIC, "payments"), Operation.DESCRIBE)
     found = listed(cluster)["bill"]
     assert (found.lag, found.topics) == (6, {"orders", "payments"})
@@ -168,7 +187,7 @@ def test_a_hidden_topic_is_said(cluster):
 
 
 def test_a_partition_without_a_leader_or_that_is_gone_has_no_lag(cluster):
-    """For a deleted partition, or one without a leader, the committed offset is shown, and the lag is not known."""
+    """If a partition is deleted or has no leader, its committed offset is shown, and its lag is unknown."""
     cluster.lose_leader("orders", 0)
     cluster.commit("old", TopicPartition("gone", 3), 7)
     found = listed(cluster)["old"]
@@ -185,7 +204,7 @@ def test_a_partition_without_a_leader_or_that_is_gone_has_no_lag(cluster):
 
 
 def test_a_pending_commit_is_not_waited_for_and_said(cluster, monkeypatch):
-    """A partition with a pending transactional commit has no lag in the list."""
+    """While a transactional commit is pending for a partition, ``list`` shows no lag for it, and a remark says why."""
     committed = cluster.all_committed
 
     def pending(group):
@@ -198,7 +217,7 @@ def test_a_pending_commit_is_not_waited_for_and_said(cluster, monkeypatch):
 
 
 def test_a_share_group_is_listed_without_members_and_offsets(cluster):
-    """A share group commits no offsets, and its members can't be read; "not known" is shown, and not "none"."""
+    """A share group's members and lag are shown as unknown: members can't be read, and it commits no offsets."""
     cluster.join("shared", member(), group_type="share", protocol_type="share")
     found = listed(cluster)["shared"]
     assert (found.group_type, found.members, found.lag, found.partitions) == ("share", None, None, ())
@@ -217,7 +236,7 @@ def cli(tmp_path, monkeypatch, cluster) -> Connected:
 
 
 def test_the_list_ends_with_totals(cli):
-    """One line per group, sorted by name, and the totals in the last line; nothing on stderr."""
+    """``list`` prints one line per group, sorted by name, then a line of totals, and nothing on stderr."""
     done = cli("list")
     assert [line.split("  ")[0] for line in done.stdout.splitlines()] == [
         "GROUP",
@@ -230,7 +249,7 @@ def test_the_list_ends_with_totals(cli):
 
 
 def test_an_empty_list_is_no_failure(cli):
-    """An empty list is a valid answer: the totals are 0, and the document has no groups."""
+    """If no group is found, ``list`` ends with exit code 0: the totals are 0, and the JSON document has no groups."""
     assert cli("list", "--state", "Dead").stdout == "0 groups, 0 members, 0 topics, total lag -\n"
     document = parsed(cli("list", "--state", "Dead", "--format", "json").stdout)
     assert document == {"schema": "migrate-groups/list", "schema_version": 1, "groups": []}
@@ -239,7 +258,10 @@ def test_an_empty_list_is_no_failure(cli):
 
 
 def test_what_is_not_known_is_null_in_the_document(cli):
-    """The document has the numbers of the table, and null for ``-``. Odd names break neither."""
+    """The JSON document of ``list`` has null where the table has ``-``.
+
+    Group names with control characters and quotes break neither.
+    """
     odd = 'größe "x" \u202e\n[b] :bank:'
     cli.cluster.join(odd, member(subscription=["payments"]))
     document = parsed(cli("list", "--topic", "payments", "--format", "json").stdout)
@@ -254,7 +276,7 @@ def test_what_is_not_known_is_null_in_the_document(cli):
 
 
 def test_hidden_groups_and_topics_are_warned_of(cli):
-    """A warning says that Kafka leaves out groups and topics that the principal may not describe."""
+    """If the principal may not describe every group and topic, a warning says that hidden ones are left out."""
     for kind in (ResourceType.GROUP, ResourceType.TOPIC):
         cli.cluster.deny(Resource(kind, "__consumer_offsets"), Operation.DESCRIBE)
     who = "warning: User:ANONYMOUS may not describe every"
@@ -264,7 +286,10 @@ def test_hidden_groups_and_topics_are_warned_of(cli):
 
 
 def test_describe_shows_what_kafkas_tool_shows(cli):
-    """The table has Kafka's columns, ``-`` for unknown values, then members without a partition, then the total lag."""
+    """``describe`` prints the columns of kafka-consumer-groups, with ``-`` for unknown values.
+
+    Members without a partition follow, then the total lag.
+    """
     cli.cluster.join("bill", member(name="spare", subscription=["payments"]))
     title, head, *lines, total = cli("describe", "bill").stdout.splitlines()
     assert title == "group bill  Stable, classic, 2 members"
@@ -282,7 +307,7 @@ def test_describe_shows_what_kafkas_tool_shows(cli):
 
 
 def test_a_log_start_above_the_committed_offset_is_shown(cli):
-    """If a log start offset is above a committed offset, a column shows it: the records in between are deleted."""
+    """If a log start offset exceeds a committed offset, ``describe`` adds a column with the log start offsets."""
     assert "LOG-START-OFFSET" not in cli("describe", "bill").stdout
     cli.cluster.delete_records("orders", 0, 7)
     lines = cli("describe", "bill").stdout.splitlines()
@@ -291,7 +316,7 @@ def test_a_log_start_above_the_committed_offset_is_shown(cli):
 
 
 def test_all_groups_are_described(cli):
-    """``--all-groups`` describes every group, and takes no names."""
+    """``describe --all-groups`` describes every group; with the name of a group it is refused."""
     shown = cli("describe", "--all-groups").stdout
     assert [line.split()[1] for line in shown.splitlines() if line.startswith("group ")] == ["bill", "idle", "old"]
     assert "--all-groups" in cli.fails("describe", "bill", "--all-groups", code=2)
@@ -315,7 +340,10 @@ def test_all_groups_are_described(cli):
 
 
 def test_time_lag_is_in_the_table_and_the_document(cli):
-    """``--time-lag`` adds a column and the timestamp of the oldest unread record, if they are known."""
+    """``describe --time-lag`` adds a column to the table.
+
+    The JSON document has the timestamp of the oldest unread record, or null if it is not known.
+    """
     cli.cluster.create_topic("late", 1)
     cli.cluster.produce("late", 0, 30, timestamp=1_000_000_000_000)
     cli.cluster.commit("old", TopicPartition("late", 0), 3)

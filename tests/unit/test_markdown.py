@@ -1,4 +1,4 @@
-"""The plan as a pull request comment, as GitHub renders it. Names can't break it."""
+"""The plan as a comment on a pull request, as GitHub renders it, and as a table in the terminal."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TAGS = {"h3", "p", "strong", "code", "br", "ul", "li", "details", "summary"} | {
 @given(group=NAME, source=NAME, reason=TEXT, cluster_id=NAME)
 @example(group="<b>&amp;</b>", source="`` `", reason="<img src=x> [a](b) **c**", cluster_id="a|b\\")
 def test_names_are_shown_unchanged_and_add_no_markup(group, source, reason, cluster_id):
-    """Any group name is shown as code in one cell, reasons are plain text, and no HTML element is added."""
+    """In the comment, any group name is code in one cell, reasons are plain text, and neither adds an HTML element."""
     checks = (check(Verdict.WARN, reason=f"({reason})"),)
     page = Page(markdown.plan(plan(change(group=group, source_group=source), checks=checks, cluster_id=cluster_id)))
     hand_over, shown_checks, partitions = page.tables
@@ -59,7 +59,7 @@ def test_names_are_shown_unchanged_and_add_no_markup(group, source, reason, clus
 
 @given(reason=TEXT, name=NAME)
 def test_no_text_becomes_a_mention_or_a_reference(reason, name):
-    """Outside of code, no @ or # precedes a letter or digit, and no link begins: GitHub would act on them."""
+    """Outside of code, the comment has no @ or # before a letter or digit, and no link: GitHub would act on them."""
     checks = (check(Verdict.REFUSE, reason=f"@joe #12 www.a.b https://a.b {reason}"),)
     text = markdown.plan(plan(change(group=f"@all #1 {name}", source_group=f"@b{name}"), checks=checks))
     prose = Page(text).prose
@@ -69,7 +69,10 @@ def test_no_text_becomes_a_mention_or_a_reference(reason, name):
 
 
 def test_counts_and_verdict_come_first():
-    """Partition counts and verdict come first, then groups and failed checks, then all checks, then each group."""
+    """The comment begins with partition counts and verdict.
+
+    Groups and failed checks follow, then all checks, then the partitions of each group.
+    """
     changes = [
         *(change(number, group="billing", before=number or None) for number in (0, 5, 7)),
         change(source_group=None, group="restored"),
@@ -118,12 +121,15 @@ def test_counts_and_verdict_come_first():
     ],
 )
 def test_the_verdict_has_its_meaning_in_words(verdict, meaning):
-    """The verdict is the worst of all checks, and is explained in words."""
+    """The comment shows the worst verdict of all checks, and says in words what it means."""
     assert f"**{verdict}**: {meaning}" in markdown.plan(plan(change(), checks=(check(), check(verdict))))
 
 
 def test_a_deletion_and_an_empty_plan_are_shown():
-    """A deleted offset is ``-`` in the column "after". A plan without changes says so."""
+    """If an offset is deleted, the column "after" shows ``-``.
+
+    If a plan has no changes, the comment says "nothing to do".
+    """
     gone = Change(source_group=None, group="g", topic="t", partition=0, before=CommittedOffset(offset=3), after=None)
     assert Page(markdown.plan(plan(gone))).tables[-1][1] == ["t", "0", "3", "-", "delete"]
     assert "0 partitions (nothing to do)" in markdown.plan(plan())
@@ -136,12 +142,15 @@ def test_the_hashes_are_shown():
 
 
 def test_same_plan_same_bytes():
-    """Two renderings of the same plan are equal."""
+    """If the same plan is rendered twice, the two comments are equal."""
     assert markdown.plan(plan(change())) == markdown.plan(plan(change()))
 
 
 def test_a_large_plan_is_cut_with_counts_and_the_file_name():
-    """10,000 partitions fit a comment: totals are whole, each group counts the hidden rows, and the file is named."""
+    """If a plan is too large for a comment, each group shows some partitions and counts the others.
+
+    The totals stay complete, and the comment names the plan's file.
+    """
     made = plan(*(change(number, group=group) for group in ("a", "b") for number in range(5_000)))
     text = markdown.plan(made, "plan.json")
     assert MOST / 2 < len(text) <= MOST
@@ -159,7 +168,7 @@ def test_a_large_plan_is_cut_with_counts_and_the_file_name():
     ("groups", "partitions", "length", "checks"), [(1, 1, 1, 0), (300, 1, 100, 5), (20, 15, 3_000, 15)]
 )
 def test_a_comment_never_exceeds_the_size_limit(groups, partitions, length, letter, checks):
-    """Any number of groups and partitions, with names and reasons of any length and script, fits GitHub's limit."""
+    """However many groups and partitions a plan has, and however long the names, the comment fits GitHub's limit."""
     name, topic = letter * length, "t" * 249
     made = plan(
         *(
@@ -185,7 +194,7 @@ def test_a_comment_never_exceeds_the_size_limit(groups, partitions, length, lett
 @pytest.mark.parametrize(("most", "whole"), [(64_000, True), (64_001, False)])
 @pytest.mark.parametrize("letter", ["a", "é", "漢"])
 def test_the_limit_is_counted_in_bytes(most, whole, letter):
-    """A comment of 64,000 bytes is shown whole; a comment of 64,001 bytes is rendered again, smaller."""
+    """A comment of 64,000 bytes is shown whole; a comment of 64,001 bytes is rendered again with less content."""
     line_ends = len("\n\n\n")
     many, rest = divmod(most - line_ends - len("first"), len(letter.encode()))
     seen = []
@@ -200,7 +209,7 @@ def test_the_limit_is_counted_in_bytes(most, whole, letter):
 
 
 def test_rendering_stops_once_the_limit_is_exceeded():
-    """Once the blocks of a comment exceed the limit, the remaining blocks are not rendered."""
+    """If the blocks of a comment exceed the limit, no further blocks are rendered, and the smaller size is rendered."""
     rendered = []
 
     def render(size):
@@ -215,7 +224,7 @@ def test_rendering_stops_once_the_limit_is_exceeded():
 @given(name=TEXT)
 @example(name="[bold]x[/]")
 def test_control_characters_in_a_name_do_not_break_a_table_row(name):
-    """Control characters in a group name are escaped, so that a table row stays one line."""
+    """In the terminal's table, control characters in a group name or reason are escaped, so each row stays one line."""
     out = io.StringIO()
     console = Console(file=out, width=2_000, color_system=None)
     console.print(terminal.plan(plan(change(group=f"<{name}>"), checks=(check(reason=f"<{name}>"),))))

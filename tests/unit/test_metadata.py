@@ -1,4 +1,4 @@
-"""Tokens of metadata servers in Azure and Google Cloud: the requests, and the tokens that the brokers get."""
+"""OAuth tokens from the metadata servers of Azure and Google Cloud: the requests, and the tokens for brokers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def _a_proxy(monkeypatch):
 
 
 def test_azures_metadata_server_is_asked_with_the_query_of_librdkafka():
-    """`azure_imds` requests Azure's usual address, or the configured one, with the query unchanged."""
+    """With `azure_imds`, the token is requested from Azure's usual address or the configured one.
+
+    The query is that of `sasl.oauthbearer.config`, unchanged.
+    """
     config = {"sasl.oauthbearer.config": f"query={QUERY}"}
     assert login(**AZURE, **config).source == AzureMetadata(url=f"{metadata.AZURE}?{QUERY}")
     with metadata_server({"/token": TOKEN}) as (url, asked):
@@ -46,7 +49,10 @@ def test_azures_metadata_server_is_asked_with_the_query_of_librdkafka():
 
 
 def test_googles_token_has_the_form_of_googles_class(monkeypatch):
-    """The access token takes the place of the signature; the payload names the machine's service account."""
+    """The token for Google's brokers has the access token in place of its signature.
+
+    Its payload names the machine's service account.
+    """
     account = "/default/email"
     with metadata_server({"/default/token": TOKEN, account: "ops@project.iam.gserviceaccount.com\n"}) as (url, asked):
         monkeypatch.setattr(metadata, "_GOOGLE", f"{url}/default")
@@ -69,7 +75,10 @@ def test_googles_token_has_the_form_of_googles_class(monkeypatch):
     ],
 )
 def test_a_metadata_server_that_gives_no_token_is_an_error(monkeypatch, answers, said):
-    """The error has the server's reason. Outside of the cloud, where no server is, it says that nothing answered."""
+    """If the metadata server gives no token, the error shows the server's reason.
+
+    If no server answers, as outside of the cloud, the error says that the connection was refused.
+    """
     with metadata_server(answers) as (url, _):
         monkeypatch.setattr(metadata, "_GOOGLE", url)
         with pytest.raises(NoToken, match=said):
@@ -92,6 +101,9 @@ def test_a_metadata_server_that_gives_no_token_is_an_error(monkeypatch, answers,
     ],
 )
 def test_what_is_missing_or_not_supported_is_named(properties, said):
-    """Each error names the property to set. For an unknown Java class it has the lines to write instead."""
+    """If a property is missing or not supported, the error says what to set.
+
+    For an unknown Java class it shows the lines to write instead.
+    """
     with pytest.raises(InvalidInput, match=said):
         understand(OAUTH | properties)

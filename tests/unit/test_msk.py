@@ -1,4 +1,4 @@
-"""AWS MSK IAM: the tokens equal those of AWS's Java library, and the options have the same meaning."""
+"""AWS MSK IAM: tokens equal those of AWS's Java library, and its options are understood."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ def query(token: str) -> dict[str, str]:
 
 
 def test_a_token_equals_that_of_awss_library_for_java(monkeypatch):
-    """For the same time and keys the signature equals that of aws-msk-iam-auth. tests/data says how it was recorded."""
+    """For the same time and keys, a token equals that of AWS's Java library.
+
+    The token in tests/data was made with that library, aws-msk-iam-auth.
+    """
     expected = query(RECORDED["token"])
     at = datetime.strptime(expected["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda remove_tzinfo=True: at.replace(tzinfo=None))
@@ -64,7 +67,10 @@ def source(**properties: str) -> MskIam:
 
 
 def test_both_forms_of_awss_documentation_are_understood():
-    """The mechanism AWS_MSK_IAM, and OAUTHBEARER with AWS's class, log in with OAUTHBEARER; all options are read."""
+    """The mechanism AWS_MSK_IAM, and OAUTHBEARER with AWS's class, are both understood, with all their options.
+
+    Both log in with OAUTHBEARER.
+    """
     role = 'awsRoleArn="arn:aws:iam::1:role/r" awsRoleSessionName="s" awsRoleExternalId="e" awsStsRegion="eu-west-1"'
     assert source(
         sasl_mechanism="AWS_MSK_IAM",
@@ -92,12 +98,15 @@ def test_both_forms_of_awss_documentation_are_understood():
     ],
 )
 def test_the_region_is_in_the_name_of_a_broker(servers, region):
-    """The names of MSK brokers, also serverless, public and in China, contain the region; private names do not."""
+    """The AWS region is taken from the names of MSK brokers, also serverless, public and in China.
+
+    Other names give no region.
+    """
     assert region_of(servers) == region
 
 
 def test_a_missing_region_or_missing_credentials_are_named(monkeypatch):
-    """If the region or the credentials are missing, the error names the option to add, or has AWS's reason."""
+    """If the AWS region or credentials are missing, the error names the option to add, or shows AWS's reason."""
     with pytest.raises(NoToken, match=r'region is not known: add awsRegion="…" to sasl\.jaas\.config'):
         MskIam(region="").fetch()
     for name in RECORDED["environment"]:
@@ -109,7 +118,7 @@ def test_a_missing_region_or_missing_credentials_are_named(monkeypatch):
 
 
 def test_a_role_is_assumed_with_its_session_name_and_external_id(monkeypatch):
-    """The token is signed with the keys of the assumed role's session."""
+    """If a role is configured, it is assumed with its session name and external id, and its keys sign the token."""
     asked = {}
 
     class Sts:
@@ -132,7 +141,7 @@ def test_a_role_is_assumed_with_its_session_name_and_external_id(monkeypatch):
 
 
 def test_without_the_extra_the_first_command_names_it(monkeypatch, tmp_path):
-    """Without the extra, the error is one line with the command that installs it, before anything connects."""
+    """If the extra ``msk`` is not installed, the error is one line with the pip command that installs it."""
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *more: None if name.startswith("aws_msk") else find(name, *more)

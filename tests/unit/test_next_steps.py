@@ -1,4 +1,4 @@
-"""The last line of a command: what to run next, and what a failure means for cluster and applications."""
+"""The last line of a command: what to run next, and what a failure means for the cluster and the applications."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def last(cli: Connected, *command: str, code: int = 0) -> str:
     ],
 )
 def test_a_command_that_writes_nothing_says_the_next_one(cli, command, said):
-    """The last line of a command that writes nothing is the next command."""
+    """The last line of ``verify``, and of a dry run of ``migrate`` or ``apply``, is the next command to run."""
     assert last(cli, *command) == f"next: {said}"
 
 
 @pytest.mark.parametrize("command", ["rollback", "hand-back", "delete-offsets"])
 def test_the_dry_run_of_a_way_back_says_the_next_command(cli, command):
-    """The last line of a way back's dry run is the command that carries it out."""
+    """A dry run of rollback, hand-back or delete-offsets ends with the advice to run it without ``--dry-run``."""
     cli(*APPLY)
     assert last(cli, command, "receipt.json", "--dry-run") == "next: the same command without --dry-run"
 
@@ -60,14 +60,17 @@ def test_the_dry_run_of_a_way_back_says_the_next_command(cli, command):
     ],
 )
 def test_a_dry_run_says_that_it_passed(cli, command, pending):
-    """The line before the last of a dry run says that it passed, and names the checks that are pending."""
+    """If a dry run passes, its last line but one says so, and names the checks that are pending."""
     if pending:
         cli.cluster.join("old", MEMBER)
     assert cli(*command, "--dry-run").stderr.splitlines()[-2] == f"dry run passed{pending}"
 
 
 def test_split_says_the_next_command_unless_it_prints_the_table(cli):
-    """With an output file, the last line is a dry run of `apply`. If the table is printed, there is no such line."""
+    """If ``split`` writes a file, its last line advises a dry run of `apply`.
+
+    If ``split`` prints the table on stdout, it advises no command.
+    """
     cli("snapshot", "old", "-o", "old.csv")
     assert last(cli, "split", "old.csv", "--to", "new=t", "-o", "a b.csv") == (
         "next: migrate-groups apply 'a b.csv' --dry-run"
@@ -76,7 +79,7 @@ def test_split_says_the_next_command_unless_it_prints_the_table(cli):
 
 
 def test_the_printed_commands_work_for_any_name(cli):
-    """A group or file with a space or with a dash at its start is quoted, so that the printed command can be pasted."""
+    """If a group or file name has a space or begins with a dash, the advised command still works when it is pasted."""
     cli.cluster.commit("-o", PARTITION, 5)
     step = "next: migrate-groups "
     snapshot = last(cli, "verify", "--settle", "0s", "--", "-o").removeprefix(step)
@@ -94,7 +97,7 @@ def test_the_printed_commands_work_for_any_name(cli):
 
 
 def test_a_dry_run_of_apply_while_the_old_group_runs(cli):
-    """While the group runs, its offsets can't be applied: the next step is to stop it, and to take a new snapshot."""
+    """If the source group has members, ``apply --dry-run`` advises to stop them and to apply a new snapshot."""
     cli.cluster.join("old", MEMBER)
     assert last(cli, "apply", "split.csv", "--dry-run") == (
         "next: stop the old applications, then migrate-groups verify old --wait 5m, and apply a new snapshot"
@@ -102,7 +105,10 @@ def test_a_dry_run_of_apply_while_the_old_group_runs(cli):
 
 
 def test_apply_says_the_proof_and_the_way_back(cli):
-    """After a hand-over, `apply` names the commands that prove and undo it; after a replay, the command to watch it."""
+    """After a hand-over, `apply` names the commands that verify it and those that undo it.
+
+    After it has applied a file of ``rewind``, it names ``watch``.
+    """
     said = cli(*APPLY).stderr
     proof = "migrate-groups snapshot new -o after.parquet; migrate-groups reconcile split.csv after.parquet"
     assert f"next: {proof}\n" in said
@@ -113,21 +119,27 @@ def test_apply_says_the_proof_and_the_way_back(cli):
 
 
 def test_apply_to_a_group_that_the_file_does_not_name_says_no_reconcile(cli):
-    """With --to-group, `apply` does not name `reconcile`, because the file has no target groups to compare."""
+    """With ``--to-group``, `apply` does not advise `reconcile`, because the file has no target groups to compare."""
     cli("snapshot", "old", "-o", "old.csv")
     said = cli("apply", "old.csv", "--to-group", "x", *APPLY[2:]).stderr
     assert "next: migrate-groups snapshot x -o after.parquet\n" in said
 
 
 def test_exit_10_is_said(cli):
-    """If a dry run found something to write, the last line explains exit code 10, which is not an error."""
+    """If a dry run with ``--detailed-exitcode`` finds offsets to write, the exit code is 10.
+
+    The last line says what this means.
+    """
     assert last(cli, "migrate", "split.toml", "--dry-run", "--detailed-exitcode", code=10) == (
         "exit 10: there are offsets to write"
     )
 
 
 def test_a_wait_that_runs_out_lets_the_old_applications_go_on(cli):
-    """If people were told to stop applications and nothing was written, the last line says that these may go on."""
+    """If the source group has not stopped when ``--wait`` ends, the last line says that nothing was written.
+
+    It adds that the old applications may go on or start again.
+    """
     cli.cluster.join("old", MEMBER)
     assert last(cli, *MIGRATE, "--wait", "0s", code=3) == (
         "exit 3: nothing was written to the cluster; the old applications may go on, or start again"
@@ -135,7 +147,7 @@ def test_a_wait_that_runs_out_lets_the_old_applications_go_on(cli):
 
 
 def test_what_the_error_says_is_not_said_again(cli, monkeypatch):
-    """If the error says that nothing was written, the last line does not repeat it."""
+    """If the error ends with "nothing was written", the last line does not repeat this."""
     monkeypatch.setattr(cut_over.CutOver, "wait_for_stop", lambda _: cli.cluster.commit("new", PARTITION, 9))
     *_, error, meaning = cli(*MIGRATE, code=3).stderr.splitlines()
     assert error.endswith("nothing was written")
@@ -143,21 +155,24 @@ def test_what_the_error_says_is_not_said_again(cli, monkeypatch):
 
 
 def test_a_refusal_before_the_question_is_one_line(cli):
-    """A refusal before anybody was told to stop an application prints only the error."""
+    """If a check refuses before the user was told to stop an application, the last line is the error."""
     cli.cluster.commit("new", PARTITION, 9)
     assert last(cli, *MIGRATE, code=3).startswith("error: existing offsets")
     assert last(cli, "migrate", "split.toml", "--dry-run", code=3).startswith("error: existing offsets")
 
 
 def test_after_an_earlier_run_the_old_applications_are_not_sent_on(cli):
-    """A resumed run does not say that old applications may go on, because target groups may have started."""
+    """If an earlier run has handed over, a failed re-run does not say that the old applications may go on.
+
+    The target groups may have started.
+    """
     cli(*MIGRATE)
     cli.cluster.join("old", MEMBER)
     assert last(cli, *MIGRATE, "--wait", "0s", code=3) == "exit 3: nothing was written to the cluster"
 
 
 def test_a_cluster_that_fails_after_the_write_began(cli, monkeypatch):
-    """If the cluster fails after the write has begun, the last line names the receipt."""
+    """If the cluster fails after the write has begun, the exit code is 5, and the last line names the receipt."""
 
     def unavailable(*_):
         raise ClusterUnavailable("the broker did not answer")
@@ -170,23 +185,23 @@ def test_a_cluster_that_fails_after_the_write_began(cli, monkeypatch):
 
 
 def test_exit_4_says_what_to_do_in_its_error(cli, monkeypatch):
-    """The last line of a command that ends with exit 4 is its error, which says what to do."""
+    """If a command ends with exit code 4, its last line is the error, which says what to do."""
     monkeypatch.setattr(carry_out, "guard", lambda _, execution, *__: execution.with_moved(["group 'old' is back"]))
     assert last(cli, *MIGRATE, code=4).startswith("error: group 'old' is back; stop it")
 
 
 def test_a_group_that_has_stopped_takes_no_line(cli):
-    """If all members have left when the wait begins, the wait prints no empty line."""
+    """If the source group has no members when the wait begins, ``migrate`` prints no empty line."""
     assert "\n\n" not in cli(*MIGRATE).stderr
 
 
 def test_a_table_on_stdout_is_said_to_be_there(cli):
-    """With ``-o -``, the message says that the table is on stdout."""
+    """With ``-o -``, ``snapshot`` says on stderr that the table was written to stdout."""
     assert cli("snapshot", "old", "-o", "-").stderr == "1 partition of old written to stdout\n"
 
 
 def test_a_file_in_place_of_its_receipts_names_those_that_exist(cli):
-    """If the applied file is given instead of a receipt, the error lists the receipts beside it, one for each group."""
+    """If ``rollback`` gets the applied file instead of a receipt, the error lists the receipts beside this file."""
     assert "pass the receipt of its write (there is none beside it)" in cli.fails("rollback", "split.csv", code=2)
     for group in ("a", "b"):
         cli("apply", "split.csv", "--to-group", group, *APPLY[2:7])
@@ -196,7 +211,10 @@ def test_a_file_in_place_of_its_receipts_names_those_that_exist(cli):
 
 
 def test_a_replay_that_has_been_consumed_is_not_sent_to_hand_back(cli):
-    """A replay has no source group: rollback advises delete-group instead of hand-back, and hand-back is refused."""
+    """If a group that ``apply`` created from a file of ``rewind`` has committed, rollback advises delete-group.
+
+    It does not advise hand-back, which is refused because there is no source group.
+    """
     cli("rewind", "--group", "old", "--to-earliest", "-o", "replay.csv")
     now = ("--yes", "--guard", "1ms", "--settle", "0s")
     cli("apply", "replay.csv", "--to-group", "replay", *now)
@@ -209,7 +227,10 @@ def test_a_replay_that_has_been_consumed_is_not_sent_to_hand_back(cli):
 
 
 def test_a_replay_names_no_old_applications(cli):
-    """Without a source group, messages name no old or new group, and nothing is watched after a rollback."""
+    """If a file of ``rewind`` is applied and rolled back, no message is about old or new groups.
+
+    There is no source group.
+    """
     cli("rewind", "--group", "old", "--to-earliest", "-o", "replay.csv")
     done = cli("apply", "replay.csv", "--to-group", "replay", "--yes", "--guard", "1ms", "--settle", "0s")
     assert "written and read back: START THE APPLICATIONS NOW\n" in done.stderr
@@ -221,14 +242,17 @@ def test_a_replay_names_no_old_applications(cli):
 
 
 def test_offsets_from_stdin_need_a_receipt_and_a_yes_which_one_error_names(cli):
-    """One error demands both --receipt and --yes, because stdin is neither a named file nor a terminal."""
+    """If ``apply -`` has neither --receipt nor --yes, one error asks for both: stdin is no file and no terminal."""
     text = (cli.folder / "split.csv").read_text()
     error = cli.fails("apply", "-", "--to-group", "x", code=2, stdin=text)
     assert "say with --receipt where the receipt goes, and pass --yes, because stdin" in error
 
 
 def test_the_advice_for_a_group_that_is_source_and_target_works(cli):
-    """A split file is not written back to its source group: the error advises the snapshot with --restore."""
+    """If a split file is applied to its source group, the error advises to apply the snapshot with ``--restore``.
+
+    This advice works.
+    """
     cli("snapshot", "old", "-o", "old.csv")
     assert "name another target; to write a group's own offsets back, apply its snapshot with --restore" in (
         cli.fails("apply", "split.csv", "--to-group", "old", "--dry-run", code=3)
@@ -237,7 +261,7 @@ def test_the_advice_for_a_group_that_is_source_and_target_works(cli):
 
 
 def test_groups_with_the_same_partitions_are_not_written_to_one_group(cli):
-    """A partition gets one offset: the rows of two groups with this partition are refused, and the groups are named."""
+    """If two groups of a file have the same partition, ``apply --to-group`` is refused; the error names both groups."""
     cli.cluster.commit("other", PARTITION, 3)
     cli("snapshot", "old", "other", "-o", "both.csv")
     assert cli.fails("apply", "both.csv", "--to-group", "new", "--dry-run", code=2) == (
@@ -246,7 +270,7 @@ def test_groups_with_the_same_partitions_are_not_written_to_one_group(cli):
 
 
 def test_offsets_from_a_pipe_need_a_receipt(cli):
-    """A pipe of the shell, such as ``<(…)``, has no folder for a receipt: the error asks for --receipt."""
+    """If ``apply`` reads a pipe, such as ``<(…)``, the error asks for --receipt, because a pipe has no folder."""
     reading, writing = os.pipe()
     with open(writing, "wb") as file:  # noqa: PTH123 (a file descriptor)
         file.write((cli.folder / "split.csv").read_bytes())
@@ -257,6 +281,9 @@ def test_offsets_from_a_pipe_need_a_receipt(cli):
 
 @pytest.mark.parametrize("command", ["rollback", "hand-back", "delete-offsets"])
 def test_a_way_back_before_any_run_names_the_migration(cli, command):
-    """If the run directory of a spec does not exist, the error names the command that makes it."""
+    """If the run directory of a spec does not exist, the error names the ``migrate`` command that makes it.
+
+    This holds for rollback, hand-back and delete-offsets.
+    """
     said = last(cli, command, "split.toml.run", "--dry-run", code=2)
     assert said == "error: split.toml.run does not exist: migrate split.toml makes it"

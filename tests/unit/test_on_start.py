@@ -1,4 +1,4 @@
-"""``migrate --on-start COMMAND``: when COMMAND runs, what it gets, and what its failure means."""
+"""When ``migrate --on-start COMMAND`` runs the command, what it passes to it, and what follows if the command fails."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def program(folder: Path, *lines: str) -> str:
 
 
 def runs(cli: Connected) -> int:
-    """Return how often the script has run."""
+    """Return how often the script that `program` made has run."""
     path = cli.folder / "runs"
     return path.read_text().count("run") if path.exists() else 0
 
@@ -43,7 +43,10 @@ def outcomes(cli: Connected) -> set[str]:
 
 
 def test_it_runs_once_when_the_new_groups_may_start(cli, capfd):
-    """COMMAND runs after the read-back, with empty stdin. Its output goes to stderr, because stdout is for data."""
+    """After the offsets are read back, `migrate` runs the ``--on-start`` command once, with empty stdin.
+
+    All output of the command goes to the stderr of `migrate`, because its stdout is for data.
+    """
     command = program(cli.folder, "cat", "echo said", "echo complained >&2", 'echo "$@" > arguments')
     done = cli(*MIGRATE, "--on-start", f"{command} 'a  b' $HOME;", stdin="not for it")
     assert (runs(cli), cli.offset("new")) == (1, 5)
@@ -55,7 +58,11 @@ def test_it_runs_once_when_the_new_groups_may_start(cli, capfd):
 
 
 def test_it_gets_the_run_directory_and_no_credentials(cli):
-    """COMMAND's environment has the absolute run directory, no other ``MIGRATE_GROUPS_`` variable, and all the rest."""
+    """The ``--on-start`` command gets the absolute path of the run directory in ``MIGRATE_GROUPS_RUN_DIR``.
+
+    All other ``MIGRATE_GROUPS_`` variables are removed from its environment, because they may contain credentials. All
+    other environment variables are kept.
+    """
     cli.environment |= {"MIGRATE_GROUPS_PROPERTIES": "ssl.key.password=secret", "MIGRATE_GROUPS_TIMEOUT": "9s"}
     cli.environment["OTHER"] = "kept"
     cli(*MIGRATE, "--on-start", program(cli.folder, "env > environment"))
@@ -77,13 +84,16 @@ def test_it_gets_the_run_directory_and_no_credentials(cli):
 )
 @pytest.mark.parametrize("option", [[], ["--dry-run"]], ids=["write", "dry-run"])
 def test_a_command_that_can_not_run_is_exit_2_before_anything_waits(cli, command, said, option):
-    """A COMMAND that can't be parsed, or whose program is not found, ends the run before the cluster is contacted."""
+    """If the ``--on-start`` command can't be parsed or found, `migrate` ends with exit code 2, even in a dry run.
+
+    It makes no run directory.
+    """
     assert said in cli.fails(*MIGRATE, *option, "--on-start", command, code=2)
     assert not (cli.folder / "split.toml.run").exists()
 
 
 def test_a_dry_run_says_the_command_and_does_not_run_it(cli):
-    """A dry run names COMMAND, and never runs it."""
+    """A dry run shows the program of the ``--on-start`` command without its arguments, and does not run it."""
     done = cli(*MIGRATE, "--dry-run", "--on-start", f"{program(cli.folder)} --token=s3cret")
     assert "not run in a dry run: --on-start " in done.stderr
     assert "s3cret" not in done.stderr
@@ -91,7 +101,7 @@ def test_a_dry_run_says_the_command_and_does_not_run_it(cli):
 
 
 def test_a_hand_over_that_is_refused_runs_nothing(cli):
-    """If nothing is written, because the group does not stop or a check refuses, COMMAND does not run."""
+    """If nothing is written because members do not stop or a check refuses, the ``--on-start`` command does not run."""
     command = program(cli.folder)
     cli.cluster.join("old", Member(member_id="m", client_id="app", host="/h", subscription=frozenset("t")))
     cli.fails(*MIGRATE, "--wait", "0s", "--on-start", command, code=3)
@@ -102,7 +112,7 @@ def test_a_hand_over_that_is_refused_runs_nothing(cli):
 
 
 def test_a_re_run_starts_groups_that_have_not_started(cli):
-    """A re-run that finds every offset in place runs COMMAND again, unless a new group has started."""
+    """A re-run that finds all offsets written runs the ``--on-start`` command, unless a new group has started."""
     command = program(cli.folder)
     cli(*MIGRATE)
     cli(*MIGRATE, "--on-start", command)
@@ -113,7 +123,7 @@ def test_a_re_run_starts_groups_that_have_not_started(cli):
 
 
 def test_the_guard_runs_meanwhile(cli, monkeypatch):
-    """The guard does not wait for COMMAND: in this test COMMAND ends only after the guard has begun."""
+    """The watch of the old group after the write begins while the ``--on-start`` command is still running."""
     fifo = cli.folder / "fifo"
     os.mkfifo(fifo)
 
@@ -134,7 +144,11 @@ def test_the_guard_runs_meanwhile(cli, monkeypatch):
     ],
 )
 def test_a_command_that_fails_is_exit_4(cli, lines, said):
-    """The failure is one line, which also says that the offsets are in place. The receipt says confirmed."""
+    """If the ``--on-start`` command fails or is killed, `migrate` ends with exit code 4, and the offsets stay written.
+
+    The one-line error says that the offsets are in place, and omits the command's arguments. The receipt lists the
+    offsets as confirmed. A re-run runs the command again.
+    """
     error = cli.fails(*MIGRATE, "--on-start", f"{program(cli.folder, *lines)} --token=s3cret", code=4)
     assert "s3cret" not in error
     assert f"{said}; the offsets are written and confirmed: see which new applications run, and start" in error
@@ -144,7 +158,10 @@ def test_a_command_that_fails_is_exit_4(cli, lines, said):
 
 
 def test_a_failed_command_is_said_if_the_watch_fails_too(cli, monkeypatch):
-    """If COMMAND fails and the cluster can't be watched, the failure of COMMAND is a line before the error."""
+    """If both the ``--on-start`` command and the watch after the write fail, stderr has a line for each failure.
+
+    The exit code is 5, because the cluster did not answer.
+    """
 
     def unavailable(*_):
         raise ClusterUnavailable("the broker did not answer")
@@ -156,7 +173,10 @@ def test_a_failed_command_is_said_if_the_watch_fails_too(cli, monkeypatch):
 
 
 def test_a_command_that_can_not_be_started_is_exit_4(cli):
-    """If the system can't start COMMAND, the error comes at once, because a person must start the applications."""
+    """If the system can't start the ``--on-start`` command, `migrate` tells the user to start the new groups by hand.
+
+    It ends with exit code 4. The offsets stay written and confirmed.
+    """
     (cli.folder / "script").write_bytes(b"\x7fELF broken")
     (cli.folder / "script").chmod(0o755)
     status, _, said = cli.outcome(*MIGRATE, "--on-start", "./script")
@@ -167,7 +187,10 @@ def test_a_command_that_can_not_be_started_is_exit_4(cli):
 
 
 def test_a_command_that_does_not_end_is_exit_4_and_left_running(cli, monkeypatch):
-    """If COMMAND still runs some time after the guard, it is not killed, because it may be the application itself."""
+    """`migrate` does not kill an ``--on-start`` command that still runs some time after the watch of the old group.
+
+    It ends with exit code 4 and names the process, because the command may be the application itself.
+    """
     monkeypatch.setattr(on_start, "SECONDS_AFTER_GUARD", 0.05)
     status, _, said = cli.outcome(*MIGRATE, "--on-start", program(cli.folder, "echo $$ > pid", "exec sleep 600"))
     pid = int(said.rpartition("left running as process ")[2].partition(";")[0])
@@ -181,7 +204,7 @@ def test_a_command_that_does_not_end_is_exit_4_and_left_running(cli, monkeypatch
 
 
 def test_what_an_old_application_did_is_said_beside_a_failed_command(cli, monkeypatch):
-    """If COMMAND fails and the old group still consumes, one line says both."""
+    """If the ``--on-start`` command fails and the old group consumes again, one error line reports both."""
     monkeypatch.setattr(carry_out, "guard", lambda _, execution, *__: execution.with_moved(["group 'old' is back"]))
     error = cli.fails(*MIGRATE, "--on-start", program(cli.folder, "exit 3"), code=4)
     assert "group 'old' is back; stop it" in error
@@ -189,7 +212,10 @@ def test_what_an_old_application_did_is_said_beside_a_failed_command(cli, monkey
 
 
 def test_an_interrupt_while_it_runs_says_that_the_offsets_are_in_place(cli, monkeypatch):
-    """Ctrl-C while COMMAND runs: the line says that the offsets are written, and that COMMAND may still run."""
+    """After Ctrl-C while the ``--on-start`` command runs, `migrate` says that all offsets are written and confirmed.
+
+    It also says that the command may still be running, and ends with exit code 130.
+    """
 
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -211,7 +237,10 @@ def test_an_interrupt_while_it_runs_says_that_the_offsets_are_in_place(cli, monk
     ],
 )
 def test_a_spec_can_not_run_a_command(cli, spec, where):
-    """A spec with on_start is refused, because anybody who may edit it could run programs where migrate runs."""
+    """A spec file that contains ``on_start`` is refused with exit code 2.
+
+    Otherwise anybody who may edit the spec could run programs where `migrate` runs.
+    """
     (cli.folder / "split.toml").write_text(spec)
     error = cli.fails(*MIGRATE, code=2)
     assert f"on_start in {where}: a spec can't run a command; pass --on-start to migrate" in error

@@ -1,4 +1,4 @@
-"""Options: durations need a unit, names must not be empty, addresses are host:port."""
+"""Which values of command-line options and keys of a spec file are accepted, and which errors the others cause."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from tests.support.cli import CliHere
     [("0s", 0), ("10s", 10), ("500ms", 0.5), ("1m30s", 90), ("2h", 7200), ("1d", 86400), ("1.5s", 1.5)],
 )
 def test_durations_with_a_unit_are_accepted(text, seconds):
-    """A duration is in seconds, minutes, hours, days or milliseconds, or a sum of them."""
+    """A duration such as ``500ms``, ``10s``, ``1m30s`` or ``2h`` is accepted and converted to seconds."""
     assert parse_duration(text, "--settle") == seconds
 
 
 @pytest.mark.parametrize("text", ["", "10", "10min", "-5s", "s", "10 s", "10S", "1e3s", "10s5"])
 def test_durations_without_a_unit_are_refused(text):
-    """A number without a unit is refused, because Kafka's tools would take it as milliseconds."""
+    """A duration without a valid unit is refused, because Kafka's tools take a bare number as milliseconds."""
     with pytest.raises(UsageError, match=r"--settle is .*expected a duration with a unit \(ms, s, m, h, d or w\)"):
         parse_duration(text, "--settle")
 
 
 @pytest.mark.parametrize("text", ["25d", "999999999999999999999999999999d", "9" * 400 + "s", "24d" * 2])
 def test_durations_beyond_what_kafka_takes_are_refused(text):
-    """A duration over 24 days is refused, because Kafka's protocol has 32 bits for a time-out in milliseconds."""
+    """A duration over 24 days is refused, because Kafka's protocol sends timeouts in milliseconds as 32-bit numbers."""
     with pytest.raises(UsageError, match=r"--timeout is .*; expected a duration of at most 24d") as raised:
         parse_duration(text, "--timeout")
     assert len(str(raised.value)) < 200
@@ -45,7 +45,10 @@ def test_durations_beyond_what_kafka_takes_are_refused(text):
 
 
 def test_bootstrap_servers_are_host_and_port():
-    """host:port, several with commas, and IPv6 in brackets are accepted; everything else is a usage error."""
+    """Bootstrap servers are written as ``host:port``, separated by commas, with IPv6 addresses in brackets.
+
+    Every other text is a usage error that shows the expected form.
+    """
     config = ClientConfig(bootstrap_servers="a:9092, [::1]:9093")
     assert config.addresses() == [("a", 9092), ("::1", 9093)]
     config = ClientConfig(bootstrap_servers="kafka_1.example.com.:9092,bücher.example:9092,[fe80::1%eth0]:9092")
@@ -63,14 +66,17 @@ def test_bootstrap_servers_are_host_and_port():
 
 
 def test_a_time_out_of_zero_is_refused(tmp_path):
-    """A time-out of zero is refused before a connection, because no broker could answer in time."""
+    """``--timeout 0s`` is refused with exit code 2 before a connection is opened, because no broker could answer."""
     assert "--timeout is 0 s, in which no broker can answer" in CliHere(tmp_path).fails(
         "list", "--bootstrap-server", "h:1", "--timeout", "0s", code=2
     )
 
 
 def test_without_a_bootstrap_server_the_three_ways_to_give_one_are_named(tmp_path):
-    """Without a bootstrap server, the message names the option, the environment variable and the property."""
+    """Without a bootstrap server, the error names the option, the environment variable and the property that give one.
+
+    A misspelled property is named in a warning before the error.
+    """
     (tmp_path / "client.properties").write_text("bootstrap.server=h:1\nsecurity.protocol=PLAINTEXT\n")
     done = CliHere(tmp_path)("describe", "g", "--command-config", "client.properties", code=2)
     warning, error = done.stderr.splitlines()
@@ -83,7 +89,11 @@ def test_without_a_bootstrap_server_the_three_ways_to_give_one_are_named(tmp_pat
 
 @pytest.mark.parametrize("to", ["", "to-"])
 def test_a_variable_and_properties_that_name_different_clusters_are_refused(tmp_path, monkeypatch, to):
-    """If variable and properties name different bootstrap servers, only the option may say which cluster is meant."""
+    """If environment variable and properties file name different bootstrap servers, the command ends with exit code 2.
+
+    It connects if the option ``--bootstrap-server`` says which cluster is meant, or if both name the same servers in
+    another order.
+    """
     connects_to = "target" if to else ""
 
     def opened(config: ClientConfig) -> mock.MagicMock:
@@ -116,7 +126,7 @@ GOOD = 'source = "g"\n[[target]]\ngroup = "a"\ntopics = ["x"]\n'
 
 
 def test_options_of_a_spec_are_read(tmp_path):
-    """[options] has the options of the write, with durations that have a unit; fan_out is at the top level."""
+    """The options of the write are read from ``[options]`` of the spec, and ``fan_out`` from its top level."""
     read = spec(
         tmp_path, "fan_out = true\n" + GOOD + '[options]\nuncommitted = "earliest"\nsettle = "1m"\nguard = "0s"\n'
     )
@@ -133,7 +143,10 @@ def test_a_spec_is_named_by_a_path_or_a_text(tmp_path):
 
 
 def test_a_spec_from_a_pipe_is_read_once(tmp_path):
-    """A spec from a pipe, as ``<(cat split.toml)``, is read once: its bytes are returned with the spec."""
+    """A spec that comes from a pipe, such as ``<(cat split.toml)``, is read only once.
+
+    The loader returns its bytes together with the spec.
+    """
     reading, writing = os.pipe()
     with open(writing, "w") as file:  # noqa: PTH123 (a file descriptor)
         file.write(GOOD)
@@ -149,7 +162,10 @@ def test_a_spec_with_a_byte_order_mark_is_read(tmp_path):
 
 @pytest.mark.parametrize("mode", ["--dry-run", "--yes"])
 def test_a_run_directory_that_cannot_be_made_is_refused(tmp_path, mode):
-    """A file in place of the run directory, or no folder for it, is refused before the cluster is contacted."""
+    """If ``--run-dir`` is a file, or its parent folder does not exist, `migrate` ends with exit code 2.
+
+    It does so before it contacts the cluster.
+    """
     spec(tmp_path, GOOD)
     cli = CliHere(tmp_path)
     assert cli.fails("migrate", "split.toml", "--run-dir", "split.toml", mode, code=2) == (
@@ -162,7 +178,7 @@ def test_a_run_directory_that_cannot_be_made_is_refused(tmp_path, mode):
 
 
 def test_two_new_names_for_one_group_are_refused(tmp_path):
-    """--rename gives a group one name: a second one is refused, and does not replace the first."""
+    """If ``--rename`` is given twice for one group, the command ends with exit code 2, and neither name is used."""
     spec(tmp_path, GOOD)
     error = CliHere(tmp_path).fails("migrate", "split.toml", "--rename", "a=b", "--rename", "a=c", "--dry-run", code=2)
     assert error == "error: --rename is given more than once for group a: give one name"
@@ -170,7 +186,10 @@ def test_two_new_names_for_one_group_are_refused(tmp_path):
 
 @pytest.mark.parametrize("path", ["", ".", "/"])
 def test_a_folder_in_place_of_a_spec_is_refused(tmp_path, path):
-    """A folder in place of the spec is a usage error, also the empty path that an unset shell variable gives."""
+    """If the spec's path is a folder, or empty as from an unset shell variable, `migrate` ends with exit code 2.
+
+    With ``--format json`` the error is printed as JSON too.
+    """
     status, out, err = CliHere(tmp_path).outcome("migrate", path, "--dry-run", "--format", "json")
     message = f"{path or '.'} is a folder: name a file in it"
     assert (status, err) == (2, f"error: {message}\n")
@@ -204,6 +223,6 @@ def test_a_folder_in_place_of_a_spec_is_refused(tmp_path, path):
     ],
 )
 def test_an_invalid_spec_is_refused_with_the_key(tmp_path, text, complaint):
-    """A spec that cannot be used is refused with the key and what was expected."""
+    """A spec that is not TOML, or has an unknown key or a wrong value, is refused; the error says what is wrong."""
     with pytest.raises(InvalidInput, match=complaint):
         spec(tmp_path, text)

@@ -1,4 +1,4 @@
-"""A command that is run on another cluster than its run, with groups and topics of the same names, is refused."""
+"""Commands are refused on a cluster other than that of their receipt, even if groups and topics have the same names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def cli(tmp_path, monkeypatch) -> Connected:
 
 
 def other_cluster(**offsets: int) -> InMemoryCluster:
-    """Return a cluster with the same topic. offsets: committed offsets by group."""
+    """Return a second cluster, ``staging``, which also has a topic ``t``. offsets: committed offsets by group."""
     made = InMemoryCluster("staging")
     made.create_topic("other", 1)  # so that the topic ids differ from those of the run
     made.create_topic("t", 1)
@@ -30,7 +30,10 @@ def other_cluster(**offsets: int) -> InMemoryCluster:
 
 
 def test_a_hand_back_on_another_cluster_is_refused(cli):
-    """A hand-back on another cluster writes nothing: exit 3. On the run's cluster it still does its work."""
+    """On a cluster other than that of the receipt, `hand-back` writes nothing and ends with exit code 3.
+
+    On the receipt's cluster, the same command then hands the offset back.
+    """
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 8)
     right, cli.cluster = cli.cluster, other_cluster(old=20, new=70)
@@ -44,7 +47,11 @@ def test_a_hand_back_on_another_cluster_is_refused(cli):
 
 
 def test_a_watch_is_repeated_on_the_cluster_of_the_run_only(cli, monkeypatch):
-    """If a rollback's guard got no answer, a second rollback on another cluster does not count as the watch."""
+    """If the watch after `rollback` got no answer, only `rollback` on the same cluster repeats the watch.
+
+    On another cluster, `rollback` is refused with exit code 3. On the same cluster, it then reports what the new group
+    has committed.
+    """
     cli(*MIGRATE)
 
     def silent(group: str) -> None:
@@ -66,7 +73,10 @@ def test_a_watch_is_repeated_on_the_cluster_of_the_run_only(cli, monkeypatch):
 
 @pytest.mark.parametrize("old", [5, 20])
 def test_a_migrate_on_another_cluster_is_not_the_hand_over(cli, old):
-    """The same `migrate` on another cluster says neither "handed over already" nor "processed twice": exit 2."""
+    """If the same `migrate` is run on another cluster, it is refused with exit code 2, as another migration.
+
+    It does not call the offsets handed over already, or records processed twice.
+    """
     cli(*MIGRATE)
     cli.cluster = other_cluster(old=old, new=70)
     for option in ("--dry-run", "--yes"):
@@ -76,7 +86,7 @@ def test_a_migrate_on_another_cluster_is_not_the_hand_over(cli, old):
 
 
 def test_an_apply_on_another_cluster_is_not_the_hand_over(cli):
-    """The same `apply` on another cluster does not say "handed over already": exit 2."""
+    """If the same `apply` is run on another cluster, it is refused with exit code 2, as another migration."""
     cli(*APPLY)
     cli.cluster = other_cluster(old=5, new=9)
     assert "(the cluster was in-memory, this is staging)" in cli.fails(*APPLY, code=2)

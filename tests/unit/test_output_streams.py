@@ -1,4 +1,4 @@
-"""Lost stdout and stderr never change what a command does; the exit code reports the loss."""
+"""If stdout or stderr can't be written, a command still does its work, and ends with the documented exit code."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ def without_output(monkeypatch):
 
 
 def test_a_write_without_stdout_and_stderr_is_finished(cli, without_output, monkeypatch):
-    """Without stdout and stderr, the write is finished, all files are kept, the guard runs, and the exit code is 0."""
+    """If neither stdout nor stderr can be written, `migrate` still writes the offsets and saves all files.
+
+    It also watches the old group after the write, and ends with exit code 0.
+    """
     watched = []
 
     def watch(*arguments):
@@ -87,12 +90,15 @@ def test_a_write_without_stdout_and_stderr_is_finished(cli, without_output, monk
     ],
 )
 def test_lost_output_is_exit_1_but_never_hides_the_outcome_of_a_write(cli, command, code):
-    """If output is lost, a command that writes nothing is exit 1. A write or a failure keeps its exit code."""
+    """If a command's output can't be written, and it writes nothing to the cluster, it ends with exit code 1.
+
+    A command that wrote to the cluster, or that failed, keeps its exit code.
+    """
     cli(*command, code=code)
 
 
 def test_a_write_whose_output_was_lost_is_exit_0_with_a_warning(cli, monkeypatch):
-    """A write whose output was lost is exit 0 with a warning, because the write is done."""
+    """If stdout can't be written, `apply` still ends with exit code 0 after its write, and warns on stderr."""
 
     def main():
         with open("/dev/full", "wb", buffering=0) as full, redirect_stdout(outlet(full.fileno())):  # noqa: PTH123
@@ -104,7 +110,7 @@ def test_a_write_whose_output_was_lost_is_exit_0_with_a_warning(cli, monkeypatch
 
 
 def through_a_shell(cli: Cli, command: str, **environment: str) -> tuple[int, str, str]:
-    """Run a shell command line in which ``$M`` is the program; return exit code, stdout and stderr."""
+    """Run a shell command line in which ``$M`` stands for migrate-groups; return exit code, stdout and stderr."""
     environ = cli.environment | {"M": f"{sys.executable} -m migrate_groups"} | environment
     done = subprocess.run(
         ["sh", "-c", command], cwd=cli.folder, env=environ, capture_output=True, text=True, check=False
@@ -125,13 +131,19 @@ def through_a_shell(cli: Cli, command: str, **environment: str) -> tuple[int, st
     ],
 )
 def test_a_full_or_closed_stream_is_one_line_on_stderr(cli, command, code, said):
-    """A full or closed stream is one line on stderr (if that is open), no traceback, and the documented exit code."""
+    """If stdin, stdout or stderr is full or closed, the command prints no traceback, and at most one line about it.
+
+    It ends with the documented exit code.
+    """
     found, _, err = through_a_shell(cli, command)
     assert (found, err.removeprefix("1 partition of 1 kept\n")) == (code, said)
 
 
 def test_a_reader_that_closes_the_pipe_is_exit_1_without_a_message(cli):
-    """If the reader closes the pipe, the exit code is 1 without a message, because the output was not complete."""
+    """If the reader of stdout closes the pipe, the command ends with exit code 1, without a message.
+
+    The exit code is not 0, because the output is incomplete.
+    """
     with pipe_without_a_reader() as writer:
         done = subprocess.run(
             [sys.executable, "-m", "migrate_groups", "--help"],
@@ -155,7 +167,7 @@ def test_characters_that_stdout_cannot_encode_are_escaped(monkeypatch, tmp_path)
 
 
 def test_a_slow_reader_of_a_non_blocking_pipe_gets_everything():
-    """`Outlet` waits until a non-blocking pipe has room, and writes everything."""
+    """While a non-blocking pipe is full, `Outlet` waits, and then writes the rest."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     many, read = b"x" * 1_000_000, []

@@ -1,4 +1,4 @@
-"""Parquet files are read without threads."""
+"""Reading a Parquet file starts no threads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ print(len(os.listdir("/proc/self/task")) - len(before))
     ("name", "module"), [("s.parquet", "snapshots.any_format"), ("f.parquet", "runs.fence_parquet")]
 )
 def test_parquet_is_read_without_threads(tmp_path, name, module):
-    """No thread is started, because Arrow's threads sometimes abort a process that ends soon afterwards."""
+    """Reading a Parquet file starts no thread.
+
+    Arrow's threads sometimes abort a process that ends soon afterwards.
+    """
     tables.save(SnapshotTable.of_rows(row(partition=number) for number in range(20)), tmp_path / "s.parquet")
     fence_parquet.save([Fence(cluster_id="x", taken_at=datetime.now(UTC), ends={0: 1})], tmp_path / "f.parquet")
     counting = [sys.executable, "-c", _COUNT.format(module=module), str(tmp_path / name)]

@@ -1,4 +1,4 @@
-"""Rollback, hand-back, delete-offsets and reconcile after runs that were partly done or refused."""
+"""`rollback`, `hand-back`, `delete-offsets` and `reconcile` after runs that were partly done or refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ NOW = FakeClock().now()
 
 @pytest.fixture
 def cluster() -> InMemoryCluster:
-    """Group ``old`` has committed 4 and 6 of ten records in ``t``, and 1 in another topic."""
+    """An in-memory cluster whose group ``old`` has committed offsets 4 and 6 in ``t``, and 1 in topic ``other``.
+
+    Each partition has ten records.
+    """
     made = InMemoryCluster()
     made.create_topic("t", 2)
     made.create_topic("other", 1)
@@ -42,7 +45,7 @@ def cluster() -> InMemoryCluster:
 
 
 def handed_over(made: InMemoryCluster) -> Receipt:
-    """Hand topic ``t`` over to ``new``, and return the receipt."""
+    """Hand topic ``t`` over from group ``old`` to ``new``, and return the receipt."""
     taken = take_snapshot(made, ["old"], FakeClock()).keep({"topic": ["t"]})
     plan = make_plan(made, name_groups(taken, ["new"], fan_out=False, restore=False), WriteOptions())
     return Receipt((write(made, made, Execution.of(plan, NOW), lambda _: None),))
@@ -58,7 +61,10 @@ def check(plan: Plan, name: str) -> Verdict:
     [(4, 10, Verdict.PASS), (0, 4, Verdict.PASS), (5, 10, Verdict.REFUSE), (0, 3, Verdict.REFUSE)],
 )
 def test_an_offset_outside_the_log_is_not_restored(cluster, start, end, verdict):
-    """Restoring an offset outside the log is refused, because a consumer would apply auto.offset.reset there."""
+    """If a lost offset of the source group is outside the log by now, a rollback that would restore it is refused.
+
+    Otherwise consumers would apply auto.offset.reset there.
+    """
     receipt = handed_over(cluster)
     cluster.delete_offsets("old", [FIRST])
     cluster.delete_records("t", 0, start)
@@ -71,7 +77,10 @@ def test_an_offset_outside_the_log_is_not_restored(cluster, start, end, verdict)
 
 
 def test_an_entry_refused_before_its_request_has_no_write_of_its_run():
-    """`own` of a refused entry is empty if no request was sent. Otherwise it has the offset, once."""
+    """`Entry.own`, the offsets that a run may have written, stays empty if the entry was refused before its request.
+
+    If a request was sent, ``own`` contains the entry's offset once.
+    """
     after = CommittedOffset(offset=5)
     change = Change(source_group="old", group="new", topic="t", partition=0, before=None, after=after)
     entry = Entry(change=change, outcome=Outcome.NOT_ATTEMPTED)
@@ -81,7 +90,10 @@ def test_an_entry_refused_before_its_request_has_no_write_of_its_run():
 
 
 def test_a_hand_over_with_an_unknown_outcome_is_undetermined(cluster):
-    """Reconcile does not judge a hand-over with an unknown outcome. The error names the command to run again."""
+    """If the outcome of one partition's hand-over is unknown, `reconcile` does not judge the hand-over.
+
+    The error names the partition, and says that `migrate` or `apply` has not finished.
+    """
     (execution,) = handed_over(cluster).executions
     first, second = execution.entries
     unanswered = replace(execution, entries=(first, structs.replace(second, outcome=Outcome.UNKNOWN)))
@@ -90,7 +102,7 @@ def test_a_hand_over_with_an_unknown_outcome_is_undetermined(cluster):
 
 
 def test_a_refused_partition_of_the_last_hand_over_is_judged(cluster):
-    """Reconcile also judges a partition that the broker refused, because it was meant to be handed over."""
+    """`reconcile` also judges a partition whose offset the broker refused, because it was meant to be handed over."""
     (execution,) = handed_over(cluster).executions
     first, second = execution.entries
     refused = replace(execution, entries=(first, second.refused("UNKNOWN_TOPIC_OR_PARTITION")))
@@ -99,7 +111,7 @@ def test_a_refused_partition_of_the_last_hand_over_is_judged(cluster):
 
 
 def test_hand_back_omits_partitions_that_are_done_or_were_refused(cluster):
-    """A hand-back leaves out partitions that are handed back already, and those whose hand-over was refused."""
+    """`hand-back` leaves out partitions that are handed back already, and those whose hand-over was refused."""
     (execution,) = handed_over(cluster).executions
     first, second = execution.entries
     with_refused = Receipt((replace(execution, entries=(first, second.refused("no"))),))
@@ -119,7 +131,10 @@ def test_hand_back_omits_partitions_that_are_done_or_were_refused(cluster):
 
 
 def test_a_hand_back_warns_of_topics_that_it_leaves_with_the_target_group(cluster):
-    """A topic that the target group also consumes, and that was not handed over, stays with it: its plan says so."""
+    """If the target group has also committed in a topic that was not handed over, `hand-back` warns of this topic.
+
+    The target group keeps its offsets there.
+    """
     receipt = handed_over(cluster)
     plan = plan_hand_back(cluster, receipt, FakeClock())
     assert check(plan, "other topics") is Verdict.PASS
@@ -131,7 +146,10 @@ def test_a_hand_back_warns_of_topics_that_it_leaves_with_the_target_group(cluste
 
 
 def test_a_partition_that_was_added_later_is_handed_back(cluster):
-    """A partition added since the hand-over is handed back if the target has committed on it. The receipt has it."""
+    """If the target group has committed in a partition added after the hand-over, `hand-back` hands this back too.
+
+    The receipt then lists the partition as handed back.
+    """
     receipt = handed_over(cluster)
     cluster.add_partitions("t", 3)
     cluster.produce(ADDED.topic, ADDED.partition, 5)
@@ -146,7 +164,7 @@ def test_a_partition_that_was_added_later_is_handed_back(cluster):
 
 
 def test_a_resumed_rollback_keeps_confirmed_entries(cluster):
-    """A resumed rollback keeps the confirmed entries, and writes the others."""
+    """A resumed rollback keeps the confirmed entries of the receipt; only the other entries are still to be written."""
     receipt = handed_over(cluster)
     begun = receipt.begun(Verb.ROLLBACK, plan_rollback(cluster, receipt), NOW)
     one, other = begun.entries
@@ -162,7 +180,10 @@ def test_a_resumed_rollback_keeps_confirmed_entries(cluster):
 
 @pytest.mark.parametrize(("topic", "verdict"), [("t", Verdict.REFUSE), ("other", Verdict.PASS)])
 def test_delete_offsets_is_refused_while_a_source_member_is_on_the_topic(cluster, topic, verdict):
-    """A member of the source group on a topic prevents the deletion; a member on another topic does not."""
+    """`delete-offsets` is refused while a member of the source group is subscribed to the topic of these offsets.
+
+    A member on another topic does not prevent the deletion.
+    """
     receipt = handed_over(cluster)
     partition = TopicPartition(topic, 0)
     held, subscribed = frozenset({partition}), frozenset({topic})
@@ -174,7 +195,7 @@ def test_delete_offsets_is_refused_while_a_source_member_is_on_the_topic(cluster
 
 
 def test_ways_back_of_a_run_that_wrote_nothing_are_refused(cluster):
-    """Hand-back and delete-offsets of a run that wrote nothing are refused, and the error says so."""
+    """If a run wrote no offset, `hand-back` and `delete-offsets` are refused, and the error gives this reason."""
     (execution,) = handed_over(cluster).executions
     refused = Receipt((replace(execution, entries=tuple(each.refused("no") for each in execution.entries)),))
     with pytest.raises(Refused, match="nothing to hand back: this run wrote nothing"):

@@ -1,4 +1,4 @@
-"""Plans and receipts as files: a saved file loads back equal; an edited or foreign file is refused."""
+"""Plans and receipts as files: a saved file is loaded unchanged, and an edited or foreign file is refused."""
 
 from __future__ import annotations
 
@@ -132,7 +132,10 @@ RECEIPT = st.lists(EXECUTION, max_size=3).map(
 
 @given(plan=PLAN, rows=ROWS)
 def test_a_plan_loads_back_as_it_was_saved(plan, rows):
-    """A plan with names in any script and offsets up to 2^63 - 1 loads back equal, with its hashes and bytes."""
+    """A saved plan, with any names and offsets up to 2^63 - 1, loads as an equal plan with the same hashes.
+
+    Saved again, the plan gives the same bytes.
+    """
     saved = plan_json.to_bytes(plan, SnapshotTable.of_rows(rows).rows())
     loaded = plan_json.read(saved, "plan.json")
     assert (loaded.plan, loaded.rows) == (plan, SnapshotTable.of_rows(rows))
@@ -143,7 +146,7 @@ def test_a_plan_loads_back_as_it_was_saved(plan, rows):
 @given(plan=PLAN)
 @settings(max_examples=5)
 def test_a_plan_keeps_no_time_lag(plan):
-    """A saved plan does not have the time lags of its snapshot."""
+    """A saved plan does not contain the time lags of its snapshot."""
     rows = SnapshotTable.of_rows([row(group="new")])
     timed = rows.with_oldest_unconsumed([NOON])
     assert plan_json.to_bytes(plan, timed.rows()) == plan_json.to_bytes(plan, rows.rows())
@@ -151,7 +154,7 @@ def test_a_plan_keeps_no_time_lag(plan):
 
 @given(receipt=RECEIPT)
 def test_a_receipt_loads_back_as_it_was_saved(receipt):
-    """A receipt loads back equal, with its options and the offsets from before the write."""
+    """A saved receipt loads as an equal receipt, with its options and the offsets from before the write."""
     assert receipt_json.read(receipt_json.to_bytes(receipt), "r.json") == receipt
 
 
@@ -165,7 +168,7 @@ JSON = st.recursive(
 @pytest.mark.parametrize("read", [plan_json.read, receipt_json.read])
 @given(data=st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_load_or_are_invalid_input(read, data):
-    """Arbitrary bytes load, or are a one-line error with exit code 2."""
+    """Arbitrary bytes are either loaded as a plan or receipt, or refused with a one-line error and exit code 2."""
     try:
         read(data, "x.json")
     except InvalidInput as error:
@@ -180,7 +183,7 @@ def test_any_bytes_load_or_are_invalid_input(read, data):
     ids=["empty", "not text", "not UTF-8", "deep list", "deep object", "control character", "byte order mark"],
 )
 def test_invalid_json_is_invalid_input(read, data):
-    """Input that is not valid JSON text is invalid input."""
+    """A file that is not valid JSON is refused as an invalid plan or receipt."""
     with pytest.raises(InvalidInput, match=r"x\.json is not a valid (plan|receipt): "):
         read(data, "x.json")
 
@@ -219,7 +222,7 @@ def sealed(text: str) -> bytes:
     [('"offset":5', '"offset":6'), ('"group":"new"', '"group":"other"'), ('"settle":10.0', '"settle":0.0')],
 )
 def test_an_edited_file_is_refused(text, old, new):
-    """If an offset, a group or an option was changed by hand, the file is refused as edited."""
+    """If an offset, a group or an option was changed by hand, the plan or receipt is refused as edited."""
     assert old in text()
     with pytest.raises(InvalidInput, match=r"x\.json was edited after it was written"):
         READ[text](text().replace(old, new).encode(), "x.json")
@@ -234,7 +237,10 @@ def test_an_edited_file_is_refused(text, old, new):
     ],
 )
 def test_an_edited_row_or_check_is_refused(old, new):
-    """The checksum of the file covers the parts that the plan's hashes do not cover."""
+    """If a row or a check of a plan file was changed, the file is refused as edited.
+
+    The checksum of the file covers these parts, although the plan's hashes do not.
+    """
     assert old in plan_text()
     with pytest.raises(InvalidInput, match="was edited"):
         plan_json.read(plan_text().replace(old, new).encode(), "x.json")
@@ -243,7 +249,7 @@ def test_an_edited_row_or_check_is_refused(old, new):
 @pytest.mark.parametrize("text", READ)
 @pytest.mark.parametrize("rewritten", ["10", "1e1", "10.00"])
 def test_another_spelling_of_a_number_is_no_edit(text, rewritten):
-    """A tool such as jq may rewrite a number, 10.0 as 10: the file is read as before."""
+    """If a tool such as jq has rewritten the number 10.0 as 10, the plan or receipt is loaded as before."""
     found = text().replace('"settle":10.0', f'"settle":{rewritten}')
     assert rewritten in found
     assert READ[text](found.encode(), "x.json") == READ[text](text().encode(), "x.json")
@@ -260,7 +266,10 @@ def test_another_spelling_of_a_number_is_no_edit(text, rewritten):
     ],
 )
 def test_a_duplicate_key_is_refused(text, key, value, other):
-    """A duplicate key is refused in any layout, because a reviewer may read the value that the loader ignores."""
+    """A plan or receipt with a duplicate key is refused, whatever its line ends.
+
+    A reviewer might read the value that the loader ignores.
+    """
     found = re.search(rf'"{key}": ?{value}', text())
     assert found
     doubled = text().replace(found[0], f'"{key}":{other},{found[0]}', 1)
@@ -271,7 +280,7 @@ def test_a_duplicate_key_is_refused(text, key, value, other):
 
 @pytest.mark.parametrize("field", ["intent", "content", "verdict"])
 def test_hashes_and_verdict_must_match_the_content(field):
-    """A hash or verdict that does not fit the content is refused, even with a correct checksum."""
+    """A plan whose hash or verdict does not fit its content is refused, even if the file's checksum is correct."""
     text = plan_text()
     value = json.loads(text)[field]
     other = "warn" if field == "verdict" else value[::-1]
@@ -305,7 +314,10 @@ def test_hashes_and_verdict_must_match_the_content(field):
     ],
 )
 def test_a_malformed_document_is_refused(text, old, new, complaint):
-    """Wrong types, unknown or missing fields and other versions are named, even with a correct checksum."""
+    """A plan or receipt with a wrong type, value, field or version is refused, even if its checksum is correct.
+
+    The error is one line and names the fault.
+    """
     assert old in text()
     with pytest.raises(InvalidInput) as raised:
         READ[text](sealed(text().replace(old, new)), "x.json")
@@ -315,7 +327,7 @@ def test_a_malformed_document_is_refused(text, old, new, complaint):
 
 @pytest.mark.parametrize("text", READ)
 def test_a_truncated_file_is_refused(text):
-    """A truncated file is refused."""
+    """A truncated plan or receipt is refused as not valid."""
     whole = text().encode()
     for end in range(0, len(whole) - 2, 37):
         with pytest.raises(InvalidInput, match=r"^x\.json is not a valid (plan|receipt): "):
@@ -324,14 +336,14 @@ def test_a_truncated_file_is_refused(text):
 
 @pytest.mark.parametrize("text", READ)
 def test_a_change_of_white_space_is_accepted(text):
-    """Other line ends and another layout do not count as an edit."""
+    """A plan or receipt with other line ends or another JSON layout is accepted, and not taken for edited."""
     expected = READ[text](text().encode(), "x.json")
     for same in (text().replace("\n", "\r\n"), json.dumps(json.loads(text()), indent=4)):
         assert READ[text](same.encode(), "x.json") == expected
 
 
 def test_a_duplicate_partition_is_refused():
-    """A partition that occurs twice in a group is refused, even with a correct checksum."""
+    """A plan with two rows for one partition of a group is refused, even if the file's checksum is correct."""
     text = plan_text()
     (line,) = [line for line in text.splitlines() if '"taken_at"' in line]
     with pytest.raises(InvalidInput, match=r"x\.json: several rows for t-0 of group 'new'"):
@@ -339,7 +351,10 @@ def test_a_duplicate_partition_is_refused():
 
 
 def test_each_loader_refuses_other_files_by_name(tmp_path: Path):
-    """Each loader refuses the other loader's file, a missing file and a folder."""
+    """A plan file is not loaded as a receipt; the error says that it is a plan.
+
+    A missing file and a folder are refused too.
+    """
     path = tmp_path / "plan.json"
     path.write_text(plan_text())
     assert plan_json.load(path).plan == a_plan()[0]
@@ -352,7 +367,10 @@ def test_each_loader_refuses_other_files_by_name(tmp_path: Path):
 
 
 def test_a_saved_plan_has_one_line_per_partition():
-    """A partition is one line in each list, with its action in words, so that a Git diff is readable."""
+    """Each list of a saved plan has one line for each partition, with the action in words.
+
+    So a Git diff is readable.
+    """
     plan, rows = a_plan()
     lines = plan_json.to_bytes(plan, rows.rows()).decode().splitlines()
     assert len([line for line in lines if '"partition":0' in line]) == 2

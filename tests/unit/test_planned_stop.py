@@ -1,4 +1,4 @@
-"""Plan, comment and question say who must stop, which topics stay, and for how long no group consumes."""
+"""What plan and confirmation prompt say about members to stop, topics that stay, and how long no group consumes."""
 
 from __future__ import annotations
 
@@ -29,20 +29,23 @@ def join(cluster: InMemoryCluster, name: str, *topics: str, client_id: str | Non
 
 
 def keep_audit_log(cli: Connected, options: str = "") -> None:
-    """Let topic ``audit.log`` stay with the group ``old``."""
+    """Let topic ``audit.log`` stay with the group ``old``. options: the lines of ``[options]`` in the spec."""
     cli.cluster.create_topic("audit.log", 1)
     cli.cluster.commit("old", TopicPartition("audit.log", 0), 0)
     (cli.folder / "split.toml").write_text(f"{SPEC}{STAY}[options]\n{options}")
 
 
 def notes(cli: Connected, *options: str) -> list[str]:
-    """Return the lines that the plan has before its table."""
+    """Return the lines that a dry run of `migrate` prints above its table of offsets."""
     shown = cli("migrate", "split.toml", "--dry-run", *options).stdout.splitlines()
     return shown[: next(number for number, line in enumerate(shown) if line.startswith("group "))]
 
 
 def test_all_members_of_a_group_that_keeps_nothing_must_stop(cli):
-    """Without [stay], every member must stop, whatever topics it has; members with the same client id are counted."""
+    """If no topic stays with the old group, the plan says that all its members must stop, whatever topics they have.
+
+    Members with the same client id are shown once, with their number.
+    """
     join(cli.cluster, "m1", "t", client_id="billing")
     join(cli.cluster, "m2", "t", client_id="billing")
     join(cli.cluster, "m3", client_id="")
@@ -50,7 +53,7 @@ def test_all_members_of_a_group_that_keeps_nothing_must_stop(cli):
 
 
 def test_members_that_stay_are_named(cli):
-    """With [stay], the plan names the topics that stay, who must stop, and who may stay."""
+    """If topics stay with the old group, the plan names these topics, the members to stop, and those that may stay."""
     keep_audit_log(cli)
     for name, topics in (("billing-1", ["t"]), ("billing-2", ["t"]), ("audit-1", ["audit.log"])):
         join(cli.cluster, name, *topics)
@@ -61,7 +64,10 @@ def test_members_that_stay_are_named(cli):
 
 
 def test_a_member_with_topics_of_both_kinds_may_start_again(cli):
-    """A member with a moved and a staying topic must stop, and may start again without the moved topics."""
+    """If a member has both a moved topic and one that stays, the plan says that the member must stop.
+
+    It adds that the member may start again with only the topics that stay.
+    """
     keep_audit_log(cli)
     join(cli.cluster, "app", "t", "audit.log")
     assert notes(cli)[:2] == [
@@ -71,7 +77,10 @@ def test_a_member_with_topics_of_both_kinds_may_start_again(cli):
 
 
 def test_a_member_with_a_regular_expression_for_both_may_start_again(cli):
-    """A regular expression that matches a moved and a staying topic counts like a subscription to both."""
+    """If a member's regular expression matches a moved topic and one that stays, the plan says that it must stop.
+
+    The member may start again with only the topics that stay, like a member that subscribes to both by name.
+    """
     keep_audit_log(cli)
     member = Member(member_id="app", client_id="app", host="/h", subscription_regex="^(t|audit.*)")
     cli.cluster.join("old", member, group_type="consumer")
@@ -79,14 +88,14 @@ def test_a_member_with_a_regular_expression_for_both_may_start_again(cli):
 
 
 def test_members_that_have_left_the_moved_topics_are_done(cli):
-    """If no member has a moved topic any more, no member has to stop."""
+    """If no member of the old group has a moved topic any more, the plan says that no member has to stop."""
     keep_audit_log(cli)
     join(cli.cluster, "audit-1", "audit.log")
     assert notes(cli)[1] == "no member has to stop; audit-1 may stay"
 
 
 def test_a_rebalance_does_not_show_who_must_stop(cli, monkeypatch):
-    """If topics stay with a group that is rebalancing, the plan says that it is not known which member must stop."""
+    """If topics stay with a group that is rebalancing, the plan says that the members to stop are not known yet."""
     keep_audit_log(cli)
     join(cli.cluster, "audit-1", "audit.log")
     describe = cli.cluster.describe_group
@@ -100,7 +109,10 @@ def test_a_rebalance_does_not_show_who_must_stop(cli, monkeypatch):
 
 
 def test_a_group_without_members_may_have_consumers_that_do_not_show(cli):
-    """A group without members may still have consumers without membership, which assign themselves partitions."""
+    """If the old group has no members, the plan says that consumers which use ``assign()`` must stop too.
+
+    Brokers do not show these consumers.
+    """
     assert notes(cli)[0] == "old has no members; a consumer that uses assign() does not show, and must stop too"
 
 
@@ -114,13 +126,16 @@ def test_a_group_without_members_may_have_consumers_that_do_not_show(cli):
     ],
 )
 def test_the_plan_says_for_how_long_no_group_consumes(cli, options, expected):
-    """No group consumes during settle, reading and writing. A hold and the guard add no time."""
+    """The plan says how long no group consumes the moved topics: during ``--settle``, reading and writing.
+
+    ``--hold`` and ``--guard`` do not add to this time.
+    """
     (cli.folder / "split.toml").write_text(SPEC)
     assert f"the moved topics are not consumed for {expected}" in notes(cli, *options)[-1]
 
 
 def test_many_partitions_take_longer(cli):
-    """Reading and writing counts as one second for every 10,000 partitions, rounded up."""
+    """The plan estimates one second of reading and writing for every 10,000 partitions, rounded up."""
     cli.cluster.create_topic("t", 10_001)
     for number in range(10_001):
         cli.cluster.commit("old", TopicPartition("t", number), 0)
@@ -128,7 +143,10 @@ def test_many_partitions_take_longer(cli):
 
 
 def test_the_comment_of_a_pull_request_says_the_same(cli):
-    """The Markdown has the same lines as the terminal, with names escaped. The JSON of the plan does not have them."""
+    """``--format markdown`` shows who must stop and for how long, as the terminal does, with names escaped.
+
+    ``--format json`` does not contain these lines.
+    """
     join(cli.cluster, "m", "t", client_id="*b*@x")
     shown = cli("migrate", "split.toml", "--dry-run", "--format", "markdown").stdout
     assert "- stop \\*b\\*@&#8203;x\n- the moved topics are not consumed for about 1 s" in shown
@@ -137,7 +155,7 @@ def test_the_comment_of_a_pull_request_says_the_same(cli):
 
 @pytest.fixture
 def asked(monkeypatch) -> list[str]:
-    """The questions that were asked. The answer to each is no."""
+    """A list of the confirmation prompts that were shown. Each prompt gets the answer no."""
     questions: list[str] = []
     monkeypatch.setattr(Person, "check_can_be_asked", lambda _: None)
     monkeypatch.setattr(typer, "confirm", lambda text, **_: questions.append(text))
@@ -145,7 +163,10 @@ def asked(monkeypatch) -> list[str]:
 
 
 def test_the_question_says_who_must_stop_and_that_it_waits(cli, asked):
-    """The members to stop are named on stderr before the question, because stdout may be a file."""
+    """Before the confirmation prompt, `migrate` names on stderr the topics that stay and the members to stop.
+
+    It uses stderr because stdout may be a file. The prompt says how long it waits for these members.
+    """
     keep_audit_log(cli)
     join(cli.cluster, "billing-1", "t")
     join(cli.cluster, "evil\n\x1b[2J", "audit.log")
@@ -160,19 +181,22 @@ def test_the_question_says_who_must_stop_and_that_it_waits(cli, asked):
     [("10s", "Wait 10 s for the group to settle, then write 1 offset?"), ("0s", "Write 1 offset?")],
 )
 def test_the_question_about_a_group_without_members(cli, asked, settle, question):
-    """If no member has to stop, the question names the settle time, if there is one."""
+    """If no member has to stop, the confirmation prompt of `migrate` names the time ``--settle``, unless it is 0."""
     cli(*MIGRATE[:-1], "--settle", settle, code=3)
     assert asked == [question]
 
 
 def test_apply_asks_as_it_did(cli, asked):
-    """A write without a wait only asks whether to write."""
+    """The confirmation prompt of `apply`, which waits for no member, only asks whether to write the offsets."""
     cli("apply", "split.csv", "--settle", "0s", code=3)
     assert asked == ["Write 1 offset in new?"]
 
 
 def test_without_a_member_to_stop_nobody_is_told_to_stop_one(cli):
-    """If members have only staying topics, the plan says that no member has to stop, and nobody is told to stop one."""
+    """If all members have only topics that stay, `migrate` says that no member has to stop.
+
+    It does not ask to stop consuming.
+    """
     keep_audit_log(cli)
     join(cli.cluster, "audit-1", "audit.log")
     said = cli(*MIGRATE, "--settle", "0s", "--guard", "1ms")

@@ -1,4 +1,4 @@
-"""The wait for the rest of ``settle`` before a write."""
+"""Before a write, the command waits for whatever remains of the time ``--settle``, counted from the snapshot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from tests.support.rows import NOON, row
 
 
 def cluster() -> InMemoryCluster:
-    """Group ``big`` has committed 5 in the only partition of ``t``, which has ten records."""
+    """Return an in-memory cluster whose group ``big`` has committed offset 5 in topic ``t``.
+
+    The topic has one partition with ten records.
+    """
     made = InMemoryCluster()
     made.create_topic("t", 1)
     made.produce("t", 0, 10)
@@ -37,7 +40,10 @@ def cluster() -> InMemoryCluster:
     ],
 )
 def test_the_age_of_the_snapshot_is_subtracted_from_settle(taken_at, seconds):
-    """The wait is ``settle`` minus the snapshot's age. For a snapshot from the future it is ``settle``."""
+    """Before a write, the command waits for ``--settle`` minus the age of the snapshot.
+
+    If the time of the snapshot is in the future, the command waits for the full ``--settle``.
+    """
     made, clock = cluster(), FakeClock()
     clock.slept = (taken_at - NOON).total_seconds()
     taken = take_snapshot(made, ["big"], clock)
@@ -50,7 +56,10 @@ def test_the_age_of_the_snapshot_is_subtracted_from_settle(taken_at, seconds):
 
 @pytest.mark.parametrize(("source_group", "seconds"), [("big", 10), (None, 0)])
 def test_rows_that_do_not_say_when_they_were_taken_take_the_full_settle(source_group, seconds):
-    """Without ``taken_at``, the wait is ``settle``. Rows without a source group need no wait."""
+    """If offsets do not say when they were read, the command waits for the full ``--settle`` before the write.
+
+    For offsets without a source group it does not wait.
+    """
     made, clock = cluster(), FakeClock()
     rows = SnapshotTable.of_rows([row(group="new", source_group=source_group, taken_at=None)])
     shown = make_plan(made, rows, WriteOptions(settle=10))

@@ -1,4 +1,4 @@
-"""The proxy of the fault campaign forwards bytes unchanged, except the responses that it is told to cut or slow."""
+"""The proxy in front of a broker forwards bytes unchanged, except responses that a test tells it to cut or slow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.proxy import Proxies
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    """A server that sends back what it receives."""
+    """The address of a server that sends back what it receives."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -36,7 +36,7 @@ def _echo(connection: socket.socket) -> None:
 
 
 def answer(proxies: Proxies, sent: bytes) -> bytes:
-    """Send bytes through the proxy to an echo server, and return its answer: shorter if the connection ends."""
+    """Send bytes through the proxy to an echo server, and return the answer, which a cut connection makes shorter."""
     host, port = proxies.bootstrap_servers.split(":")
     received = b""
     with socket.create_connection((host, int(port)), timeout=20) as client:
@@ -47,7 +47,10 @@ def answer(proxies: Proxies, sent: bytes) -> bytes:
 
 
 def test_half_of_a_response_arrives_before_the_connection_ends(address):
-    """``cut(2)`` ends the next two responses in the middle; later responses and slow responses are whole."""
+    """After ``cut(2)``, the proxy ends the connection in the middle of each of the next two responses.
+
+    Later responses, slow responses, and responses after ``heal()`` are complete.
+    """
     proxies = Proxies([address])
     assert answer(proxies, b"whole") == b"whole"
     proxies.cut(2)
@@ -60,7 +63,7 @@ def test_half_of_a_response_arrives_before_the_connection_ends(address):
 
 
 def test_a_server_that_is_down_ends_the_connection():
-    """If the broker is down, the client's connection ends without a byte."""
+    """If the broker is down, the proxy ends the client's connection without sending a byte."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         down = "{}:{}".format(*server.getsockname())
     assert answer(Proxies([down]), b"request") == b""

@@ -1,4 +1,4 @@
-"""Wrong arguments of the Python API, on a cluster in memory. Each is refused with one line that names the argument."""
+"""The Python API on the in-memory cluster: a wrong argument is refused with one line that names the argument."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ OPTIONS = mg.WriteOptions(settle=0, guard=0.001)
 
 @pytest.fixture
 def made() -> InMemoryCluster:
-    """A cluster whose group ``old`` has committed offsets in two partitions, with a record each second until now."""
+    """An in-memory cluster whose group ``old`` has committed offset 5 in two partitions.
+
+    Each partition has one record for each of the last ten seconds.
+    """
     cluster = InMemoryCluster()
     cluster.create_topic("t", 2)
     for partition in (0, 1):
@@ -38,7 +41,7 @@ def made() -> InMemoryCluster:
 
 @pytest.fixture
 def cluster(made, monkeypatch) -> mg.Cluster:
-    """The cluster in memory, as `migrate_groups.connect` returns a cluster."""
+    """The in-memory cluster, wrapped as `migrate_groups.connect` returns a cluster."""
     monkeypatch.setattr("migrate_groups.api.reading.open_reader", lambda _: nullcontext(made))
     monkeypatch.setattr("migrate_groups.api.reading.open_writer", lambda _: nullcontext(Clients(made, made)))
     return mg.connect("h:1", clock=FakeClock())
@@ -57,7 +60,10 @@ def split(**changes: Any) -> mg.Split:
     ],
 )
 def test_a_time_has_the_checks_of_the_command(cluster, moment, complaint):
-    """A time in seconds, in the future or before 1970 is refused, as the command `rewind` refuses it."""
+    """A rewind to a time in seconds instead of milliseconds, in the future or before 1970 is refused.
+
+    A valid time gives the offset of the first record at or after it, or the log end.
+    """
     taken = cluster.snapshot("old")
     with pytest.raises(mg.UsageError, match=complaint):
         taken.rewind(cluster, mg.ToTime(moment))
@@ -70,27 +76,27 @@ def test_a_time_has_the_checks_of_the_command(cluster, moment, complaint):
 @pytest.mark.parametrize("kind", [mg.ToTime, mg.ToOffset, mg.ShiftBy])
 @pytest.mark.parametrize("number", [5.5, 5.0, True, "5", None, datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=1)])
 def test_a_rewind_takes_only_whole_numbers(kind, number):
-    """A number with a fraction is not cut, and a value of another type is refused."""
+    """`ToTime`, `ToOffset` and `ShiftBy` refuse every value that is not a whole number; a fraction is not cut off."""
     with pytest.raises(mg.UsageError, match=rf"^{kind.__name__} is .*; expected a whole number"):
         kind(number)
 
 
 def test_a_negative_offset_is_refused():
-    """`ToOffset` refuses a negative offset, as ``--to-offset`` does. `ShiftBy` goes back with a negative number."""
+    """`ToOffset` refuses a negative offset. `ShiftBy` accepts a negative number, which goes back."""
     with pytest.raises(mg.UsageError, match="ToOffset is -1; expected a whole number, 0 or more"):
         mg.ToOffset(-1)
     assert mg.ShiftBy(-1).offsets == -1
 
 
 def test_a_target_of_another_type_is_refused(cluster):
-    """A target that is not made, or is no target of a rewind, is refused."""
+    """A rewind refuses a target that is a text, a number, or a class such as `ToEarliest` instead of an instance."""
     for wrong in (mg.ToEarliest, "earliest", 5):
         with pytest.raises(mg.UsageError, match=r"target is .*; expected one such as ToEarliest\(\) or ToOffset\(42\)"):
             cluster.snapshot("old").rewind(cluster, wrong)
 
 
 def test_an_unknown_past_end_is_refused(cluster):
-    """A value of ``past_end`` other than end, skip and fail is refused, whatever the target of the rewind."""
+    """A rewind refuses a ``past_end`` other than end, skip and fail, whatever its target is."""
     wrong: Any = "bogus"
     for target in (mg.ToTime(NOW), mg.ToEarliest()):
         with pytest.raises(mg.UsageError, match="past_end is 'bogus'; expected one of end, skip, fail"):
@@ -99,7 +105,7 @@ def test_an_unknown_past_end_is_refused(cluster):
 
 @pytest.mark.parametrize("seconds", [math.nan, -1, math.inf, 25 * 86400, "10s", True, None])
 def test_seconds_are_a_number_of_at_most_24_days(cluster, tmp_path, seconds):
-    """Each number of seconds is refused if it is not a number, negative, or longer than 24 days."""
+    """``timeout``, ``wait``, ``settle`` and ``guard`` are refused if not a number, negative or over 24 days."""
     calls = {
         "timeout": lambda: mg.connect("h:1", timeout=seconds),
         "wait": lambda: cluster.migrate(split(), run_dir=tmp_path / "run", options=OPTIONS, wait=seconds),
@@ -115,7 +121,7 @@ def test_seconds_are_a_number_of_at_most_24_days(cluster, tmp_path, seconds):
 
 
 def test_a_watch_may_have_no_time_limit(cluster, made):
-    """``timeout`` of `watch` may be infinite, which is the default; other wrong numbers are refused."""
+    """The ``timeout`` of `Cluster.watch` may be infinite; a negative number or NaN is refused."""
     for partition in (0, 1):
         made.commit("old", TopicPartition("t", partition), 10)
     assert cluster.watch("old", timeout=math.inf).reached
@@ -126,13 +132,13 @@ def test_a_watch_may_have_no_time_limit(cluster, made):
 
 @pytest.mark.parametrize("seconds", [0, 0.0001])
 def test_a_time_out_in_which_no_broker_can_answer_is_refused(seconds):
-    """A time-out of less than a millisecond is refused before a connection."""
+    """`connect` refuses a ``timeout`` below one millisecond, in which no broker can answer."""
     with pytest.raises(mg.UsageError, match=r"timeout is .* s, in which no broker can answer"):
         mg.connect("h:1", timeout=seconds)
 
 
 def test_a_split_becomes_a_spec_file_with_the_same_names(tmp_path):
-    """Names with any characters are the same in the spec file, also those beyond 16 bits."""
+    """A spec file written from a `Split` gives the same names when loaded, even with emoji, quotes or line feeds."""
     names: dict[str, Any] = {
         "source": "old 😀",
         "targets": {'new "𐍈"\n\x7f': ["t", "a.*"]},
@@ -144,7 +150,7 @@ def test_a_split_becomes_a_spec_file_with_the_same_names(tmp_path):
 
 
 def test_the_spec_file_of_a_run_can_be_read(cluster, made, tmp_path):
-    """The ``spec.toml`` of a run is TOML, whatever characters the groups' names have."""
+    """The ``spec.toml`` that a run saves is valid TOML, even if groups' names contain emoji."""
     for partition in (0, 1):
         made.commit("old 😀", TopicPartition("t", partition), 5)
     wanted = split(source="old 😀", targets={"new 😀": ["t"]})
@@ -154,14 +160,17 @@ def test_the_spec_file_of_a_run_can_be_read(cluster, made, tmp_path):
 
 
 def test_a_pattern_that_is_not_utf_8_is_refused():
-    """A topic pattern that can't be encoded is refused, as the name of a group is."""
+    """A topic pattern that can't be encoded in UTF-8 is refused, and the error shows the pattern."""
     with pytest.raises(mg.InvalidInput, match=r"topic pattern '\\ud800' is not UTF-8"):
         split(targets={"new": ["\ud800"]}).to_toml()
 
 
 @pytest.mark.parametrize("wrong", ["t*", b"t*", None, 5, [5], ["t", None]])
 def test_a_text_in_place_of_a_list_is_refused(cluster, tmp_path, wrong):
-    """A single text is not taken letter by letter. The error names the argument and shows a list."""
+    """An argument that must be a list of texts refuses a single text, and does not take it letter by letter.
+
+    It also refuses bytes, numbers, None and lists with other values than texts. The error names the argument.
+    """
     taken = cluster.snapshot("old")
     calls = {
         "topics": lambda: cluster.list(topics=wrong),
@@ -179,14 +188,14 @@ def test_a_text_in_place_of_a_list_is_refused(cluster, tmp_path, wrong):
 
 
 def test_the_error_for_a_text_shows_the_list():
-    """The error for a text in place of a list shows the list to pass."""
+    """If a text is given in place of a list, the error shows the list to pass, such as ``['inv*']``."""
     with pytest.raises(mg.UsageError) as raised:
         _ = split(targets={"new": "inv*"}).spec
     assert str(raised.value) == "targets of 'new' is 'inv*'; expected a list of texts, such as ['inv*']"
 
 
 def test_an_empty_range_of_partitions_matches_nothing(cluster):
-    """A range without a number matches no partition, and is refused as any other range without a match."""
+    """An empty range of partitions, such as ``range(0)``, is refused, because no partition matches it."""
     taken = cluster.snapshot("old")
     for empty in (range(0), range(5, 3)):
         with pytest.raises(mg.InvalidInput, match=r"no partition matches range\(.*\): choose from partitions 0, 1"):
@@ -196,7 +205,7 @@ def test_an_empty_range_of_partitions_matches_nothing(cluster):
 
 @pytest.mark.parametrize("wrong", [range(2), range(0), [1], "1", "", None, 1])
 def test_partitions_are_a_list_of_ranges(cluster, wrong):
-    """A range without a list, and a number in place of a range, are refused."""
+    """``partitions`` of `filter` must be a list of ranges: a single range, a number or a text is refused."""
     with pytest.raises(mg.UsageError, match=r"^partitions is .*; expected a list of ranges, such as \[range\(3, 6\)\]"):
         cluster.snapshot("old").filter(partitions=wrong)
 
@@ -204,26 +213,35 @@ def test_partitions_are_a_list_of_ranges(cluster, wrong):
 @pytest.mark.parametrize("name", ["any_kind", "restore"])
 @pytest.mark.parametrize("wrong", ["false", 1, None])
 def test_an_option_that_is_true_or_false_takes_nothing_else(name, wrong):
-    """A text such as ``"false"``, which Python takes for true, is refused."""
+    """`WriteOptions` refuses every value of ``any_kind`` and ``restore`` except True and False.
+
+    Python would take the text ``"false"`` for true.
+    """
     with pytest.raises(mg.UsageError, match=f"{name} is {wrong!r}; expected True or False"):
         mg.WriteOptions(**{name: wrong})
 
 
 def test_fan_out_is_true_or_false():
-    """``fan_out`` of a split takes no text, because with ``"false"`` records would be processed twice."""
+    """`Split` refuses the text ``"false"`` for ``fan_out``, because Python would take it for true.
+
+    Records would then be processed twice.
+    """
     with pytest.raises(mg.UsageError, match="fan_out is 'false'; expected True or False"):
         _ = split(fan_out="false").spec
 
 
 @pytest.mark.parametrize("wrong", [-1, 1.5, "5", True])
 def test_the_records_to_read_again_are_a_whole_number(wrong):
-    """``accept_reread`` is a whole number, 0 or more."""
+    """``accept_reread`` of `WriteOptions` is refused if it is not a whole number of 0 or more."""
     with pytest.raises(mg.UsageError, match=r"accept_reread is .*; expected a whole number, 0 or more"):
         mg.WriteOptions(accept_reread=wrong)
 
 
 def test_reconcile_of_a_missing_run_says_that_it_does_not_exist(tmp_path, monkeypatch):
-    """The error names the path that does not exist, and says which command makes it if its spec is there."""
+    """If the run directory does not exist, the error of `reconcile` names its path.
+
+    If the spec of this run exists, the error also says that `migrate` with this spec makes the run directory.
+    """
     monkeypatch.chdir(tmp_path)
     with pytest.raises(mg.InvalidInput, match=r"nope\.run does not exist: check the path"):
         mg.reconcile(Path("nope.run"))

@@ -1,4 +1,4 @@
-"""The receipt file: it is locked, and nothing is written to the cluster before it is saved."""
+"""A receipt file is locked during a run, and nothing is written to the cluster before this file is saved."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def result_of(execution: Execution, file: ReceiptFile) -> WriteResult:
 
 
 def test_nothing_is_written_if_the_first_save_of_the_receipt_fails(tmp_path):
-    """If the first save fails, nothing was written to the cluster: the error is about the file."""
+    """If the first save of the receipt fails, an error about the file is raised before anything is written to Kafka."""
     file = ReceiptFile(tmp_path / "r.json", NOTHING_WRITTEN)
     shutil.rmtree(tmp_path)
     with pytest.raises(InvalidInput, match=r"folder .* does not exist"):
@@ -43,7 +43,7 @@ def test_nothing_is_written_if_the_first_save_of_the_receipt_fails(tmp_path):
 
 
 def test_a_later_save_of_the_receipt_that_fails_is_exit_4(tmp_path):
-    """If a later save fails, the write is finished, and the command ends with exit 4."""
+    """If a later save of the receipt fails, the write is finished, and the command ends with exit code 4."""
     file = ReceiptFile(tmp_path / "r.json", NOTHING_WRITTEN)
     file.record(EXECUTION)
     shutil.rmtree(tmp_path)
@@ -55,7 +55,7 @@ def test_a_later_save_of_the_receipt_that_fails_is_exit_4(tmp_path):
 
 
 def test_a_lock_that_cannot_be_removed_does_not_hide_why_the_command_ended(tmp_path):
-    """If the lock's empty file can't be removed, the error of the command is raised, and the lock is released."""
+    """If the empty lock file can't be removed, the command's own error is still raised, and the lock is released."""
     run = tmp_path / "run"
 
     def command() -> None:
@@ -72,7 +72,7 @@ def test_a_lock_that_cannot_be_removed_does_not_hide_why_the_command_ended(tmp_p
 
 
 def test_the_receipt_of_another_migration_is_refused(tmp_path):
-    """A run resumes the receipt of the same migration, and refuses the receipt of another migration."""
+    """A run continues from the receipt of the same migration, and refuses the receipt of another migration."""
     with open_receipt(tmp_path / "r.json") as file:
         refuse_other_run(file, plan("c", CHANGE))
         file.record(Execution.of(plan("c", CHANGE), NOON))
@@ -82,7 +82,10 @@ def test_the_receipt_of_another_migration_is_refused(tmp_path):
 
 
 def test_a_second_run_on_a_locked_receipt_is_refused(tmp_path):
-    """A second run on the same receipt is refused; a dry run may read it."""
+    """While a run has locked the receipt, a second run is refused, but a dry run may read the receipt.
+
+    After the first run, another run may use the receipt.
+    """
     path = tmp_path / "r.json"
     with open_receipt(path) as file:
         file.record(EXECUTION)
@@ -95,7 +98,7 @@ def test_a_second_run_on_a_locked_receipt_is_refused(tmp_path):
 
 
 def test_a_damaged_receipt_is_refused(tmp_path):
-    """A damaged receipt is refused, and is not replaced as if the run were new."""
+    """A damaged receipt is refused; the command does not treat the run as new."""
     path = tmp_path / "r.json"
     path.write_bytes(receipt_json.to_bytes(Receipt((EXECUTION,)))[:-5])
     with pytest.raises(InvalidInput, match="is not a valid receipt"), open_receipt(path):
@@ -103,7 +106,10 @@ def test_a_damaged_receipt_is_refused(tmp_path):
 
 
 def test_the_rollback_command_that_exit_4_prints_works(tmp_path):
-    """The error has the rollback command, with the path quoted for a shell, and says what the rollback would do."""
+    """If the old group committed during the watch after the write, the error prints the rollback command.
+
+    It quotes the receipt's path for a shell, and says what the rollback would do.
+    """
     file = ReceiptFile(tmp_path / "a b" / "r.json", NOTHING_WRITTEN)
     execution = Execution.of(made_and_moved(), NOON).with_moved(["group 'old' committed"])
     moved = replace(
@@ -132,6 +138,6 @@ def made_and_moved() -> Plan:
 
 
 def test_a_receipt_name_that_is_too_long_is_invalid_input(tmp_path):
-    """A receipt name that is too long is invalid input, also for a dry run."""
+    """Even a dry run, which only reads the receipt, refuses a receipt whose file name is too long."""
     with pytest.raises(InvalidInput, match="too long"), open_receipt(tmp_path / f"{'x' * 256}.json", read_only=True):
         pass

@@ -1,4 +1,4 @@
-"""A topic is deleted and created again while a run is interrupted. The old topic's offsets never reach the new one."""
+"""If a topic is recreated while a run is interrupted, the old topic's offsets are never written to the new topic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECOND, KEPT = TopicPartition("t", 1), TopicPartition("kept", 0)
 
 @pytest.fixture
 def cli(tmp_path, monkeypatch) -> Connected:
-    """Group ``old`` has committed offsets in two partitions of topic ``t``."""
+    """The command line on the in-memory cluster. Group ``old`` has committed in two partitions of topic ``t``."""
     made = Connected(tmp_path, monkeypatch)
     made.cluster.add_partitions("t", 2)
     made.cluster.produce("t", 1, 10)
@@ -36,7 +36,10 @@ def recreate(cli: Connected) -> None:
 
 @pytest.mark.parametrize("is_deleted", [True, False])
 def test_a_resumed_deletion_does_not_restore_offsets_of_the_old_topic(cli, monkeypatch, is_deleted):
-    """If a topic was recreated before a deletion was resumed, a rollback writes none of its old offsets."""
+    """If a topic is recreated before `delete-offsets` is resumed, `rollback` restores none of the old topic's offsets.
+
+    It restores the offset that the group had committed in the new topic.
+    """
     cli.cluster.create_topic("kept", 1)
     cli.cluster.commit("old", KEPT, 0)
     delete = cli.cluster.delete_offsets
@@ -59,7 +62,10 @@ def test_a_resumed_deletion_does_not_restore_offsets_of_the_old_topic(cli, monke
 
 
 def test_a_resumed_deletion_without_offsets_of_the_new_topic_has_nothing_to_roll_back(cli, monkeypatch):
-    """If the group has committed nothing on the recreated topic, a rollback is exit 3, and says why."""
+    """If a topic is recreated before `delete-offsets` is resumed, and has no new commit, `rollback` is refused.
+
+    It ends with exit code 3, and says that the receipt has no deleted offset.
+    """
     with monkeypatch.context() as patched:
         patched.setattr(cli.cluster, "delete_offsets", interrupt)
         cli(*DELETE, code=130)
@@ -71,7 +77,10 @@ def test_a_resumed_deletion_without_offsets_of_the_new_topic_has_nothing_to_roll
 
 
 def test_a_deletion_that_is_resumed_without_the_topic_keeps_its_id(cli, monkeypatch):
-    """If the topic was gone when a deletion was resumed, and was created afterwards, a rollback is refused: exit 3."""
+    """If a topic is missing when `delete-offsets` is resumed, and is created again afterwards, `rollback` is refused.
+
+    It ends with exit code 3, because the receipt keeps the id of the old topic.
+    """
     with monkeypatch.context() as patched:
         patched.setattr(cli.cluster, "delete_offsets", interrupt)
         cli(*DELETE, code=130)
@@ -83,7 +92,10 @@ def test_a_deletion_that_is_resumed_without_the_topic_keeps_its_id(cli, monkeypa
 
 
 def test_a_resumed_hand_over_does_not_write_offsets_of_the_old_topic(cli, monkeypatch):
-    """If a topic was recreated after a kill at the write, the same `migrate` is exit 2, and names the topic."""
+    """If a topic is recreated after `migrate` was interrupted at the write, a re-run ends with exit code 2.
+
+    The error names the topic. With another run directory, the offset committed in the new topic is handed over.
+    """
     with monkeypatch.context() as patched:
         patched.setattr(cli.cluster, "alter_offsets_by_group", interrupt)
         cli(*MIGRATE, code=130)
@@ -99,7 +111,10 @@ def test_a_resumed_hand_over_does_not_write_offsets_of_the_old_topic(cli, monkey
 
 
 def test_the_baseline_does_not_restore_offsets_of_the_old_topic(cli, monkeypatch):
-    """If the old group and its topic were deleted during the wait, and the topic recreated, nothing is restored."""
+    """If `migrate` is interrupted, its topic recreated and its old group deleted, a re-run restores no old offset.
+
+    Even with ``--vanished restore`` it ends with exit code 3.
+    """
     with monkeypatch.context() as patched:
         patched.setattr(migrate, "write_plan", interrupt)
         cli(*MIGRATE, code=130)

@@ -1,4 +1,4 @@
-"""Ways back after offsets were refused or lost, after partitions were added, and with several target groups."""
+"""`rollback`, `hand-back` and `delete-offsets` after offsets were refused or lost, or partitions were added."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ guard = "1ms"
 
 
 class Refusing(Connected):
-    """The command line on a cluster in memory that refuses writes to the groups or partitions in ``refused``.
+    """The command line on an in-memory cluster that refuses writes to the groups or partitions in ``refused``.
 
     Topic ``t`` has two partitions. Its group ``old`` has committed offset 5 in both.
     """
@@ -62,7 +62,10 @@ def cli(tmp_path, monkeypatch) -> Refusing:
 
 
 def test_a_second_rollback_sets_the_offset_that_the_first_could_not(cli):
-    """If a rollback can't set a lost offset of the old group again, the next one does, also if nothing else is left."""
+    """If `rollback` can't restore a lost offset of the old group, the next `rollback` restores it.
+
+    It does so even if nothing else is left to roll back.
+    """
     cli.cluster.commit("new", PARTITION, 5)
     cli(*MIGRATE)
     cli.cluster.delete_offsets("old", [PARTITION])
@@ -75,7 +78,7 @@ def test_a_second_rollback_sets_the_offset_that_the_first_could_not(cli):
 
 
 def test_an_interrupted_rollback_sets_the_lost_offset_when_it_is_run_again(cli, monkeypatch):
-    """A rollback that was interrupted before its first request has set no offset; the same command sets all."""
+    """If `rollback` is interrupted before its first request, a second `rollback` restores all lost offsets."""
     cli.cluster.commit("new", PARTITION, 5)
     cli(*MIGRATE)
     cli.cluster.delete_offsets("old", [PARTITION, SECOND])
@@ -91,7 +94,7 @@ def test_an_interrupted_rollback_sets_the_lost_offset_when_it_is_run_again(cli, 
 
 
 def test_rollback_sets_the_lost_offset_of_a_refused_partition(cli):
-    """The old group also gets back a lost offset of a partition that brokers refused in the hand-over."""
+    """`rollback` also restores a lost offset of the old group in a partition whose hand-over was refused."""
     cli.refused = {SECOND}
     cli.fails(*MIGRATE, code=4)
     cli.refused = set()
@@ -101,7 +104,10 @@ def test_rollback_sets_the_lost_offset_of_a_refused_partition(cli):
 
 
 def test_rollback_refuses_if_a_new_group_consumed_an_added_partition(cli):
-    """A partition that was added since the hand-over counts: after a rollback its records would be processed again."""
+    """If the new group has committed in a partition added after the hand-over, `rollback` is refused (exit code 3).
+
+    Otherwise its records would be processed again. `hand-back` is still possible.
+    """
     cli(*MIGRATE)
     cli.cluster.add_partitions("t", 3)
     cli.cluster.produce("t", 2, 20)
@@ -113,7 +119,10 @@ def test_rollback_refuses_if_a_new_group_consumed_an_added_partition(cli):
 
 
 def test_a_group_that_consumed_an_added_partition_has_started(cli):
-    """The same ``migrate`` again hands nothing over, because the new group has committed on an added partition."""
+    """If the new group has committed in a partition added after the hand-over, a re-run of `migrate` writes nothing.
+
+    It treats this group as started.
+    """
     spec = (cli.folder / "split.toml").read_text()
     (cli.folder / "split.toml").write_text(f'{spec}\non_existing = "overwrite"\n')
     cli(*MIGRATE)
@@ -126,7 +135,10 @@ def test_a_group_that_consumed_an_added_partition_has_started(cli):
 
 @pytest.mark.parametrize("consumed", ["committed", "lost"])
 def test_hand_back_refuses_what_became_of_refused_partitions(cli, consumed):
-    """Refused partitions stay with the old group, unless a new group consumed them or the old offset is lost."""
+    """`hand-back` is refused if a new group has consumed a partition whose hand-over was refused.
+
+    It is also refused if the old group's offset of such a partition was lost.
+    """
     cli.refused = {SECOND}
     cli.fails(*MIGRATE, code=4)
     cli.refused = set()
@@ -143,7 +155,7 @@ def test_hand_back_refuses_what_became_of_refused_partitions(cli, consumed):
 
 
 def test_hand_back_refuses_while_a_refused_group_has_members(cli):
-    """A group that got nothing, because its whole hand-over was refused, must have no members on its topics."""
+    """If the whole hand-over to a target group was refused, `hand-back` is refused while this group has members."""
     cli.cluster.create_topic("u", 1)
     cli.cluster.produce("u", 0, 90)
     cli.cluster.commit("old", TopicPartition("u", 0), 3)
@@ -161,7 +173,10 @@ def test_hand_back_refuses_while_a_refused_group_has_members(cli):
 
 
 def test_hand_back_leaves_refused_partitions_that_nobody_consumed(cli):
-    """A refused partition that no new group consumed stays at the old group's offset, and the rest is handed back."""
+    """If a partition's hand-over was refused and no new group consumed it, `hand-back` leaves its offset unchanged.
+
+    The other partitions are handed back.
+    """
     cli.refused = {SECOND}
     cli.fails(*MIGRATE, code=4)
     cli.refused = set()
@@ -178,7 +193,10 @@ def test_hand_back_leaves_refused_partitions_that_nobody_consumed(cli):
     ],
 )
 def test_offsets_that_another_target_still_needs_are_kept(cli, command, said):
-    """If one of two targets of a partition was refused, the old group keeps the offset that this target needs."""
+    """If the hand-over to one of a partition's two target groups was refused, the old group keeps its offset.
+
+    `hand-back` and `delete-offsets` end with exit code 3, because this target group still needs the offset.
+    """
     (cli.folder / "split.toml").write_text(FAN_OUT)
     cli.refused = {"b"}
     cli.fails(*MIGRATE, code=4)
@@ -189,13 +207,16 @@ def test_offsets_that_another_target_still_needs_are_kept(cli, command, said):
 
 
 def retarget(cli: Refusing, group: str) -> None:
-    """Change the target group of the spec."""
+    """Change the target group in the spec file to ``group``."""
     spec = (cli.folder / "split.toml").read_text()
     (cli.folder / "split.toml").write_text(re.sub(r'group = "\w+"', f'group = "{group}"', spec))
 
 
 def test_rollback_sets_the_offset_of_the_last_hand_over(cli):
-    """An earlier split that was rolled back does not count: its offsets are older."""
+    """`rollback` restores a lost offset of the old group from the last hand-over.
+
+    It does not use an earlier hand-over, which was rolled back.
+    """
     cli(*MIGRATE)
     cli("rollback", RUN, "--yes")
     cli.cluster.commit("old", PARTITION, 7)
@@ -212,7 +233,7 @@ def test_rollback_sets_the_offset_of_the_last_hand_over(cli):
 
 
 def test_rollback_sets_no_offset_on_a_recreated_topic(cli):
-    """A topic of which every partition was refused may have been created again: no old offset is set there."""
+    """If a topic was refused in the hand-over, and recreated later, `rollback` restores no old offset in this topic."""
     cli.cluster.create_topic("u", 1)
     cli.cluster.produce("u", 0, 9)
     cli.cluster.commit("old", TopicPartition("u", 0), 3)
@@ -231,7 +252,7 @@ def test_rollback_sets_no_offset_on_a_recreated_topic(cli):
 
 @pytest.mark.parametrize("command", ["hand-back", "delete-offsets"])
 def test_a_refused_split_that_was_replaced_is_over(cli, command):
-    """After another split has handed everything over, what was refused before forbids nothing."""
+    """If a split was refused, and another split handed everything over, `hand-back` and `delete-offsets` succeed."""
     cli.refused = {"new"}
     cli.fails(*MIGRATE, code=4)
     cli.refused = set()
@@ -242,7 +263,7 @@ def test_a_refused_split_that_was_replaced_is_over(cli, command):
 
 
 def test_hand_back_passes_over_a_refused_group_that_does_not_exist(cli):
-    """A target group whose whole hand-over was refused does not exist, and is no reason to refuse."""
+    """If a target group does not exist, because its whole hand-over was refused, `hand-back` ignores this group."""
     cli.cluster.create_topic("u", 1)
     cli.cluster.produce("u", 0, 9)
     cli.cluster.commit("old", TopicPartition("u", 0), 3)
@@ -258,7 +279,10 @@ def test_hand_back_passes_over_a_refused_group_that_does_not_exist(cli):
 
 
 def test_a_resumed_rollback_counts_added_partitions(cli, monkeypatch):
-    """A rollback that was interrupted looks again at partitions that were added since."""
+    """If the new group commits in a partition that was added after a rollback was interrupted, a re-run is refused.
+
+    The second `rollback` ends with exit code 3.
+    """
     cli(*MIGRATE)
 
     def interrupt(*_, **__):
@@ -276,7 +300,10 @@ def test_a_resumed_rollback_counts_added_partitions(cli, monkeypatch):
 
 @pytest.mark.parametrize("before", [None, 12])
 def test_delete_offsets_waits_for_the_whole_hand_over(cli, before):
-    """While a partition is refused, nothing is deleted, also if the new group has an offset there from before."""
+    """If the hand-over of a partition was refused, `delete-offsets` deletes nothing and ends with exit code 3.
+
+    This is so even if the new group had an offset there before the hand-over.
+    """
     spec = (cli.folder / "split.toml").read_text()
     (cli.folder / "split.toml").write_text(f'{spec}\non_existing = "overwrite"\n')
     if before:
@@ -290,7 +317,7 @@ def test_delete_offsets_waits_for_the_whole_hand_over(cli, before):
 
 
 def test_rollback_warns_of_offsets_that_are_not_those_of_the_hand_over(cli):
-    """A rollback warns if the old group has committed since, and of offsets that the log no longer has."""
+    """`rollback` warns if the old group committed after the hand-over, and if its old offset is outside the log."""
     cli(*MIGRATE)
     cli.cluster.commit("old", SECOND, 9)
     cli.cluster.delete_records("t", 0, 6)
@@ -304,7 +331,10 @@ def test_rollback_warns_of_offsets_that_are_not_those_of_the_hand_over(cli):
 @pytest.mark.parametrize(("back", "moved"), [("rollback", False), ("hand-back", True)])
 @pytest.mark.parametrize("command", ["rollback", "hand-back", "delete-offsets"])
 def test_a_split_that_was_taken_back_is_over(cli, back, moved, command):
-    """After a rollback or hand-back and another split, the ways back are those of the last split only."""
+    """If a split was rolled back or handed back, and another split was made, each command acts on the last split only.
+
+    The commands are `rollback`, `hand-back` and `delete-offsets`.
+    """
     cli(*MIGRATE)
     if moved:
         cli.cluster.commit("new", PARTITION, 7)
@@ -319,7 +349,7 @@ def test_a_split_that_was_taken_back_is_over(cli, back, moved, command):
 
 
 def test_a_split_that_was_taken_back_is_not_judged(cli):
-    """After a rollback and another split, `reconcile` judges the last split."""
+    """After a rollback and another split in the same run directory, `reconcile` judges only the last split."""
     cli(*MIGRATE)
     cli("rollback", RUN, "--yes")
     retarget(cli, "newer")
@@ -329,7 +359,7 @@ def test_a_split_that_was_taken_back_is_not_judged(cli):
 
 
 def test_hand_back_passes_over_what_was_refused_after_a_rollback(cli):
-    """A partition that was rolled back, and refused in the next hand-over, stays with the old group."""
+    """If a partition was rolled back and its next hand-over refused, `hand-back` leaves it with the old group."""
     cli(*MIGRATE)
     cli("rollback", RUN, "--yes")
     cli.refused = {SECOND}
@@ -341,7 +371,7 @@ def test_hand_back_passes_over_what_was_refused_after_a_rollback(cli):
 
 
 def test_rollback_sets_a_lost_offset_that_was_refused_after_a_rollback(cli):
-    """The old group gets back a lost offset also if the partition was rolled back before, and refused since."""
+    """If a partition was rolled back and its next hand-over refused, `rollback` still restores its lost old offset."""
     cli(*MIGRATE)
     cli("rollback", RUN, "--yes")
     cli.refused = {SECOND}

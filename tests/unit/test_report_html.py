@@ -1,4 +1,4 @@
-"""The HTML report of a reconciliation, as text; tests/browser tests it in a browser."""
+"""The HTML report of `reconcile`, checked as text; tests/browser checks it in a browser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.reconciliations import moments, partition, realistic, reconci
 
 
 class Page(HTMLParser):
-    """The elements of a page with their attributes, and the text within code."""
+    """A parser that collects the elements of a page, their attributes and styles, and the text in ``code`` elements."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ PLAIN = Page(report_html.report(reconciliation_named("g", "t", "r", "c", "h")))
 )
 @settings(max_examples=15)
 def test_names_and_reasons_add_no_markup_to_the_page(group, name, reason, cluster_id, hint):
-    """Any name of a group, topic or cluster, and any reason or hint, leaves the elements of the page the same."""
+    """No name of a group, topic or cluster, and no reason or hint, changes which elements the report contains."""
     page = Page(report_html.report(reconciliation_named(group, name, reason, cluster_id, hint)))
     assert page.elements == PLAIN.elements
     assert page.styles == PLAIN.styles
@@ -70,14 +70,17 @@ def test_names_and_reasons_add_no_markup_to_the_page(group, name, reason, cluste
 
 
 def test_long_names_are_cut():
-    """A name of 32,000 characters is cut after 249."""
+    """A group name of 32,000 characters is cut after 249 characters in the report."""
     text = report_html.report(reconciliation(topic(group="x" * 32_000)))
     assert len(text) < 25_000
     assert "x" * 249 + "…" in text
 
 
 def test_the_page_loads_no_other_file():
-    """The page has no URL, script, link, import or picture. Its policy forbids everything except inline style."""
+    """The report contains no URL, script, link, import or picture.
+
+    Its Content-Security-Policy forbids everything except inline styles.
+    """
     text = report_html.report(realistic())
     assert re.findall(r"""https?:|//|<script|<link|<img|<iframe|@import|url\(|\bsrc=|\bhref=""", text) == []
     assert "default-src 'none'; style-src 'unsafe-inline'" in text
@@ -89,7 +92,10 @@ def test_same_input_same_bytes():
 
 
 def test_an_unknown_lag_is_never_shown_as_0():
-    """Without a committed offset there is no bar and no number; a lag of 0 has the number 0 and an empty bar."""
+    """Without a committed offset, the report shows the lag as "not known", without a bar.
+
+    A lag of 0 is shown as 0 with an empty bar.
+    """
     unknown = report_html.report(
         reconciliation(
             topic(lag=(None, None), produced=None, consumed=None, no_commit=1), timeline=moments(*[None] * 3)
@@ -105,13 +111,16 @@ def test_an_unknown_lag_is_never_shown_as_0():
 
 
 def test_a_negative_lag_has_its_number_and_an_empty_bar():
-    """A negative lag (the offset is above the log end that was read) has its number and an empty bar."""
+    """A negative lag (the offset is above the log end that was read) is shown as a number with an empty bar."""
     text = report_html.report(reconciliation(topic(lag=(8, -4))))
     assert '<span class="fill" style="width:0.00%"></span></span><span class="value">-4</span>' in text
 
 
 def test_charts_and_tables_are_limited_and_the_rest_is_counted():
-    """Charts have at most 25 topics a group, 40 groups and 24 curves, tables 1,000 topics. The rest is counted."""
+    """The report charts at most 25 topics of a group, 40 groups and 24 curves, and its tables list 1,000 topics.
+
+    It says how many topics, groups and curves it leaves out.
+    """
     one = reconciliation(*(topic(f"t{number}") for number in range(1_000)), topics=70_000)
     text = report_html.report(one)
     assert text.count('<div class="bar after">') == 25
@@ -129,7 +138,7 @@ def test_charts_and_tables_are_limited_and_the_rest_is_counted():
 
 
 def test_empty_sections_are_omitted():
-    """Without problems, hints, quarantined rows or a timeline, the page omits their sections."""
+    """If there are no problems, hints, quarantined rows or timeline, the report omits their sections."""
     clean = report_html.report(reconciliation(topic()))
     assert all(f'id="{section}"' not in clean for section in ("worst", "time"))
     assert 'aria-label="Hints"' not in clean

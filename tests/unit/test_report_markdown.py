@@ -1,4 +1,4 @@
-"""A reconciliation as a pull request comment, as GitHub renders it."""
+"""The Markdown report of `reconcile`, a pull request comment, as GitHub renders it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ TAGS = {"h3", "p", "strong", "code", "ul", "li", "details", "summary", "table", 
 
 
 def test_counts_and_verdict_come_first():
-    """Counts, verdict, hints, totals and the worst partitions come first, then groups, the worst group first."""
+    """The report begins with counts, verdict, hints, totals and the worst partitions.
+
+    The groups follow, the worst group first.
+    """
     found = reconciliation(
         topic("b", group="well", lag=(3, 1), produced=7, consumed=9, ahead=2, exact=1),
         topic("a", group="ill", lag=(1_000, 4_000), produced=0, consumed=-3_000, behind=1, exact=2),
@@ -56,17 +59,17 @@ def test_counts_and_verdict_come_first():
     ],
 )
 def test_the_verdict_claims_exact_offsets_only_if_every_partition_is_exact(counts, sentence):
-    """Only if every partition is exact, the report says that all of them start where the source group stopped."""
+    """The report says that every partition starts where the old group stopped only if every status is exact."""
     assert report_markdown.report(reconciliation(topic(**counts))).splitlines()[2] == sentence
 
 
 def test_every_status_has_a_meaning():
-    """Each status of a reconciliation has a meaning in words, in the order of `STATUSES`: the worst first."""
+    """The report explains each status of a reconciliation, in the order of `STATUSES`, the worst first."""
     assert tuple(verdicts.MEANING) == STATUSES
 
 
 def test_an_unknown_lag_is_never_shown_as_0():
-    """An unknown lag is a dash, and so is a total to which no topic contributes."""
+    """The report shows an unknown lag as a dash, and so a total to which no topic contributes."""
     found = reconciliation(topic(lag=(None, None), produced=None, consumed=None, no_commit=1))
     page = Page(report_markdown.report(found))
     assert page.tables[0][1:] == [["total", "1", "-", "-", "-", "-"]]
@@ -74,14 +77,14 @@ def test_an_unknown_lag_is_never_shown_as_0():
 
 
 def test_within_a_status_the_largest_lag_comes_first():
-    """Among topics of one group with equal severity, the largest lag comes first."""
+    """Among topics of one group with the same worst status, the report lists the topic with the largest lag first."""
     rows = (topic("a", lag=(1, 1)), topic("b", lag=(None, None)), topic("c", lag=(2, 90)), topic("d", lag=(50, 0)))
     page = Page(report_markdown.report(reconciliation(*rows, topic("e", lag=(0, 0), ahead=1))))
     assert [row[0] for row in page.tables[1][1:]] == ["e", "c", "d", "a", "b"]
 
 
 def test_groups_of_several_clusters_are_shown_with_their_cluster():
-    """With several clusters, each group is shown with its cluster."""
+    """If a reconciliation covers several clusters, the report shows each group with its cluster."""
     one, two = topic(cluster_id="c1"), topic(cluster_id="c2")
     assert Page(report_markdown.report(reconciliation(one))).summaries[0] == "new: 1 topic (1 exact)"
     assert Page(report_markdown.report(reconciliation(one, two))).summaries[:2] == [
@@ -91,7 +94,10 @@ def test_groups_of_several_clusters_are_shown_with_their_cluster():
 
 
 def test_the_timeline_has_a_line_for_each_group_and_topic():
-    """A line has the number of moments, and the first, largest and last lag or dashes. No timeline, no lines."""
+    """The timeline shows for each group and topic the number of points in time, and the first, largest and last lag.
+
+    An unknown lag is a dash. Without a timeline, the report omits this section.
+    """
     timeline = (*moments(5, None, 40, 1), *moments(None, None, None, topic="t"), *moments(1, 2, 3, topic="u"))
     page = Page(text := report_markdown.report(reconciliation(topic(), timeline=timeline)))
     assert "lag over time" in page.summaries
@@ -108,7 +114,10 @@ def test_the_timeline_has_a_line_for_each_group_and_topic():
     group="<b>&amp;</b>", name="`` `", reason="<img src=x> [a](b) **c** @joe #1", hint="`<i>` `@joe` ` https://a.b"
 )
 def test_names_are_shown_unchanged_and_add_no_markup(group, name, reason, hint):
-    """Any group or topic name is code in one cell; no element is added, and no user is mentioned."""
+    """Any group or topic name is shown unchanged as code in one table cell.
+
+    No name, reason or hint adds an element to the comment or mentions a GitHub user.
+    """
     worst = (partition("behind", 7, group=group, topic=name, reason=f"({reason})"),)
     found = reconciliation(
         topic(name, group=group, behind=1), worst=worst, hints=(f"hint {hint}",), timeline=moments(1, 2, 3, group=group)
@@ -130,7 +139,10 @@ def test_names_are_shown_unchanged_and_add_no_markup(group, name, reason, hint):
     [("group_topic_summary.csv", "`group_topic_summary.csv` has every"), (None, "`-o OUT` writes every")],
 )
 def test_a_large_reconciliation_is_cut_with_counts_and_the_file_name(summary_file, where):
-    """Of 50,000 topics as many are shown as fit. The others are counted, and the file that lists them is named."""
+    """A report of 50,000 topics lists as many as fit into a comment, and counts the other topics.
+
+    It names the file that lists all topics, or the option ``-o`` that writes this file.
+    """
     rows = [topic(f"orders-of-the-shop-in-town-number-{number}", group=f"g{number % 2}") for number in range(1_000)]
     text = report_markdown.report(reconciliation(*rows, topics=50_000), summary_file)
     assert MOST / 2 < len(text) <= MOST
@@ -143,7 +155,7 @@ def test_a_large_reconciliation_is_cut_with_counts_and_the_file_name(summary_fil
 
 
 def test_problem_partitions_that_are_not_listed_are_counted():
-    """Partitions with a problem that are not listed are counted."""
+    """If the report lists only some of the partitions with a problem, it says how many more there are."""
     found = reconciliation(topic(missing=5_000), worst=[partition("missing", number) for number in range(20)])
     page = Page(text := report_markdown.report(found))
     assert len(page.tables[1]) == 21
@@ -153,7 +165,10 @@ def test_problem_partitions_that_are_not_listed_are_counted():
 @pytest.mark.parametrize("letter", "a`|@<&\u202e漢😀")
 @pytest.mark.parametrize(("groups", "length"), [(1, 1), (300, 100), (300, 3_000)])
 def test_a_comment_never_exceeds_the_size_limit(groups, length, letter):
-    """Any number of groups and topics, with names and reasons of any length and script, fits GitHub's limit."""
+    """The report fits GitHub's limit for a comment, however many groups and topics there are.
+
+    This is so for names and reasons of any length and script.
+    """
     name, huge = letter * length, 2**63 - 1
     counts = dict.fromkeys((status.replace("-", "_") for status in STATUSES), huge)
     rows = [
@@ -179,12 +194,12 @@ def test_a_comment_never_exceeds_the_size_limit(groups, length, letter):
 
 @pytest.mark.parametrize("hints", [("a hint of some length " * 3,) * 1_500, ("a`" * MOST,)], ids=["many", "long"])
 def test_long_hints_and_paths_are_cut(hints):
-    """Any number and length of hints, and any path, leave room for the verdict."""
+    """If hints or the file's path are very long, they are cut, so the comment still explains the verdicts."""
     text = report_markdown.report(reconciliation(topic(), hints=hints), "a" * MOST)
     assert len(text.encode()) <= 64_000
     assert "meaning of the verdicts" in text
 
 
 def test_same_input_same_bytes():
-    """Two renderings of the same reconciliation are equal."""
+    """Two Markdown reports of the same reconciliation are equal."""
     assert report_markdown.report(realistic()) == report_markdown.report(realistic())

@@ -1,4 +1,4 @@
-"""The views and files that reconcile makes from its result."""
+"""The output and the report files that `reconcile` makes from its result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from tests.support.reconciliations import realistic, reconciliation, topic
 
 
 def test_both_reports_are_written_beside_the_tables(tmp_path, capsys):
-    """The folder of the tables gets both reports. report.md names group_topic_summary.csv, which has every topic."""
+    """`reconcile` writes ``report.md`` and ``report.html`` into the folder of its tables.
+
+    ``report.md`` names ``group_topic_summary.csv`` as the file that lists every topic.
+    """
     show_reconciliation(realistic(), "table", tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"report.md", "report.html"}
     assert (tmp_path / "report.md").read_text() == report_markdown.report(realistic(), "group_topic_summary.csv")
@@ -25,7 +28,10 @@ def test_both_reports_are_written_beside_the_tables(tmp_path, capsys):
 
 
 def test_time_lag_is_shown_if_it_is_known(capsysbinary):
-    """Every view shows a topic's largest time lag before and after; without time lags no view mentions them."""
+    """If time lags are known, every output of `reconcile` shows a topic's largest time lag before and after.
+
+    If none is known, neither table nor Markdown nor HTML mentions time lags.
+    """
     rows = [topic("a")._replace(time_lag_before=5400.0), topic("b")._replace(time_lag_after=0.25)]
     found = reconciliation(*rows)
     totals = found.totals._replace(time_lag_before=5400.0, time_lag_after=0.25)
@@ -42,7 +48,7 @@ def test_time_lag_is_shown_if_it_is_known(capsysbinary):
 
 
 def test_a_report_is_never_replaced(tmp_path):
-    """An existing report is never replaced, because it belongs to another run."""
+    """`reconcile` never replaces an existing report file, because the file belongs to another run."""
     (tmp_path / "report.md").write_text("mine")
     with pytest.raises(InvalidInput, match="exists already"):
         show_reconciliation(realistic(), "json", tmp_path)
@@ -50,7 +56,10 @@ def test_a_report_is_never_replaced(tmp_path):
 
 
 def test_without_a_folder_no_file_is_written(tmp_path, monkeypatch, capsysbinary):
-    """The verdict goes to stdout as a table, Markdown or JSON; stderr stays empty, and no file is written."""
+    """Without an output folder, `reconcile` writes no file, and prints a table, Markdown or JSON on stdout.
+
+    stderr stays empty.
+    """
     monkeypatch.chdir(tmp_path)
     shown = {}
     for output_format in ("table", "markdown", "json"):

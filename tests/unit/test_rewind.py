@@ -1,4 +1,4 @@
-"""The offsets at which a replay begins, in logs in memory: each kind of target, the ends of the log, and refusals."""
+"""The offsets of a rewind on the in-memory cluster: each kind of target, the ends of the log, and refusals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ BOUNDS = LogRange(start=10, end=20)
     ],
 )
 def test_targets_without_a_timestamp_stay_within_the_log(target: RewindTo, offset, note):
-    """Every rewound offset lies within the log. An offset that had to be moved into the log has a note."""
+    """A rewind to a target without a timestamp gives an offset within the log.
+
+    If the requested offset is outside the log, it is moved into the log, with a note.
+    """
     decision = decide(row(offset=15), BOUNDS, target)
     assert (decision.offset, decision.note) == (offset, note)
     assert decision.to_replay == 20 - offset
@@ -46,7 +49,7 @@ def test_targets_without_a_timestamp_stay_within_the_log(target: RewindTo, offse
 
 @pytest.mark.parametrize("target", [ToCurrent(), ShiftBy(-1)])
 def test_a_partition_without_a_committed_offset_gets_none(target):
-    """A partition without a committed offset gets none, and the note says that auto.offset.reset decides."""
+    """With `ToCurrent` or `ShiftBy`, a partition without a committed offset gets no offset, but a note."""
     decision = decide(row(offset=None), BOUNDS, target)
     assert (decision.offset, decision.note, decision.to_replay) == (None, Note.NO_COMMIT, 0)
 
@@ -56,21 +59,24 @@ def at_time(found: OffsetAndTimestamp | None, bounds: LogRange = BOUNDS, **optio
 
 
 def test_a_rewind_by_time_goes_to_the_record_that_was_found():
-    """The offset is that of the record found by time, whatever the group had committed."""
+    """A rewind to a time gives the offset of the record found by time, whatever the group had committed."""
     assert at_time(OffsetAndTimestamp(offset=13, timestamp=1000)).offset == 13
     assert at_time(OffsetAndTimestamp(offset=13, timestamp=1000)).note is None
 
 
 @pytest.mark.parametrize(("past_end", "offset", "note"), [("end", 20, Note.PAST_END), ("skip", None, Note.SKIPPED)])
 def test_a_time_after_the_last_record_goes_to_the_log_end_or_is_skipped(past_end, offset, note):
-    """Without a record at or after the time, the partition goes to the log end or is skipped."""
+    """If no record is at or after the time, ``--past-end end`` gives the log end, and ``skip`` gives no offset."""
     decision = at_time(None, past_end=past_end)
     assert (decision.offset, decision.note) == (offset, note)
 
 
 @pytest.mark.parametrize("past_end", ["end", "skip", "fail"])
 def test_an_empty_partition_goes_to_its_log_end(past_end):
-    """An empty partition is set to its log end, so that later records are read whatever auto.offset.reset says."""
+    """A rewind to a time sets an empty partition to its log end, whatever ``--past-end`` says.
+
+    So later records are read, whatever auto.offset.reset says.
+    """
     decision = at_time(None, LogRange(start=7, end=7), past_end=past_end)
     assert (decision.offset, decision.note) == (7, Note.EMPTY)
 
@@ -86,12 +92,15 @@ def test_a_time_before_the_log_start_has_a_note_about_deleted_records():
 
 
 def test_a_record_beyond_the_log_end_that_was_read_is_not_skipped():
-    """If the record found by time is beyond the log end, which was read before, the log end is used."""
+    """If the record found by time is above the log end that was read before the search, this log end is used."""
     assert at_time(OffsetAndTimestamp(offset=23, timestamp=1000)).offset == 20
 
 
 def test_a_rewound_row_has_no_group_source_or_state():
-    """A rewound row has no group, source or state; epoch and metadata stay only if the offset is unchanged."""
+    """A rewound row contains no group, source group, group state or group type.
+
+    It keeps leader epoch and metadata only if the offset is unchanged.
+    """
     before = row(offset=15, leader_epoch=3, metadata="m", source_group="old")
     moved, same = (rewound(decide(before, BOUNDS, target), target) for target in (ShiftBy(1), ToCurrent()))
     assert (moved.group, moved.source_group, moved.group_state, moved.group_type) == (None, None, None, None)
@@ -104,7 +113,10 @@ T = 1_700_000_000_000
 
 
 def cluster() -> InMemoryCluster:
-    """Partitions of ``orders`` with a record each second, and an empty one. Group ``live`` has commits in all."""
+    """Return an in-memory cluster whose group ``live`` has committed in all three partitions of ``orders``.
+
+    Two partitions have a record each second, and one is empty.
+    """
     made = InMemoryCluster()
     made.create_topic("orders", 3)
     for seconds in range(10):
@@ -120,7 +132,7 @@ def offsets(snapshot: SnapshotTable) -> list[int | None]:
 
 
 def test_rewinding_a_group_or_its_topics_gives_the_same_offsets():
-    """A rewind by time gives the same offsets for a group's partitions and for topics given by name."""
+    """A rewind to a time gives the same offsets for a group's partitions as for its topics given by name."""
     made = cluster()
     taken = take_snapshot(made, ["live"], FakeClock())
     by_topic = rows_of_topics(made, [TopicPattern("ord*")], FakeClock())
@@ -133,7 +145,7 @@ def test_rewinding_a_group_or_its_topics_gives_the_same_offsets():
 
 
 def test_topic_patterns_omit_internal_topics():
-    """``*`` leaves out Kafka's internal topics. A pattern without a match is an error."""
+    """The topic pattern ``*`` leaves out Kafka's internal topics. A pattern that matches no topic is refused."""
     made = cluster()
     made.create_topic("__consumer_offsets", 1)
     assert rows_of_topics(made, [TopicPattern("*")], FakeClock()).topics() == ["orders"]
@@ -142,7 +154,11 @@ def test_topic_patterns_omit_internal_topics():
 
 
 def test_refusals_of_strict_and_past_end_fail():
-    """--past-end fail refuses a time past the last record; --strict refuses clamped, deleted and absent offsets."""
+    """``--past-end fail`` refuses a time after the last record.
+
+    ``--strict`` refuses an offset that had to be moved into the log, records that were deleted, and a missing committed
+    offset.
+    """
     made = cluster()
     rows = take_snapshot(made, ["live"], FakeClock())
     with pytest.raises(Refused, match=r"1 partition without a record at or after the time: orders-1 \(past end"):
@@ -159,7 +175,10 @@ def test_refusals_of_strict_and_past_end_fail():
 
 
 def test_a_partition_without_a_leader_is_refused_by_name():
-    """A partition without a leader is refused. If the snapshot lacks this partition, the others are rewound."""
+    """If a partition has no leader, the rewind is refused, and the error names the partition.
+
+    If the snapshot does not contain this partition, the other partitions are rewound, and it is listed as left out.
+    """
     made = cluster()
     made.lose_leader("orders", 1)
     rows = take_snapshot(made, ["live"], FakeClock())
@@ -171,7 +190,7 @@ def test_a_partition_without_a_leader_is_refused_by_name():
 
 
 def test_files_of_other_clusters_and_topics_are_refused():
-    """Offsets of another cluster, of a deleted or recreated topic, and of an unknown partition are refused."""
+    """A rewind refuses offsets of another cluster, of a deleted or recreated topic, and of an unknown partition."""
     made = cluster()
     rows = take_snapshot(made, ["live"], FakeClock())
     for change, complaint in (
@@ -186,7 +205,7 @@ def test_files_of_other_clusters_and_topics_are_refused():
 
 
 def test_a_record_that_arrives_between_two_requests_is_not_skipped():
-    """If the search by time finds no record, a record that arrives right after the search is not skipped."""
+    """If the search by time finds no record, a rewind does not skip a record produced right after the search."""
 
     class Busy(InMemoryCluster):
         def offsets_at(self, timestamps):
@@ -202,7 +221,7 @@ def test_a_record_that_arrives_between_two_requests_is_not_skipped():
 
 
 def test_a_file_with_several_groups_or_times_is_refused():
-    """A file with several groups or times is refused, because a partition can be set to one offset only."""
+    """A rewind refuses a file with several groups or times, because a partition can be set to one offset only."""
     made = cluster()
     made.commit("other", TopicPartition("orders", 0), 1)
     with pytest.raises(InvalidInput, match=r"several groups have the same partitions: live, other.*--group"):

@@ -1,4 +1,4 @@
-"""The files that a run directory keeps after a write."""
+"""The files that a run directory contains after a write."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from tests.support.planning import prepare
 
 
 def save_files(made, content, prepared, run, execution):
-    """Save the files of a write in a run directory."""
+    """Save in the run directory the files that `migrate` keeps after a write."""
     file = SplitFile(spec=prepared.spec, options=WriteOptions(), content=content)
     wanted = MigrateRequest(file=file, options=WriteOptions(), run=run)
     keep(OneCluster(made), wanted, prepared, execution, ReceiptFile(run.receipt), FakeClock(), Person())
 
 
 def test_after_parquet_has_the_target_groups_after_the_write(tmp_path, capsys):
-    """after.parquet has the target groups. If it can't be made, a message says so, and an earlier file is deleted.
+    """After a write, ``after.parquet`` contains the offsets of the target groups.
 
-    The log end offsets in before.parquet are read after the write, too.
+    If it can't be made, a message says so, and an earlier ``after.parquet`` is deleted. The log end offsets in
+    ``before.parquet`` are read after the write, too.
     """
     made = InMemoryCluster()
     made.create_topic("inv", 1)
@@ -69,7 +70,10 @@ def test_after_parquet_has_the_target_groups_after_the_write(tmp_path, capsys):
 
 
 def test_offsets_csv_is_omitted_if_kafkas_tool_cannot_read_the_group_name(tmp_path):
-    """For a group name with a line feed there is no offsets.csv, and an earlier one is deleted."""
+    """If a group's name contains a line feed, no ``offsets.csv`` is written, and an earlier one is deleted.
+
+    Kafka's tool could not read the name.
+    """
     made = InMemoryCluster()
     for topic in ("inv", "cat"):
         made.create_topic(topic, 1)

@@ -1,4 +1,4 @@
-"""The states of a run on the command line: what each command does after each other command."""
+"""What `migrate`, `rollback`, `hand-back` and other commands do after each other, on the in-memory cluster."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def member(name: str, *topics: str) -> Member:
 
 
 def keep_a_topic(cli: Connected) -> None:
-    """Make the source group keep topic ``kept``, with a live member."""
+    """Let the source group keep topic ``kept``, to which one of its live members is subscribed."""
     cli.cluster.create_topic("kept", 1)
     cli.cluster.commit("old", OTHER, 0)
     spec = (cli.folder / "split.toml").read_text()
@@ -51,7 +51,7 @@ def verbs(cli: Connected) -> list[str]:
 
 
 def test_the_table_in_the_docs_matches_the_code():
-    """The table in docs/runs.md says for each state what each command does."""
+    """The table in docs/runs.md agrees with the code on what each command does in each state of a partition."""
     words = {
         Step.START: ("start", "start anew"),
         Step.RESUME: ("resume",),
@@ -70,7 +70,7 @@ def test_the_table_in_the_docs_matches_the_code():
 
 
 def test_rerun_after_the_target_group_started(cli):
-    """A re-run after the target group has started writes nothing and is exit 0."""
+    """If the target group has started, a re-run of `migrate` writes nothing and ends with exit code 0."""
     cli(*MIGRATE)
     cli.cluster.join("new", member("started", "t"))
     cli(*MIGRATE)
@@ -82,7 +82,10 @@ def test_rerun_after_the_target_group_started(cli):
 
 
 def test_a_file_without_offsets_is_not_the_same_hand_over(cli):
-    """A file without a committed offset is not the hand-over of the receipt: exit 2, and not "done already"."""
+    """If a file contains no committed offset, `apply` does not take it for the hand-over in the receipt.
+
+    The command ends with exit code 2.
+    """
     cli(*APPLY)
     cli.cluster.commit("new", PARTITION, 8)
     assert "handed over already" in cli(*APPLY).stderr
@@ -92,7 +95,10 @@ def test_a_file_without_offsets_is_not_the_same_hand_over(cli):
 
 
 def test_rerun_after_the_source_group_committed_again(cli):
-    """If the source committed after the target started, a re-run names the repeated records and writes nothing."""
+    """If the old group committed after the new group had started, a re-run counts the records processed twice.
+
+    It writes nothing and ends with exit code 4.
+    """
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 6)
     cli.cluster.commit("old", PARTITION, 9)
@@ -104,7 +110,10 @@ def test_rerun_after_the_source_group_committed_again(cli):
 
 
 def test_rerun_after_a_target_commit_before_the_read_back(cli, monkeypatch):
-    """A partition with a target commit before the read-back is not confirmed. A re-run counts it as handed over."""
+    """If the target group commits before the read-back, `migrate` reports the partition as not confirmed.
+
+    It ends with exit code 4. A re-run treats the partition as handed over.
+    """
     spec = (cli.folder / "split.toml").read_text()
     (cli.folder / "split.toml").write_text(f'{spec}on_existing = "overwrite"\n')
     alter = cli.cluster.alter_offsets
@@ -121,7 +130,10 @@ def test_rerun_after_a_target_commit_before_the_read_back(cli, monkeypatch):
 
 
 def test_rerun_after_a_target_group_lost_an_offset(cli):
-    """If a target group lost its committed offset, a re-run is exit 3, even if another target group has started."""
+    """If a target group has lost its committed offset, a re-run of `migrate` ends with exit code 3.
+
+    This is so even if another target group has started.
+    """
     cli.cluster.create_topic("u", 1)
     cli.cluster.commit("old", TopicPartition("u", 0), 0)
     spec = (cli.folder / "split.toml").read_text()
@@ -134,7 +146,10 @@ def test_rerun_after_a_target_group_lost_an_offset(cli):
 
 
 def test_rerun_after_a_partial_rollback(cli, monkeypatch):
-    """After a rollback of only one of two targets, a re-run does not say that everything is handed over."""
+    """If a rollback reverted only one of two target groups, a re-run of `migrate` ends with exit code 2.
+
+    It does not say that everything is handed over.
+    """
     other = TopicPartition("u", 0)
     cli.cluster.create_topic("u", 1)
     cli.cluster.produce("u", 0, 10)
@@ -160,7 +175,7 @@ def test_rerun_after_a_partial_rollback(cli, monkeypatch):
 
 
 def test_delete_offsets_of_a_deleted_source_group(cli):
-    """If the source group no longer exists, delete-offsets says that no offset is left to delete."""
+    """If the source group no longer exists, `delete-offsets` says that no offset is left to delete."""
     cli(*MIGRATE)
     cli.cluster.delete_group("old")
     done = cli("delete-offsets", RUN, "--yes")
@@ -170,7 +185,10 @@ def test_delete_offsets_of_a_deleted_source_group(cli):
 
 
 def test_rerun_refuses_an_altered_offset_that_was_in_place(cli):
-    """An offset that was in place and has changed since is refused, because a rollback could not restore it."""
+    """If an offset that `migrate` found in place has changed in the meantime, a re-run ends with exit code 2.
+
+    Otherwise a rollback could not restore the offset.
+    """
     spec = (cli.folder / "split.toml").read_text()
     (cli.folder / "split.toml").write_text(f'{spec}on_existing = "forward"\n')
     cli.cluster.commit("new", PARTITION, 7)
@@ -182,7 +200,10 @@ def test_rerun_refuses_an_altered_offset_that_was_in_place(cli):
 
 
 def test_rerun_does_not_write_a_deleted_target_group_again(cli):
-    """A confirmed target group that was deleted is not written again, because it may have processed records."""
+    """If a confirmed target group was deleted, a re-run does not write its offsets again, and ends with exit code 2.
+
+    The group may have processed records.
+    """
     cli(*MIGRATE)
     cli.cluster.delete_group("new")
     assert "new t-0: the committed offset is no longer the one that split.toml.run/receipt.json confirmed" in cli.fails(
@@ -192,7 +213,7 @@ def test_rerun_does_not_write_a_deleted_target_group_again(cli):
 
 
 def test_rollback_does_not_delete_an_offset_that_is_committed_meanwhile(cli, monkeypatch):
-    """An offset that a consumer commits during the rollback is not deleted: exit 4."""
+    """If a consumer of the new group commits during `rollback`, its offset is not deleted, and the exit code is 4."""
     cli(*MIGRATE)
     cli.cluster.delete_offsets("old", [PARTITION])
     alter = cli.cluster.alter_offsets
@@ -209,7 +230,10 @@ def test_rollback_does_not_delete_an_offset_that_is_committed_meanwhile(cli, mon
 
 
 def test_the_guard_of_a_rollback_watches_offsets_that_were_in_place(cli, monkeypatch):
-    """The guard of a rollback also watches offsets that were in place and were not written."""
+    """The watch after `rollback` also covers offsets that were in place before the hand-over and were not written.
+
+    If the new group commits there, `rollback` ends with exit code 4.
+    """
     cli.cluster.create_topic("u", 1)
     cli.cluster.produce("u", 0, 10)
     cli.cluster.commit("old", TopicPartition("u", 0), 3)
@@ -225,7 +249,7 @@ def test_the_guard_of_a_rollback_watches_offsets_that_were_in_place(cli, monkeyp
 
 
 def test_rerun_hands_over_a_later_source_offset_if_the_target_has_not_started(cli):
-    """If the target has not started, a re-run hands over the source group's later offset."""
+    """If the target group has not started, a re-run of `migrate` hands over the source group's new, later offset."""
     cli(*MIGRATE)
     cli.cluster.commit("old", PARTITION, 9)
     cli(*MIGRATE)
@@ -234,7 +258,10 @@ def test_rerun_hands_over_a_later_source_offset_if_the_target_has_not_started(cl
 
 
 def test_the_error_of_the_guard_covers_started_and_unstarted_target_groups(cli, monkeypatch):
-    """The guard's error says what to do if the target groups have started, and if they have not."""
+    """If the old group commits during the watch after the write, the error says what to do in two cases.
+
+    The new groups may have started or not.
+    """
     clock = FakeClock(lambda: cli.cluster.commit("old", PARTITION, 7))
     for module in (cutover, ways_back):
         monkeypatch.setattr(module, "SystemClock", lambda: clock)
@@ -247,7 +274,10 @@ def test_the_error_of_the_guard_covers_started_and_unstarted_target_groups(cli, 
 
 
 def test_a_repeated_rollback_after_exit_4_of_the_guard_is_exit_4(cli, monkeypatch):
-    """A repeated rollback writes nothing. It reports again, with exit 4, that records are processed twice."""
+    """If the new group committed during the watch after `rollback`, a second `rollback` ends with exit code 4, too.
+
+    It writes nothing, and reports again that records are processed twice.
+    """
     cli(*MIGRATE)
     clock = FakeClock(lambda: cli.cluster.commit("new", PARTITION, 7))
     for module in (cutover, ways_back):
@@ -260,12 +290,15 @@ def test_a_repeated_rollback_after_exit_4_of_the_guard_is_exit_4(cli, monkeypatc
 
 
 def silent(group: str) -> None:
-    """Describe no group, as brokers that do not answer."""
+    """Raise the error of a broker that does not answer."""
     raise ClusterUnavailable("no answer")
 
 
 def test_a_repeated_migrate_looks_at_the_group_that_the_first_could_not_watch(cli, monkeypatch):
-    """If the guard of `migrate` got no answer, the same command looks at the old group: exit 4 until it gets one."""
+    """If `migrate` got no answer during the watch after the write, a re-run looks at the old group again.
+
+    It ends with exit code 4 until it gets an answer.
+    """
     with monkeypatch.context() as patched:
         clock = FakeClock(lambda: patched.setattr(cli.cluster, "describe_group", silent))
         patched.setattr(cutover, "SystemClock", lambda: clock)
@@ -284,9 +317,10 @@ def test_a_repeated_migrate_looks_at_the_group_that_the_first_could_not_watch(cl
 
 
 def test_a_repeated_rollback_watches_the_groups_that_the_first_could_not_watch(cli, monkeypatch):
-    """If a rollback's guard got no answer, a second rollback watches: exit 4 if the group has committed, else 0.
+    """If `rollback` got no answer during the watch after the write, a second `rollback` watches the new group.
 
-    A dry run says that the group is still to be watched.
+    It ends with exit code 4 if this group has committed, otherwise 0. A dry run says that the group is still to be
+    watched, and ends with exit code 4.
     """
     cli(*MIGRATE)
     with monkeypatch.context() as patched:
@@ -305,7 +339,7 @@ def test_a_repeated_rollback_watches_the_groups_that_the_first_could_not_watch(c
 
 
 def test_rollback_of_a_run_that_wrote_nothing(cli):
-    """A run that found every offset in place wrote nothing, so there is nothing to roll back."""
+    """If `migrate` found every offset in place and wrote nothing, `rollback` ends with exit code 3."""
     cli.cluster.commit("new", PARTITION, 5)
     done = cli(*MIGRATE)
     assert done.stderr.endswith(f"{IN_PLACE}\n")
@@ -317,7 +351,10 @@ def test_rollback_of_a_run_that_wrote_nothing(cli):
 
 
 def test_a_rerun_after_a_hand_back_that_finds_every_offset_in_place(cli):
-    """Such a run wrote nothing, and its texts do not say that there is another run. A hand-back is possible again."""
+    """If `migrate` is run again after a hand-back, and finds every offset in place, it says that it wrote nothing.
+
+    `rollback` then ends with exit code 3, and another `hand-back` is possible.
+    """
     cli(*MIGRATE)
     cli("hand-back", RUN, "--yes", "--wait", "0s")
     assert cli(*MIGRATE).stderr.endswith(f"{IN_PLACE}\n")
@@ -328,7 +365,10 @@ def test_a_rerun_after_a_hand_back_that_finds_every_offset_in_place(cli):
 
 
 def test_rollback_names_the_groups_and_says_what_may_start(cli, monkeypatch):
-    """The question counts the offsets to restore and delete. Old applications may start before the watch ends."""
+    """The confirmation prompt of `rollback` counts the offsets to restore and to delete, by group.
+
+    After the read-back, the first line on stderr says to start the old applications.
+    """
     cli.cluster.create_topic("u", 1)
     cli.cluster.produce("u", 0, 3)
     for group, topic, offset in (("old", "u", 3), ("b", "u", 1)):
@@ -353,7 +393,7 @@ def test_rollback_names_the_groups_and_says_what_may_start(cli, monkeypatch):
 
 
 def test_the_plan_says_that_hand_back_needs_the_whole_source_group_stopped(cli):
-    """If a topic stays, the plan says that a hand-back needs all members of the source group to stop."""
+    """If a topic stays with the source group, the plan says that a hand-back needs all its members to stop."""
     assert "way back" not in cli("migrate", "split.toml", "--dry-run").stdout
     keep_a_topic(cli)
     shown = cli("migrate", "split.toml", "--dry-run").stdout
@@ -362,7 +402,10 @@ def test_the_plan_says_that_hand_back_needs_the_whole_source_group_stopped(cli):
 
 
 def test_hand_back_waits_until_the_source_group_has_no_member(cli, monkeypatch):
-    """A hand-back waits until the source group has no member, because brokers refuse offsets for a live group."""
+    """`hand-back` waits until the source group has no member.
+
+    Brokers refuse offsets for a group that has members.
+    """
     keep_a_topic(cli)
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 8)
@@ -376,7 +419,10 @@ def test_hand_back_waits_until_the_source_group_has_no_member(cli, monkeypatch):
 
 
 def test_a_hand_back_says_which_groups_to_delete_and_on_which_condition(cli):
-    """The last line names the groups that handed back. They may have offsets of topics that this run did not write."""
+    """The last line of `hand-back` names the new groups that can be deleted if nothing else uses them.
+
+    They may have offsets in topics that this run did not hand over.
+    """
     cli.cluster.create_topic("u", 1)
     cli.cluster.commit("old", TopicPartition("u", 0), 0)
     cli.cluster.commit("second", TopicPartition("u", 0), 0)
@@ -394,7 +440,7 @@ def test_a_hand_back_says_which_groups_to_delete_and_on_which_condition(cli):
 
 
 def test_a_target_commit_while_hand_back_is_planned_is_pending(cli, monkeypatch):
-    """If a target commits while the first plan of a hand-back is made, the hand-back reads the offsets again."""
+    """If a target group commits while `hand-back` makes its first plan, its offsets are read again before the write."""
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 6)
     bounds, late = cli.cluster.log_ranges, [7, 8]
@@ -411,7 +457,7 @@ def test_a_target_commit_while_hand_back_is_planned_is_pending(cli, monkeypatch)
 
 
 def test_rerun_after_a_hand_back_replaces_the_target_offset(cli):
-    """After a hand-back, a re-run replaces the target's offset with the source group's present offset."""
+    """After a hand-back, a re-run of `migrate` replaces the target's offset with the source group's current offset."""
     cli(*MIGRATE)
     cli.cluster.commit("new", PARTITION, 7)
     cli("hand-back", RUN, "--yes", "--wait", "0s")
@@ -423,7 +469,7 @@ def test_rerun_after_a_hand_back_replaces_the_target_offset(cli):
 
 
 def test_rerun_after_a_hand_back_refuses_another_clients_target_offset(cli):
-    """After a hand-back, a target offset that another client committed is refused."""
+    """If another client commits in the target group after a hand-back, a re-run of `migrate` ends with exit code 3."""
     cli(*MIGRATE)
     cli("hand-back", RUN, "--yes", "--wait", "0s")
     cli.cluster.commit("new", PARTITION, 8)
@@ -433,7 +479,7 @@ def test_rerun_after_a_hand_back_refuses_another_clients_target_offset(cli):
 
 @contextmanager
 def expiring(cli: Connected, monkeypatch):
-    """Delete the source group, as if it had expired, during the settle time."""
+    """Delete the source group while `migrate` waits for ``--settle``, as if the group had expired."""
 
     def expire() -> None:
         if cli.cluster.describe_group("old").exists:
@@ -445,14 +491,17 @@ def expiring(cli: Connected, monkeypatch):
 
 
 def test_a_source_group_that_expires_during_the_settle_time_is_restored(cli, monkeypatch):
-    """With ``vanished = "restore"``, the expired group's last known offsets are handed over."""
+    """If the source group expires during ``--settle``, ``--vanished restore`` hands over its last known offsets."""
     with expiring(cli, monkeypatch):
         cli(*MIGRATE, "--settle", "5s", "--vanished", "restore")
     assert cli.offset("new") == 5
 
 
 def test_the_error_about_an_expired_source_group_names_the_option(cli, monkeypatch):
-    """The error counts the expired commits, and names the option that hands them over. A re-run has the same error."""
+    """If the source group expires during ``--settle``, the error of `migrate` counts its expired offsets.
+
+    The error names ``--vanished restore``, which hands them over. A re-run without this option names it again.
+    """
     with expiring(cli, monkeypatch):
         error = cli.fails(*MIGRATE, "--settle", "5s", "--wait", "20s", code=3)
     assert "group 'old' has no committed offset any more: 1 committed offset expired or deleted since this run" in error
@@ -464,7 +513,10 @@ def test_the_error_about_an_expired_source_group_names_the_option(cli, monkeypat
 
 
 def test_an_expired_group_that_was_last_seen_with_members_is_refused(cli):
-    """A group last seen with members may have moved on before it expired, so its last known offset is refused."""
+    """If an expired group had members when its offsets were last read, ``--vanished restore`` is refused.
+
+    The group may have committed later offsets before it expired.
+    """
     cli.cluster.join("old", member("runs", "t"))
     cli.fails(*MIGRATE, "--wait", "0s", code=3)
     cli.cluster.leave("old", "runs")
@@ -474,7 +526,7 @@ def test_an_expired_group_that_was_last_seen_with_members_is_refused(cli):
 
 
 def test_each_target_of_one_file_has_its_own_receipt(cli):
-    """Each target group has a receipt with its name, so that one file can be applied to several groups."""
+    """`apply --to-group` names its receipt after the target group, so one file can be applied to several groups."""
     cli("snapshot", "old", "-o", "s.csv")
     for group in ("one", "a/b"):
         cli("apply", "s.csv", "--to-group", group, "--settle", "0s", "--guard", "1ms", "--yes")
@@ -491,21 +543,24 @@ def test_each_target_of_one_file_has_its_own_receipt(cli):
     ("way_back", "said"), [("rollback", "rolled back already"), ("hand-back", "handed back already")]
 )
 def test_reconcile_of_a_reverted_run_is_refused(cli, way_back, said):
-    """A run that was rolled back or handed back has no hand-over to judge: exit 3."""
+    """If a run was rolled back or handed back, `reconcile` ends with exit code 3, without a hand-over to judge."""
     cli(*MIGRATE)
     cli(way_back, RUN, "--yes")
     assert f"no hand-over to judge: new t-0: {said}" in cli.fails("reconcile", RUN, code=3)
 
 
 def test_reconcile_of_a_run_without_a_receipt_is_refused(cli):
-    """A run directory without a receipt has no hand-over to judge: exit 3."""
+    """If a run directory contains no receipt, `reconcile` ends with exit code 3, because the run wrote nothing."""
     cli.cluster.join("old", member("runs", "t"))
     cli.fails(*MIGRATE, "--wait", "0s", code=3)
     assert "no hand-over to judge: this run wrote nothing" in cli.fails("reconcile", RUN, code=3)
 
 
 def test_a_refused_migration_leaves_no_empty_run_directory(cli):
-    """A folder that the command made is removed if nothing was saved in it; the user's own folder stays."""
+    """If `migrate` is refused, it removes the run directory that it made, if nothing was saved in it.
+
+    A folder that existed before stays.
+    """
     cli.cluster.commit("new", PARTITION, 9)
     cli.fails(*MIGRATE, code=3)
     assert not (cli.folder / RUN).exists()

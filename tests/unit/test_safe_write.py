@@ -1,4 +1,4 @@
-"""Writing files: only regular files are replaced, and a path that can't be used is an error of one line."""
+"""How files are written: only regular files are replaced, and an unusable path gives a one-line error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write(path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "link to a folder"])
 def test_links_and_pipes_are_never_replaced(tmp_path, kind):
-    """A link and a pipe are never replaced, not even with ``replace``."""
+    """If the path of an output file is a link or a pipe, it is never replaced, not even with ``replace=True``."""
     (tmp_path / "theirs").write_bytes(b"theirs")
     path = tmp_path / "out"
     if kind == "pipe":
@@ -46,7 +46,10 @@ def test_links_and_pipes_are_never_replaced(tmp_path, kind):
 
 
 def test_a_device_is_never_replaced(tmp_path, monkeypatch):
-    """A device is never replaced: as root in a container, a rename over /dev/null would succeed."""
+    """A device such as /dev/null is never replaced by an output file.
+
+    As root in a container, a rename over the device would succeed.
+    """
     if not Path("/dev/null").is_char_device():  # checked first, because the write below must never reach a regular file
         pytest.fail("this machine has no /dev/null")
     monkeypatch.setattr(safe_write, "secrets", None)  # so that a write that begins fails
@@ -55,7 +58,7 @@ def test_a_device_is_never_replaced(tmp_path, monkeypatch):
 
 
 def test_a_parent_folder_may_be_a_link(tmp_path):
-    """A folder above the file may be a link."""
+    """A file is written even if a folder above it is a link."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     write(tmp_path / "link" / "out")
@@ -73,7 +76,7 @@ def test_a_replaced_file_keeps_its_mode(tmp_path, mode):
 
 
 def test_only_temporary_files_of_killed_processes_are_deleted(tmp_path):
-    """A write deletes temporary files of killed processes in its folder, but not those that a process has open."""
+    """A write deletes temporary files that killed processes left in its folder, but no file that a process has open."""
     killed = "import os, sys; sys.path[:0] = {!r}\nfrom pathlib import Path\n{}"
     program = (
         "from migrate_groups.files.safe_write import write_whole\n"
@@ -116,7 +119,10 @@ LONG = "x" * 252
     ids=lambda arguments: " ".join(each[:12] for each in arguments),
 )
 def test_a_name_that_is_too_long_is_exit_2(tmp_path, arguments):
-    """A file name over 255 bytes is a one-line error with exit 2, and no file is made."""
+    """If a file name is longer than 255 bytes, the command prints a one-line error and ends with exit code 2.
+
+    It makes no file.
+    """
     cli = CliHere(tmp_path, "nowhere:1")
     for name in ("good.csv", f"{'x' * 245}.csv"):
         tables.save(SnapshotTable.of_rows([row()]), tmp_path / name)
@@ -127,7 +133,7 @@ def test_a_name_that_is_too_long_is_exit_2(tmp_path, arguments):
 
 
 def test_a_folder_without_search_permission_is_an_error(tmp_path, monkeypatch):
-    """A folder without search permission is an error, because its files would look missing."""
+    """A path in a folder without search permission is refused, because its files would look missing."""
     observe = Path.stat
 
     def refuse(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
@@ -147,7 +153,7 @@ def test_a_folder_without_search_permission_is_an_error(tmp_path, monkeypatch):
     "name", ["spec.toml", "before.parquet", "split.parquet", "plan.json", "offsets.csv", "after.parquet"]
 )
 def test_files_in_a_folder_without_a_receipt_are_not_replaced(tmp_path, name):
-    """In a folder without a receipt, a file with the name of a run's file is refused."""
+    """A folder that contains a file with a name that runs use, but no receipt, is refused as run directory."""
     (tmp_path / name).write_bytes(b"theirs")
     with pytest.raises(InvalidInput, match=f"has {name} but no receipt.*--run-dir"):
         RunDir(tmp_path).make()
@@ -155,14 +161,17 @@ def test_files_in_a_folder_without_a_receipt_are_not_replaced(tmp_path, name):
 
 
 def test_files_beside_a_receipt_may_be_replaced(tmp_path):
-    """Beside a receipt, files with the names that a run uses belong to a run, and may be replaced."""
+    """If a folder contains a receipt, its files with names that runs use belong to a run, and may be replaced."""
     for name in ("receipt.json", "plan.json", "offsets.csv"):
         (tmp_path / name).write_bytes(b"ours")
     RunDir(tmp_path).make()
 
 
 def test_a_run_that_was_killed_before_its_receipt_is_resumed(tmp_path):
-    """A folder that has only ``fence.parquet`` belongs to a killed run. If the file is damaged, it is refused."""
+    """A folder that contains only ``fence.parquet``, from a killed run, is accepted as run directory.
+
+    If ``fence.parquet`` is damaged, it is refused.
+    """
     run = RunDir(tmp_path)
     fence_parquet.save([], run.fence)
     run.make()
@@ -172,7 +181,7 @@ def test_a_run_that_was_killed_before_its_receipt_is_resumed(tmp_path):
 
 
 def test_a_folder_with_the_name_of_a_run_file_is_refused_before_the_run(tmp_path):
-    """A folder with the name of a run's file is refused before the run begins."""
+    """If a run directory contains a folder with the name of a run's file, it is refused before the run begins."""
     (tmp_path / "receipt.json").touch()
     (tmp_path / "after.parquet").mkdir()
     with pytest.raises(InvalidInput, match=r"after\.parquet is a folder"):

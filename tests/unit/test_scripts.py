@@ -1,4 +1,4 @@
-"""The scripts: each starts with all its imports, shows its usage, and refuses unknown options."""
+"""Each script of ``scripts/`` can be started, shows its usage, and refuses unknown options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def outcome(script: Path, arguments: list[str], monkeypatch) -> int | str | None
 
 @pytest.mark.parametrize("script", [each for each in SCRIPTS if each.name not in WITHOUT_OPTIONS], ids=lambda p: p.stem)
 def test_a_script_shows_its_usage_and_refuses_unknown_options(script, monkeypatch, capsys):
-    """``--help`` is exit 0 with the usage; an unknown option is exit 2 before anything is done."""
+    """With ``--help`` a script shows its usage and ends with exit code 0.
+
+    With an unknown option it ends with exit code 2 and prints nothing on stdout.
+    """
     assert (outcome(script, ["--help"], monkeypatch) or 0) == 0
     assert capsys.readouterr().out.startswith(f"usage: {script.name} ")
     assert outcome(script, ["--no-such-option"], monkeypatch) == 2
@@ -35,5 +38,5 @@ def test_a_script_shows_its_usage_and_refuses_unknown_options(script, monkeypatc
 
 @pytest.mark.parametrize("name", WITHOUT_OPTIONS)
 def test_a_script_without_options_can_be_imported(name):
-    """The script's imports succeed, and importing it runs nothing."""
+    """A script that has no options can be imported: its imports succeed, and its ``main`` is not run."""
     assert callable(runpy.run_path(str(SCRIPTS[0].with_name(name)))["main"])

@@ -1,4 +1,4 @@
-"""The second client's process: it is replaced once, and a late answer never counts for another request."""
+"""The second Kafka client runs in a child process, which is replaced once and whose late answers are never used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.processes import children_of, gone
 
 
 class Child:
-    """A child process whose answers come from a script that all children share. None in the script: no answer."""
+    """A stand-in for the child process: all instances take their answers from one list. None stands for no answer."""
 
     script: list[object]
     asked: list[str]
@@ -42,7 +42,7 @@ class Child:
 
 @pytest.fixture
 def children(monkeypatch):
-    """`Child` in place of the real child process, with an empty script."""
+    """Replace the real child process by `Child`, with an empty list of answers."""
     Child.script, Child.asked, Child.ended = [], [], []
     monkeypatch.setattr(second_client, "Child", Child)
     return Child
@@ -53,7 +53,10 @@ CONFIG = ClientConfig(bootstrap_servers="localhost:9092")
 
 
 def test_a_child_without_an_answer_is_replaced_once(children):
-    """A child without an answer is ended. A new child is asked to call `committed_alone`."""
+    """A child process that does not answer is ended. A new child is asked to call `committed_alone` instead.
+
+    This function reads without librdkafka's admin client, which may crash.
+    """
     children.script[:] = [None, {"answer": {"g": [["t", 0, 7, 0]]}}]
     found = second_client.SecondClient(CONFIG).committed("g", ASKED)[ASKED[0]]
     assert found is not None
@@ -63,7 +66,10 @@ def test_a_child_without_an_answer_is_replaced_once(children):
 
 
 def test_a_second_child_without_an_answer_is_ended(children):
-    """A second silent child is ended, too, so that its late answer does not count for the next request."""
+    """If the second child process does not answer either, the request fails and this child is ended, too.
+
+    The next request gets its own answer, not the late answer of the ended child.
+    """
     children.script[:] = [None, None, {"answer": {"b": [["t", 0, 9, 0]]}}]
     asked = second_client.SecondClient(CONFIG)
     with pytest.raises(ClusterUnavailable, match="died or hung twice"):
@@ -75,14 +81,14 @@ def test_a_second_child_without_an_answer_is_ended(children):
 
 
 def test_an_error_of_the_child_is_raised_with_its_text(children):
-    """An error of librdkafka in the child is raised with its text."""
+    """If librdkafka reports an error in the child process, the error is raised with librdkafka's text."""
     children.script[:] = [{"error": "no such luck"}]
     with pytest.raises(ClusterUnavailable, match="no such luck"):
         second_client.SecondClient(CONFIG).committed("g", ASKED)
 
 
 def test_an_error_of_one_group_does_not_affect_the_others(children):
-    """Each group gets its own answer or its own error."""
+    """If the offsets of one group can't be read, its value is the error. The other groups still get their offsets."""
     children.script[:] = [{"answer": {"a": "GroupCoordinator: broken pipe", "b": [["t", 0, 9, 0]]}}]
     found = second_client.SecondClient(CONFIG).committed_by_group({"a": ASKED, "b": ASKED})
     assert "broken pipe" in str(found["a"])
@@ -93,7 +99,10 @@ def test_an_error_of_one_group_does_not_affect_the_others(children):
 
 
 def test_a_closed_client_starts_no_child_again(children, monkeypatch):
-    """A thread that waits while another thread closes the client gets an error, and starts no child."""
+    """If one thread closes the second client while another waits for an answer, the waiting thread gets an error.
+
+    The closed client starts no further child process.
+    """
     asked = second_client.SecondClient(CONFIG)
     monkeypatch.setattr(children, "answer", lambda *_: asked.close())
     started: list[Child] = []
@@ -118,7 +127,10 @@ second_client.committed("g", [TopicPartition("t", 0)])
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells the children of a process")
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
 def test_the_child_ends_with_its_parent(end):
-    """A child that waits for a silent broker ends with its parent. Ctrl-C at a terminal reaches only the parent."""
+    """If the parent process is killed or terminated, a child that waits for a silent broker ends, too.
+
+    The child is alone in its process group, so Ctrl-C at a terminal reaches only the parent.
+    """
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(60)
         command = [sys.executable, "-c", ASKING, f"127.0.0.1:{server.getsockname()[1]}"]
@@ -135,7 +147,10 @@ def test_the_child_ends_with_its_parent(end):
 
 @pytest.mark.parametrize("groups", [1, 2])
 def test_an_expired_token_is_said_at_once(groups):
-    """An expired token is an error at once. confluent-kafka would wait 10 s for another one, and hide the reason."""
+    """If the OAuth token has expired, the second client returns an error at once.
+
+    confluent-kafka would wait 10 s for another token, and hide the reason.
+    """
     wanted: dict[str, list[list[object]]] = {str(each): [["t", 0]] for each in range(groups)}
     config = {"oauth_cb": ["a.b.c", time.time() - 1, "me", {}]}
     said = "the token expired before it was used: run the command again"

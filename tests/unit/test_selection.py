@@ -25,7 +25,10 @@ def keys(snapshot: SnapshotTable) -> set[tuple[str | None, str, int]]:
 
 
 def test_all_restrictions_apply_together():
-    """Topics, excluded topics, groups and partitions restrict together. Without a restriction, every row is kept."""
+    """A snapshot row is selected only if it meets all restrictions on topic, excluded topic, group and partition.
+
+    Without a restriction, every row is selected.
+    """
     selection = Selection(
         topics=(TopicPattern("pay.*"),),
         excluded_topics=(TopicPattern("*.us"),),
@@ -37,14 +40,14 @@ def test_all_restrictions_apply_together():
 
 
 def test_exclude_topic_alone_keeps_all_other_topics():
-    """``--exclude-topic`` without ``--topic`` keeps all other topics."""
+    """``--exclude-topic`` without ``--topic`` selects all other topics."""
     kept = select(TABLE, Selection(excluded_topics=(TopicPattern("pay.*"),)))
     assert kept.topics() == ["orders"]
 
 
 @pytest.mark.parametrize("is_regex", [False, True])
 def test_a_pattern_that_is_not_utf_8_is_refused(is_regex):
-    """A shell may pass bytes that are not UTF-8, which no topic name has: a pattern with such bytes is refused."""
+    """A topic pattern with bytes that are not UTF-8 is refused: a shell may pass them, but no topic has such a name."""
     with pytest.raises(InvalidInput, match=r"topic pattern .* is not UTF-8 text: name a topic or a glob in UTF-8"):
         TopicPattern("\udcff*", is_regex=is_regex)
 
@@ -71,13 +74,13 @@ def test_a_pattern_that_is_not_utf_8_is_refused(is_regex):
     ],
 )
 def test_a_selection_that_matches_nothing_is_an_error(selection, complaint):
-    """A mistyped topic, group or partition is an error, not an empty file."""
+    """If a topic, group or partition matches no row, for example a mistyped one, selecting rows is an error."""
     with pytest.raises(InvalidInput, match=complaint):
         select(TABLE, selection)
 
 
 def test_a_range_must_match_a_partition_of_the_selected_topics():
-    """A range without a partition of the selected topics is an error, even if another topic has this partition."""
+    """A partition range is refused if no selected topic has a partition in it, even if a topic not selected has one."""
     table = concatenate([TABLE, SnapshotTable.of_rows([row(group="g", topic="wide", partition=99)])])
     selection = Selection(topics=(TopicPattern("orders"),), partitions=(range(1), range(99, 100)))
     with pytest.raises(InvalidInput, match="no partition matches 99: choose from partitions 0, 1, 2, 3"):
@@ -89,7 +92,7 @@ def test_a_range_must_match_a_partition_of_the_selected_topics():
 
 
 def test_a_bracket_within_brackets_causes_no_warning():
-    """``[[a]`` matches a bracket or an a, in globs and regular expressions, without a warning from Python."""
+    """``[[a]`` in a glob or a regular expression of topics means a bracket or an a. Python prints no warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert TopicPattern("[[a]+.*", is_regex=True).matching(["a.b", "b.a"]) == ["a.b"]
@@ -97,7 +100,7 @@ def test_a_bracket_within_brackets_causes_no_warning():
 
 
 def test_partitions_are_numbers_or_ranges():
-    """``7`` and ``3-5`` are accepted; anything else is a usage error."""
+    """``--partition`` accepts a number such as ``7`` or a range such as ``3-5``; any other text is a usage error."""
     assert list(parse_partitions("7")) == [7]
     assert list(parse_partitions("3-5")) == [3, 4, 5]
     for wrong in ("", "-1", "5-3", "a", "1,2", "1-", "٣", "99999999999"):
@@ -106,7 +109,10 @@ def test_partitions_are_numbers_or_ranges():
 
 
 def test_snapshots_are_sorted_and_a_history_keeps_every_time():
-    """Rows are sorted by group, topic and partition. A history keeps the rows of every moment."""
+    """A snapshot's rows are sorted by group, topic and partition.
+
+    If snapshots taken at two times are concatenated, the rows of both are kept.
+    """
     assert list(SnapshotTable.of_rows(reversed(list(TABLE.rows()))).rows()) == sorted(
         TABLE.rows(), key=lambda row: (row.group, row.topic, row.partition)
     )
@@ -115,7 +121,7 @@ def test_snapshots_are_sorted_and_a_history_keeps_every_time():
 
 
 def test_lag_is_unknown_without_a_committed_offset_or_log_end():
-    """Lag is the log end offset minus the committed offset, and unknown if one of them is missing."""
+    """The lag is the log end offset minus the committed offset. If either is missing, the lag is unknown."""
     assert row(offset=None).lag is None
     assert row(log_end_offset=None).lag is None
     assert row(offset=5, log_end_offset=9).lag == 4
@@ -125,6 +131,9 @@ def test_lag_is_unknown_without_a_committed_offset_or_log_end():
     ("typed", "options"), [("orders:0", "--partition 0"), ("orders:0,3", "--partition 0 --partition 3")]
 )
 def test_a_topic_with_a_partition_is_refused_with_the_options_to_pass(typed, options):
-    """The error for ``orders:0``, the form of kafka-consumer-groups, names the options and commands to use instead."""
+    """The topic ``orders:0``, a form of kafka-consumer-groups, is refused.
+
+    The error names the options and commands to use instead.
+    """
     with pytest.raises(InvalidInput, match=f"names a partition: pass --topic .* {options} to filter or rewind"):
         TopicPattern(typed)

@@ -23,7 +23,7 @@ def cluster() -> InMemoryCluster:
 
 
 def complaint(cluster: InMemoryCluster, group: str) -> str:
-    """Return the error of a snapshot of a group that does not exist."""
+    """Take a snapshot of a group that does not exist, and return the text of the error."""
     with pytest.raises(GroupNotFound) as raised, similar_groups_named(cluster):
         take_snapshot(cluster, [group], FakeClock())
     return str(raised.value)
@@ -31,18 +31,18 @@ def complaint(cluster: InMemoryCluster, group: str) -> str:
 
 @pytest.mark.parametrize("typed", ["big-grup", "Big-Group", "biggroup"])
 def test_a_similar_name_is_suggested(cluster, typed):
-    """A group whose name is similar, or differs only in letter case, is suggested."""
+    """If a group does not exist, the error suggests a group whose name is similar or differs only in letter case."""
     assert complaint(cluster, typed) == f"group {typed!r} does not exist on this cluster: did you mean big-group?"
 
 
 @pytest.mark.parametrize("typed", ["billing", "x" * 32_767])
 def test_without_a_similar_name_the_connection_may_be_wrong(cluster, typed):
-    """Where no name is similar, the advice is to check the name and the cluster."""
+    """If a group does not exist and no name is similar, the error advises to check the name and the cluster."""
     assert complaint(cluster, typed).endswith("does not exist on this cluster: " + ADVICE)
 
 
 def test_a_cluster_that_does_not_list_its_groups(cluster, monkeypatch):
-    """If the groups can't be listed, the error is still that the group does not exist."""
+    """If a group does not exist and the groups can't be listed, the error still says that the group does not exist."""
 
     def fails():
         raise ClusterUnavailable("no answer")

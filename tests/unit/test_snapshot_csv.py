@@ -1,4 +1,4 @@
-"""Snapshot files: a saved file loads back equal; a malformed file is refused with line, column and expectation."""
+"""Snapshot files: a saved snapshot loads back unchanged. The error for a malformed file says what is wrong where."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def load(text: str | bytes) -> SnapshotTable:
 
 
 def test_a_device_is_refused():
-    """A device is not read, because it may have no end."""
+    """A device is refused as a snapshot file, because it may have no end."""
     with pytest.raises(InvalidInput, match="/dev/zero is a device, which may have no end: name a file, or - for stdin"):
         tables.load(Path("/dev/zero"))
 
@@ -69,25 +69,31 @@ ROWS = st.lists(
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD)
 def test_a_bad_file_of_the_corpus_is_refused(text):
-    """Our reader refuses each bad file of the corpus, and so does Spark's (tests/spark/test_snapshots.py)."""
+    """Each bad file of tests/support/snapshot_corpus.py is refused.
+
+    tests/spark/test_snapshots.py requires the same of the reader in Spark.
+    """
     with pytest.raises(InvalidInput):
         load(text)
 
 
 @pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
 def test_a_good_file_of_the_corpus_is_read(text):
-    """Our reader loads every row of each good file of the corpus."""
+    """Every row of each good file of tests/support/snapshot_corpus.py is loaded."""
     assert len(load(text)) == len(text.replace('"g\nh"', "g").splitlines()) - ("topic" in text)
 
 
 def test_a_reset_file_may_have_a_header():
-    """A file for Kafka's tool may have a header of its three columns."""
+    """A CSV file for kafka-consumer-groups may begin with a header: topic, partition, offset."""
     assert load("topic,partition,offset\nt,0,1\n") == load("t,0,1\n")
 
 
 @given(rows=ROWS)
 def test_csv_and_parquet_load_back_what_was_saved(rows):
-    """Both formats load back equal, for names with quotes, NULs and newlines, and offsets up to 2^63 - 1."""
+    """A snapshot saved as CSV or Parquet loads back equal.
+
+    Names may contain quotes, NULs and newlines, and offsets may be as high as 2^63 - 1.
+    """
     snapshot = SnapshotTable.of_rows(rows)
     assert load(tables.to_csv(snapshot)) == snapshot
     parquet = io.BytesIO()
@@ -97,7 +103,7 @@ def test_csv_and_parquet_load_back_what_was_saved(rows):
 
 @given(data=st.binary(max_size=200) | st.text(alphabet='tg,0159"\n\r #-x', max_size=60).map(str.encode))
 def test_any_bytes_load_or_are_invalid_input(data):
-    """Arbitrary bytes load as a snapshot, or are a one-line error with exit code 2."""
+    """Arbitrary bytes are loaded as a snapshot, or refused with a one-line error and exit code 2."""
     try:
         load(data)
     except MigrateGroupsError as error:
@@ -107,7 +113,7 @@ def test_any_bytes_load_or_are_invalid_input(data):
 
 @given(data=st.binary(max_size=200) | st.text(alphabet='[]="target.group\nsource,{} ', max_size=80).map(str.encode))
 def test_any_bytes_as_spec_load_or_are_invalid_input(data, tmp_path_factory):
-    """Arbitrary bytes load as a split spec, or are an error with exit code 2."""
+    """Arbitrary bytes are loaded as the TOML spec of a split, or refused with exit code 2."""
     path = tmp_path_factory.mktemp("spec") / "split.toml"
     path.write_bytes(data)
     try:
@@ -117,26 +123,26 @@ def test_any_bytes_as_spec_load_or_are_invalid_input(data, tmp_path_factory):
 
 
 def test_nullable_columns_may_be_missing():
-    """A CSV without the nullable columns loads; their values are null."""
+    """If a CSV snapshot lacks nullable columns, it is loaded, and their values are null."""
     (only,) = load("cluster_id,taken_at,group_state,group_type,topic,partition,metadata\nc,,,,t,3,note\n").rows()
     assert (only.topic, only.partition, only.metadata) == ("t", 3, "note")
     assert (only.group, only.offset, only.log_end_offset) == (None, None, None)
 
 
 def test_columns_may_be_in_any_order():
-    """Columns may be in any order, because the header names them."""
+    """The columns of a CSV snapshot may be in any order, because the header names them."""
     header, line = ",".join(reversed(COLUMNS)), ",".join(reversed(LINE.split(",")))
     assert load(f"{header}\n{line}\n") == load(f"{HEADER}\n{LINE}\n")
 
 
 def test_names_that_look_like_numbers_stay_text():
-    """Group 00123 and topic 007 keep their zeros; NA is a group name, not null."""
+    """Group 00123 and topic 007 keep their zeros when a CSV file is read; NA is a group name, not null."""
     text = f"{HEADER}\n{LINE.replace(',g,', ',00123,').replace(',t,', ',007,')}\n{LINE.replace(',g,', ',NA,')}\n"
     assert {(each.group, each.topic) for each in load(text).rows()} == {("00123", "007"), ("NA", "t")}
 
 
 def test_an_empty_table_and_crlf_line_ends_are_read():
-    """A header alone is an empty snapshot; lines may end in CRLF."""
+    """A CSV file with only a header is loaded as an empty snapshot. Lines may end in CRLF."""
     assert len(load(f"{HEADER}\n")) == 0
     assert load(f"{HEADER}\r\n{LINE}\r\n") == load(f"{HEADER}\n{LINE}\n")
 
@@ -160,7 +166,10 @@ def test_an_empty_table_and_crlf_line_ends_are_read():
     ],
 )
 def test_a_saved_cell_that_looks_like_a_formula_gets_an_apostrophe(name):
-    """A cell that a spreadsheet would compute has an apostrophe before it in the file, and loads back unchanged."""
+    """If a spreadsheet would compute a cell as a formula, an apostrophe is saved before the cell.
+
+    When the file is loaded, the apostrophe is removed again.
+    """
     snapshot = SnapshotTable.of_rows([row(group=name, metadata=name, topic="-t"), row(group="'plain", topic="-t")])
     data = tables.to_csv(snapshot)
     cells = [cell for line in csv.reader(io.StringIO(data.decode(), newline="")) for cell in line]
@@ -170,7 +179,7 @@ def test_a_saved_cell_that_looks_like_a_formula_gets_an_apostrophe(name):
 
 
 def test_a_nul_in_metadata_is_escaped():
-    """A NUL in metadata, which confluent-kafka appends, is escaped; text that looks like an escape is kept.
+    """A NUL in metadata, which confluent-kafka appends, is escaped in CSV; text that looks like an escape is kept.
 
     Source: docs/kafka-behaviour.md#confluent-kafka
     """
@@ -182,7 +191,10 @@ def test_a_nul_in_metadata_is_escaped():
 
 
 def test_a_cell_that_looks_like_a_formula_loads_unchanged():
-    """A cell like ``=g`` loads unchanged. In a file for Kafka's own tool no apostrophe is put before it."""
+    """If a file contains a cell such as ``=g``, the cell is loaded unchanged.
+
+    A file for Kafka's own tool gets no apostrophe before such a cell.
+    """
     (only,) = load(f"{HEADER}\n{LINE.replace(',g,', ',=g,')}\n").rows()
     assert only.group == "=g"
     (only,) = load("'=g,-t,0,5\n").rows()
@@ -192,7 +204,10 @@ def test_a_cell_that_looks_like_a_formula_loads_unchanged():
 
 @pytest.mark.parametrize("name", ["a\nb", "a\0b"])
 def test_a_group_that_kafkas_tool_cannot_read_is_not_exported(name):
-    """If Kafka's tool can't read a group name, a file of several groups is refused. A file of one group omits it."""
+    """If Kafka's own tool can't read a group's name, no file with several groups is written for the tool.
+
+    A file of this group alone is written, without the group's name.
+    """
     both = SnapshotTable.of_rows([row(group=name), row(group="plain")])
     with pytest.raises(InvalidInput, match="with a line feed or a NUL in the name") as raised:
         reset_csv.to_bytes(both)
@@ -201,7 +216,7 @@ def test_a_group_that_kafkas_tool_cannot_read_is_not_exported(name):
 
 
 def test_a_wrong_cell_after_an_added_apostrophe_has_its_own_line():
-    """A wrong cell is reported with its line number, even after a line to which an apostrophe was added."""
+    """The error for a wrong cell names the right line, even if an earlier line contains an added apostrophe."""
     with pytest.raises(InvalidInput, match="line 3: partition is 'x'"):
         load(f"{HEADER}\n{LINE.replace(',t,', chr(44) + chr(39) + '-t,')}\n{LINE.replace(',0,5,', ',x,5,')}\n")
 
@@ -213,7 +228,7 @@ def changed(column: str, cell: str) -> str:
 
 
 def test_quoted_cells_are_read():
-    """Quoted and empty cells, doubled quotes, and commas within quotes are read, with both line ends."""
+    """A CSV file may have quoted and empty cells, doubled quotes, and commas within quotes, with LF and CRLF."""
     for cell in ('"old"', '"o""ld"', '"""old"""', '"o\\nl,d"', '"\'"'):
         name = cell[1:-1].replace('""', '"')
         assert name in load(changed("group", cell)).groups()
@@ -223,7 +238,7 @@ def test_quoted_cells_are_read():
 
 @pytest.mark.parametrize("text", ['t,1,"1"2', '"o"ld,1,2', 'o"ld,1,2', '"t,1,2'])
 def test_a_misquoted_reset_file_is_refused(text):
-    """A file without a header is refused if its quotes are wrong."""
+    """A file for Kafka's own tool, which has no header, is refused if a cell is wrongly quoted."""
     with pytest.raises(InvalidInput, match="line 2: a quote that is not CSV"):
         load(f"t,0,1\n{text}\n")
 
@@ -269,7 +284,7 @@ def test_a_misquoted_reset_file_is_refused(text):
     ],
 )
 def test_malformed_csv_is_refused_with_its_line(text, complaint):
-    """A malformed cell, column or file is refused with its line and what was expected."""
+    """If a CSV file has a malformed cell or column, the error names the line and what was expected there."""
     with pytest.raises(InvalidInput) as raised:
         load(text)
     assert complaint in str(raised.value)
@@ -294,14 +309,20 @@ def test_malformed_csv_is_refused_with_its_line(text, complaint):
     ],
 )
 def test_reset_file_that_kafkas_tool_would_misread_is_refused(text, complaint):
-    """Malformed and duplicate rows are refused, and so is a truncated row, which Kafka's tool reads as offset 0."""
+    """In a file for Kafka's own tool, malformed and duplicate rows are refused.
+
+    So is a truncated row, which Kafka's tool reads as offset 0.
+    """
     with pytest.raises(InvalidInput) as raised:
         load(text)
     assert complaint in str(raised.value)
 
 
 def test_rows_of_a_reset_file_have_no_source_group_cluster_or_time():
-    """Rows of a file for Kafka's tool have no source group, cluster or time. An empty last line is accepted."""
+    """Rows of a file for Kafka's own tool are loaded without source group, cluster and time.
+
+    An empty last line is ignored.
+    """
     three, four = load("t,0,5\n\n"), load("g,t,0,5\r\ng,u,1,6\r\n")
     assert [(each.group, each.topic, each.partition, each.offset) for each in three.rows()] == [(None, "t", 0, 5)]
     assert [(each.group, each.topic, each.partition, each.offset) for each in four.rows()] == [
@@ -312,13 +333,13 @@ def test_rows_of_a_reset_file_have_no_source_group_cluster_or_time():
 
 
 def test_a_first_row_with_a_number_is_no_header():
-    """A file for Kafka's tool may begin with the group ``partition`` and the topic ``topic``."""
+    """In a file for Kafka's own tool, a row of group ``partition`` and topic ``topic`` is data, not a header."""
     (row,) = load("partition,topic,0,5\n").rows()
     assert (row.group, row.topic, row.partition, row.offset) == ("partition", "topic", 0, 5)
 
 
 def test_parquet_with_a_flipped_bit_is_refused_or_loads_equal():
-    """A Parquet file with one flipped bit in any byte is refused, or loads equal."""
+    """A Parquet file with one flipped bit is refused or loads equal, whichever byte is damaged."""
     snapshot = SnapshotTable.of_rows([row(partition=number, offset=1000 + 7 * number) for number in range(20)])
     written = io.BytesIO()
     snapshot_parquet.write(snapshot, written)
@@ -334,7 +355,10 @@ def test_parquet_with_a_flipped_bit_is_refused_or_loads_equal():
 
 
 def test_truncated_or_foreign_parquet_is_refused(tmp_path):
-    """A truncated Parquet file, and one with other columns, other types or negative offsets, are refused."""
+    """A truncated Parquet file is refused.
+
+    So is a Parquet file with missing or unknown columns, wrong types or negative offsets.
+    """
     path = tmp_path / "s.parquet"
     tables.save(SnapshotTable.of_rows([row()]), path)
     whole = path.read_bytes()
@@ -376,7 +400,10 @@ BEYOND = pa.array([NOON, None], MICROSECONDS).cast(pa.int64()).fill_null(2**62).
     ],
 )
 def test_parquet_accepts_the_values_that_csv_accepts(tmp_path, column, values, complaint):
-    """Parquet accepts exactly the values that CSV accepts; another value is refused with its row."""
+    """A Parquet file may contain exactly the values that CSV may contain.
+
+    The error for any other value names its row.
+    """
     path = tmp_path / "s.parquet"
     tables.save(SnapshotTable.of_rows([row(), row(partition=1)]), path)
     table = pq.read_table(path)
@@ -405,7 +432,10 @@ def test_parquet_with_a_duplicate_column_or_invalid_text_is_refused(tmp_path):
 
 
 def test_time_lag_is_a_column_only_if_it_was_requested(tmp_path):
-    """A snapshot with time lags has one more column, even if all are null; other snapshots do not have it."""
+    """If time lags were requested, a snapshot has the column ``oldest_unconsumed_at``, even if all are null.
+
+    Other snapshots do not have this column.
+    """
     plain = SnapshotTable.of_rows([row()])
     for name in ("s.csv", "s.parquet"):
         tables.save(plain, tmp_path / name)
@@ -431,7 +461,7 @@ def test_time_lag_stays_with_its_row():
 
 
 def test_duplicates_in_parquet_are_refused(tmp_path):
-    """A duplicate row in a Parquet file is refused, and its partition is named."""
+    """If a Parquet file has two rows for one partition of a group, it is refused, and the error names the partition."""
     path = tmp_path / "s.parquet"
     tables.save(SnapshotTable.of_rows([row()]), path)
     table = pq.read_table(path)
@@ -441,7 +471,7 @@ def test_duplicates_in_parquet_are_refused(tmp_path):
 
 
 def test_a_failed_write_leaves_no_file(tmp_path):
-    """A failed write leaves no file; an existing file stays unless ``replace`` is set."""
+    """If a snapshot can't be saved, no file is left. An existing file is replaced only with ``replace=True``."""
     path = tmp_path / "s.csv"
     tables.save(SnapshotTable.of_rows([row()]), path)
     before = path.read_bytes()

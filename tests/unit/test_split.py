@@ -1,4 +1,4 @@
-"""The split: every topic is covered, and every row is in exactly one part."""
+"""`split` divides a snapshot's rows among target groups, by topic. Every topic must get a target group or stay."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def spec(*targets: tuple[str, list[str]], stay: tuple[str, ...] = (), source: st
 
 
 def test_every_topic_goes_where_the_spec_says():
-    """Names and globs are expanded, staying topics are listed, and each pattern is listed with its topics."""
+    """`cover` assigns the topics to the spec's targets: it expands globs, and lists the topics that stay.
+
+    For each pattern it lists the topics that match.
+    """
     wanted = spec(("billing", ["invoices", "payments.*"]), ("search", ["catalog"]), stay=("legacy.*",))
     result = cover(wanted, ["invoices", "payments.eu", "payments.us", "catalog", "legacy.x"])
     assert result.targets == {"billing": ("invoices", "payments.eu", "payments.us"), "search": ("catalog",)}
@@ -41,7 +44,10 @@ def test_every_topic_goes_where_the_spec_says():
 
 
 def test_patterns_match_whole_names_and_case():
-    """Globs, names and regular expressions match whole names and are case-sensitive; in a glob a dot is a dot."""
+    """Names, globs and regular expressions match whole topic names and are case-sensitive.
+
+    In a glob, a dot matches only a dot.
+    """
     topics = ["pay", "payments", "payments.eu", "Payments.eu", "pays"]
     assert TopicPattern("payments.*").matching(topics) == ["payments.eu"]
     assert TopicPattern("pay").matching(topics) == ["pay"]
@@ -83,27 +89,30 @@ def test_patterns_match_whole_names_and_case():
     ],
 )
 def test_an_incomplete_or_ambiguous_split_is_refused(wanted, complaint):
-    """A topic left over or taken twice, a pattern without a match, and the source group as target are refused."""
+    """A split is refused if a topic has no target group or several, or if a pattern matches no topic.
+
+    It is also refused if the source group is a target group, or is not in the file.
+    """
     snapshot = SnapshotTable.of_rows([row(topic="one"), row(topic="two")])
     with pytest.raises(InvalidInput, match=complaint):
         split(snapshot, wanted())
 
 
 def test_fan_out_gives_a_topic_to_several_groups():
-    """With ``fan_out`` a topic may go to two targets, and both get its rows."""
+    """With ``fan_out`` a topic may be given to two target groups, and both get its rows."""
     parts, _ = split(SnapshotTable.of_rows([row()]), spec(("a", ["t"]), ("b", ["t"]), fan_out=True))
     assert [(each.group, each.source_group, each.topic) for each in parts.rows()] == [("a", "g", "t"), ("b", "g", "t")]
 
 
 def test_rows_that_have_a_source_group_are_not_split_again():
-    """Rows that already have a source group are refused."""
+    """Rows that come from an earlier split, and so have a source group, are not split again but refused."""
     parts, _ = split(SnapshotTable.of_rows([row()]), spec(("a", ["t"])))
     with pytest.raises(InvalidInput, match="split before"):
         split(parts, spec(("b", ["t"]), source="a"))
 
 
 def test_a_history_is_not_split():
-    """A snapshot that has a partition at two moments is refused."""
+    """A snapshot with rows of one partition that were taken at two times is refused, not split."""
     with pytest.raises(InvalidInput, match="several moments"):
         split(SnapshotTable.of_rows([row(), row(taken_at=None)]), spec(("a", ["t"])))
 
@@ -113,7 +122,10 @@ def test_a_history_is_not_split():
     partitions=st.integers(1, 3),
 )
 def test_each_row_is_in_exactly_one_part_or_stays(homes, partitions):
-    """Each source row is in exactly one part or stays; only group and source_group change."""
+    """A split gives each row to exactly one target group, or leaves it with the source group.
+
+    Only the columns group and source_group of a row change.
+    """
     whole = SnapshotTable.of_rows(row(topic=topic, partition=number) for topic in homes for number in range(partitions))
     targets = [(group, [topic for topic, home in homes.items() if home == group]) for group in ("a", "b")]
     wanted = [(group, topics) for group, topics in targets if topics]
@@ -127,7 +139,7 @@ def test_each_row_is_in_exactly_one_part_or_stays(homes, partitions):
 
 
 def test_rows_without_a_group_are_split_without_a_source_group():
-    """Rows of a rewind have no group. They are split whatever source the spec names, and get no source group."""
+    """Rows of a rewind have no group: they are split whatever source group the spec names, and get no source group."""
     nobody = SnapshotTable.of_rows(row(group=None, group_state=None, topic=topic) for topic in ("a", "b", "c"))
     result, coverage = split(nobody, spec(("x", ["a"]), ("y", ["b"]), stay=("c",), source="anything"))
     assert [(each.group, each.source_group, each.topic) for each in result.rows()] == [
@@ -143,7 +155,7 @@ def test_rows_without_a_group_are_split_without_a_source_group():
 
 
 def test_a_file_in_which_only_some_rows_have_a_group_is_not_split():
-    """Rows without a group are never left out in silence: a file with such rows and rows of a group is refused."""
+    """If only some rows of a file have a group, the split is refused, so no row is left out unnoticed."""
     mixed = SnapshotTable.of_rows([row(), row(group=None, partition=1)])
     with pytest.raises(InvalidInput, match="some rows have a group and some have none: select one group with filter"):
         split(mixed, spec(("x", ["t"])))

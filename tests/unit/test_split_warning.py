@@ -1,4 +1,4 @@
-"""The command ``split``: what it warns of, and how it reads ``--to``."""
+"""The command ``split``: options that the user must pass to `apply`, and spaces in ``--to``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ SPEC = 'source = "g"\n[[target]]\ngroup = "a"\ntopics = ["t"]\n[options]\n'
     ],
 )
 def test_split_names_the_flags_to_pass_to_apply(tmp_path, options, said):
-    """One line on stderr has the flags that differ from the defaults of `apply`, and `apply` accepts them."""
+    """`split` prints on stderr the flags that `apply` needs for the spec's options, and `apply` accepts these flags.
+
+    Options equal to the defaults of `apply` are not printed.
+    """
     tables.save(SnapshotTable.of_rows([row()]), tmp_path / "s.csv")
     (tmp_path / "split.toml").write_text(SPEC + options)
     cli = CliHere(tmp_path, "localhost:1")
@@ -47,7 +50,7 @@ def test_split_names_the_flags_to_pass_to_apply(tmp_path, options, said):
 
 
 def test_spaces_around_the_equals_sign_of_to_are_ignored(tmp_path):
-    """``--to 'a = t'`` means ``--to a=t``: the space before the equals sign is not part of the group's name."""
+    """``--to 'a = t'`` means the same as ``--to a=t``: spaces around the equals sign are ignored."""
     tables.save(SnapshotTable.of_rows([row()]), tmp_path / "s.csv")
     cli = CliHere(tmp_path, "localhost:1")
     cli("split", "s.csv", "--to", " a = t ", "-o", "split.csv")

@@ -1,4 +1,4 @@
-"""Waiting for groups to stop, in memory, while the coordinator moves."""
+"""Waiting on the in-memory cluster until groups have stopped, while coordinators move or commits are pending."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ MEMBER = Member(member_id="m", client_id="app", host="/127.0.0.1", subscription=
 
 
 class Forgetful(InMemoryCluster):
-    """A cluster that reports the group as Dead, as a new coordinator may. forgets: in which calls, counted from 0."""
+    """A cluster that reports the group as Dead, as a new coordinator may.
+
+    forgets: the calls of `describe_group`, counted from 0, that report the group as Dead.
+    """
 
     def __init__(self, forgets: range) -> None:
         super().__init__()
@@ -33,7 +36,7 @@ class Forgetful(InMemoryCluster):
 
 
 def test_a_group_that_is_missing_while_its_coordinator_moves_is_waited_for():
-    """A group that existed and is then reported missing is described again, because its coordinator may be moving."""
+    """If a group is no longer found during the wait, it is described again, because its coordinator may be moving."""
     cluster, waited = Forgetful(range(2, 5)), list[bool]()
     clock = FakeClock(lambda: cluster.leave("big", "m") if len(waited) == 3 else None)
     how = Wait(wait=60, settle=0, progress=lambda reasons, looks, seconds: waited.append(bool(reasons["big"])))
@@ -43,7 +46,10 @@ def test_a_group_that_is_missing_while_its_coordinator_moves_is_waited_for():
 
 
 def test_the_stop_is_said_before_the_settle_time():
-    """A line says that the last member has left, and for how long nothing may be committed from then on."""
+    """When the last member has left, a line says so.
+
+    It also says how long the tool now watches for commits (``settle``).
+    """
     cluster, said = InMemoryCluster(), list[tuple[float, str]]()
     cluster.create_topic("t", 1)
     cluster.commit("big", TopicPartition("t", 0), 5)
@@ -60,7 +66,10 @@ def test_the_stop_is_said_before_the_settle_time():
 
 @pytest.mark.parametrize("forgets", [range(1_000_000), range(1, 1_000_000)], ids=["never existed", "deleted"])
 def test_a_group_that_does_not_exist_is_an_error(forgets):
-    """A group that never existed is an error at once. A group that disappears is an error when the wait ends."""
+    """A wait for a group that never existed fails at once.
+
+    If the group is deleted during the wait, the wait fails at its time-out.
+    """
     clock = FakeClock()
     with pytest.raises(GroupNotFound, match="'big' does not exist"):
         prove_stopped(Forgetful(forgets), ["big"], clock, Wait(wait=60, settle=0))
@@ -68,7 +77,10 @@ def test_a_group_that_does_not_exist_is_an_error(forgets):
 
 
 class Transacting(InMemoryCluster):
-    """A cluster on which a group without members has a pending transactional commit for ``questions`` requests."""
+    """A cluster with a group that has a pending transactional commit and no members.
+
+    questions: how many requests for committed offsets fail because the commit is pending.
+    """
 
     def __init__(self, questions: int) -> None:
         super().__init__()
@@ -87,7 +99,10 @@ class Transacting(InMemoryCluster):
 
 
 def test_a_pending_commit_is_waited_for():
-    """A pending transactional commit is waited for, as a member is. Without a wait it is an error at once."""
+    """A wait for a group to stop also waits until its pending transactional commit has ended.
+
+    If no wait was requested, a pending commit is an error at once.
+    """
     looks = prove_stopped(Transacting(3), ["big"], FakeClock(), Wait(wait=60, settle=1))
     committed = looks["big"].committed[TopicPartition("t", 0)]
     assert committed is not None
@@ -101,7 +116,10 @@ def test_a_pending_commit_is_waited_for():
 
 
 def test_verify_with_topic_speaks_of_that_topic_only(tmp_path, monkeypatch):
-    """With --topic, verify names only the given topics, because the group may have a member on another topic."""
+    """`verify` with ``--topic`` reports only that this topic is no longer consumed.
+
+    The group may still have a member that consumes another topic.
+    """
     cli = Connected(tmp_path, monkeypatch)
     cli.cluster.create_topic("other", 1)
     cli.cluster.join("old", Member(member_id="m", client_id="a", host="/h", subscription=frozenset({"other"})))
@@ -117,7 +135,10 @@ def test_verify_with_topic_speaks_of_that_topic_only(tmp_path, monkeypatch):
     [("^t|u", False), ("(^[a-z]$)", False), ("(?i)T", False), ("other.*", True), ("tt", True), ("[[", False)],
 )
 def test_a_regular_expression_that_matches_the_topic_is_named(tmp_path, monkeypatch, regex, stopped):
-    """A member whose regular expression matches the topic, or can't be evaluated, is named: it may get the topic."""
+    """`verify` is refused if a member's regular expression matches the topic of ``--topic`` or can't be evaluated.
+
+    The error names the member and the expression.
+    """
     cli = Connected(tmp_path, monkeypatch)
     member = Member(member_id="m", client_id="app", host="/h", subscription_regex=regex)
     cli.cluster.join("old", member, group_type="consumer")

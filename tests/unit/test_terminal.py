@@ -1,4 +1,4 @@
-"""Names are shown unchanged on a terminal and in a pipe, so that reviewers approve the real names."""
+"""Names are shown unchanged on a terminal and in a pipe, so reviewers approve the real names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = ("pay:bank:eu", ":warning:", "b\\", "[b]", "[/b]", "app[prod]", "a\\[b]"
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_table_cell_shows_a_name_unchanged(capsys, name):
-    """In a pipe, a name in a table or a line is printed unchanged, even if it looks like an emoji or markup."""
+    """If stdout is a pipe, a name that looks like an emoji or markup is printed unchanged, in a table and in a line."""
     names = table("group", "reason")
     names.add_row(cell(name), cell(f"group {name}"))
     console.show(names, name)
@@ -25,7 +25,7 @@ def test_a_table_cell_shows_a_name_unchanged(capsys, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_terminal_shows_a_name_unchanged(monkeypatch, name):
-    """A name is shown unchanged on a terminal, too."""
+    """If stdout is a terminal, a name that looks like an emoji or markup is printed unchanged."""
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr("sys.stdout", terminal)
@@ -38,7 +38,7 @@ def test_a_terminal_shows_a_name_unchanged(monkeypatch, name):
 @pytest.mark.parametrize("columns", [10, 40, 80, 200])
 @pytest.mark.parametrize("is_terminal", [True, False], ids=["terminal", "pipe"])
 def test_no_id_is_broken_at_any_width(monkeypatch, columns, is_terminal):
-    """A row or message is one line at any width of the terminal, so that ids stay whole."""
+    """A table row or a message is printed on one line at any width of the terminal, so an id is never broken."""
     group, member = "a group with a name " + "g" * 300, "app of big-94496255-269d-4185-b43a-4da844015e61"
     ids = table("group", "member", lag=">", reason="<")
     ids.add_row(cell(group), member, "12", "")

@@ -1,4 +1,4 @@
-"""Time lag on the cluster in memory: the age of each partition's oldest unread record, and how it is found."""
+"""Time lag on the in-memory cluster: the age of each partition's oldest unread record, and how it is found."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ FIRST = TopicPartition("t", 0)
 
 
 class WithoutRead(InMemoryCluster):
-    """A cluster that refuses to read records, so that records can only be searched by timestamp."""
+    """A cluster that refuses to read records, so records can only be searched by timestamp."""
 
     def first_records(self, spans):
         raise NotAuthorized("not authorized: lacks Read on Topic 't'")
 
 
 def lagging(offset, *times, kind=InMemoryCluster):
-    """Return a cluster with group ``g`` at ``offset`` of a partition. times: the ages of its records, in seconds."""
+    """Return a cluster where group ``g`` has committed ``offset`` in a partition.
+
+    times: the ages of the partition's records, in seconds.
+    """
     made = kind()
     made.create_topic("t", 1)
     for seconds in times:
@@ -40,7 +43,7 @@ def lagging(offset, *times, kind=InMemoryCluster):
 
 
 def time_lags(made, *groups):
-    """Return the time lag in seconds of each row of a snapshot."""
+    """Take a snapshot of the groups (default ``g``), and return the time lag of each row in seconds."""
     taken = with_time_lag(made, take_snapshot(made, groups or ["g"], FakeClock())).snapshot
     assert taken.table.column_names[-1] == OLDEST_UNCONSUMED.name
     return [None if row.time_lag is None else row.time_lag / timedelta(seconds=1) for row in taken.rows()]
@@ -63,13 +66,19 @@ def time_lags(made, *groups):
     ],
 )
 def test_time_lag_is_the_age_of_the_oldest_unread_record(offset, times, expected):
-    """The time lag is the age of the record at the offset; 0 for a future timestamp, null at the log end."""
+    """The time lag is the age of the record at the committed offset.
+
+    It is 0 if the record's timestamp is in the future, and null at the log end.
+    """
     assert time_lags(lagging(offset, *times)) == [expected]
 
 
 @pytest.mark.parametrize("kind", [InMemoryCluster, WithoutRead])
 def test_time_lag_in_random_logs_in_timestamp_order(kind):
-    """In random logs in timestamp order, each offset has its record's age, also with equal timestamps and deletions."""
+    """In logs in timestamp order, the time lag at each offset is the age of the first record from there on.
+
+    This holds for equal timestamps and deleted records, and without Read on the topic.
+    """
     dice = random.Random(9)
     for _ in range(25):
         times = sorted(
@@ -100,7 +109,10 @@ def test_time_lag_is_a_lower_bound_in_logs_out_of_order():
 
 @pytest.mark.parametrize("offset", range(8))
 def test_records_one_millisecond_apart_are_distinguished(offset):
-    """Records one millisecond apart each get their own timestamp."""
+    """If records are one millisecond apart, the time lag is exactly that of the record at the committed offset.
+
+    This holds without Read on the topic, too.
+    """
     made = lagging(offset, kind=WithoutRead)
     for milliseconds in range(8, 0, -1):
         made.produce("t", 0, 1, timestamp=NOW - milliseconds)
@@ -110,7 +122,7 @@ def test_records_one_millisecond_apart_are_distinguished(offset):
 
 
 def test_time_lag_is_null_without_a_committed_offset_or_a_leader():
-    """A partition without a committed offset or without a leader has no time lag; the others have theirs."""
+    """A partition without a committed offset or a leader has no time lag; other partitions still have one."""
     made = lagging(0, 90)
     made.create_topic("u", 2)
     made.produce("u", 0, 1, timestamp=NOW - 5000)
@@ -129,7 +141,7 @@ def test_groups_of_one_topic_have_their_own_time_lag():
 
 
 def test_an_unread_transaction_marker_has_no_time_lag():
-    """If only a control record is unread, the lag is 1 and the time lag is null."""
+    """If only a control record is unread, the lag is 1, but the time lag is null."""
     made = lagging(0)
     made.transact("t", 0, 2, timestamp=NOW - 90_000)
     made.commit("g", FIRST, 2)
@@ -138,7 +150,7 @@ def test_an_unread_transaction_marker_has_no_time_lag():
 
 
 def test_markers_and_aborted_records_are_skipped():
-    """Control records and aborted records are skipped: the next committed record gives the time lag."""
+    """Control records and aborted records are skipped: the time lag is the age of the next committed record."""
     made = lagging(0)
     made.transact("t", 0, 2, timestamp=NOW - 900_000)
     made.transact("t", 0, 3, timestamp=NOW - 500_000, commit=False)
@@ -148,7 +160,7 @@ def test_markers_and_aborted_records_are_skipped():
 
 
 def test_without_read_markers_count_and_a_remark_says_so():
-    """Without Read on the topic a control record counts as a record, and a remark says so."""
+    """Without Read on the topic, control records are taken for ordinary records, and a remark says so."""
     made = lagging(0, kind=WithoutRead)
     made.transact("t", 0, 2, timestamp=NOW - 90_000)
     made.commit("g", FIRST, 2)
@@ -160,7 +172,7 @@ def test_without_read_markers_count_and_a_remark_says_so():
 
 
 def test_all_partitions_are_searched_concurrently_without_reading_records():
-    """All partitions are searched concurrently, and no record is read if timestamps are close together."""
+    """All partitions are searched at the same time. No record is read if timestamps are close together."""
 
     class Counting(InMemoryCluster):
         looks: ClassVar[list[int]] = []

@@ -1,4 +1,4 @@
-"""Timestamps and time spans: the meaning of each form. Ambiguous forms are refused."""
+"""Timestamps and time spans on the command line: what each form means, and which ambiguous forms are refused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ def moment(text: str, zone: ZoneInfo | None = None) -> int:
     ],
 )
 def test_unambiguous_timestamps_are_accepted(text, milliseconds):
-    """RFC 3339 with Z or a UTC offset, and milliseconds, are accepted; a fraction of a millisecond is rounded up."""
+    """RFC 3339 timestamps with Z or a UTC offset, and milliseconds since 1970, are accepted.
+
+    A fraction of a millisecond is rounded up.
+    """
     assert moment(text) == milliseconds
     assert moment(text, SYDNEY) == milliseconds
 
@@ -68,13 +71,16 @@ def test_unambiguous_timestamps_are_accepted(text, milliseconds):
     ],
 )
 def test_invalid_timestamps_are_refused_with_an_example(text):
-    """Any other text is refused, with an example of an accepted form."""
+    """A text that is not a complete timestamp is refused, and the error shows an example of an accepted form."""
     with pytest.raises(UsageError, match="expected a time such as 2026-11-09T21:24:55Z"):
         moment(text)
 
 
 def test_a_local_time_needs_a_time_zone():
-    """A timestamp without a UTC offset needs --timezone. Daylight saving time is respected."""
+    """A timestamp without a UTC offset is refused unless ``--timezone`` names its time zone.
+
+    The daylight saving time of the zone is respected.
+    """
     with pytest.raises(UsageError, match=r"a time without a UTC offset.*--timezone"):
         moment("2022-11-09T21:24:55")
     assert moment("2022-11-09T21:24:55", SYDNEY) == SECOND
@@ -89,7 +95,10 @@ def test_a_local_time_needs_a_time_zone():
     ],
 )
 def test_a_local_time_at_a_clock_change_is_refused_with_both_readings(text, complaint):
-    """A local time that occurs twice or never is refused, with both possible readings."""
+    """If a local time occurs twice or never because of a clock change, it is refused.
+
+    The error shows both times that may be meant.
+    """
     with pytest.raises(UsageError, match=complaint):
         moment(text, SYDNEY)
 
@@ -99,7 +108,7 @@ def test_a_local_time_at_a_clock_change_is_refused_with_both_readings(text, comp
     name=st.sampled_from(["UTC", "Asia/Kathmandu", "Europe/Dublin", "Australia/Lord_Howe"]),
 )
 def test_a_local_time_must_occur_exactly_once_in_its_zone(local, name):
-    """A local time is accepted if it occurs exactly once in the zone, and refused otherwise."""
+    """A local time is accepted if it occurs exactly once in the time zone, and refused otherwise."""
     zone, local = ZoneInfo(name), local.replace(microsecond=0)
     offsets = [timedelta(minutes=15 * quarters) for quarters in range(-60, 61)]
     instants = [local.replace(tzinfo=UTC) - offset for offset in offsets]
@@ -113,14 +122,20 @@ def test_a_local_time_must_occur_exactly_once_in_its_zone(local, name):
 
 
 def test_seconds_since_1970_are_refused():
-    """Seconds since 1970 are refused, because as milliseconds they are in January 1970. The error shows both times."""
+    """A number of seconds since 1970 is refused: read as milliseconds, it would be a time in January 1970.
+
+    The error shows this time, and the number of milliseconds to pass.
+    """
     with pytest.raises(UsageError, match=r"1970-01-21T18:42:46\.800Z in milliseconds: .* pass 1795366800000"):
         moment("1795366800")
     assert (moment("0"), moment("1668000000000")) == (0, 1668000000000)
 
 
 def test_a_time_in_the_future_or_before_1970_is_refused():
-    """A future time is refused. So is a time before 1970: negative timestamps have another meaning for brokers."""
+    """A timestamp in the future is refused.
+
+    So is a timestamp before 1970, because negative timestamps have another meaning for brokers.
+    """
     assert moment("2026-11-20T12:00:00Z") == milliseconds_of(NOW)
     for text in ("2026-11-20T12:00:00.001Z", "9999-12-31T23:59:59-14:00", "999999999999999"):
         with pytest.raises(UsageError, match="in the future"):
@@ -147,27 +162,33 @@ def test_a_time_in_the_future_or_before_1970_is_refused():
     ],
 )
 def test_time_spans_are_accepted(text, span):
-    """ISO 8601 durations and short forms are accepted, and subtracted from the present time in milliseconds."""
+    """``--by-duration`` accepts ISO 8601 durations and short forms such as 90m.
+
+    The time span is subtracted from the present time.
+    """
     assert parse_span(text, "--by-duration") == span
     assert moment_before(NOW, span, "--by-duration") == milliseconds_of(NOW - span)
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "90", "P1Y", "P1M", "pt1h", "1h 30m", "P1H", "P1DT", "P-1D", "--1h"])
 def test_ambiguous_time_spans_are_refused(text):
-    """Years, months and numbers without a unit are refused, because their length is not defined."""
+    """A time span with years, months or no unit is refused, because its length is not defined.
+
+    So is a span that is written in any other form than the accepted ones.
+    """
     with pytest.raises(UsageError, match="expected a time span such as 90m, 1h30m, PT1H30M or P1D"):
         parse_span(text, "--by-duration")
 
 
 @pytest.mark.parametrize("text", ["PT0S", "0m", "-P1D", "-90m", "P0D"])
 def test_negative_and_zero_spans_are_refused(text):
-    """A span of zero or less is refused. For Kafka's own tool -P1D is tomorrow, and means the log end."""
+    """A time span of zero or less is refused. Kafka's own tool takes -P1D for tomorrow, and so for the log end."""
     with pytest.raises(UsageError, match="expected a positive time span"):
         parse_span(text, "--by-duration")
 
 
 def test_a_span_that_no_date_can_represent_is_refused():
-    """A span that no date can represent is an error, not a crash."""
+    """A time span that is too long for any date is a usage error, not a crash."""
     for text in ("99999999999d", "P99999999999W"):
         with pytest.raises(UsageError, match="too long"):
             parse_span(text, "--by-duration")
@@ -175,13 +196,13 @@ def test_a_span_that_no_date_can_represent_is_refused():
 
 @pytest.mark.parametrize("name", ["", "Australia", "Mars/Base", "../../etc/passwd", "/etc/localtime", "a\0b"])
 def test_unknown_zones_are_refused(name):
-    """A name that is not an IANA zone is refused, also a folder or a path."""
+    """A time zone that is not an IANA name is refused, and so are folders and paths."""
     with pytest.raises(UsageError, match="unknown time zone"):
         parse_zone(name)
 
 
 def test_the_error_for_a_mistyped_zone_suggests_a_similar_name():
-    """The error for a mistyped zone suggests the similar name."""
+    """The error for a mistyped time zone suggests the zone with a similar name."""
     for typed in ("Australia/Sydny", "australia/sydney"):
         with pytest.raises(UsageError, match="did you mean Australia/Sydney"):
             parse_zone(typed)
@@ -189,13 +210,16 @@ def test_the_error_for_a_mistyped_zone_suggests_a_similar_name():
 
 @pytest.mark.parametrize("name", ["AEST", "aest", "CEST", "ESTT"])
 def test_the_error_for_an_abbreviation_guesses_no_zone(name):
-    """For an abbreviation the error has only an example, because a similar name may be hours off, as EST for AEST."""
+    """The error for an abbreviated time zone shows an example, but suggests no zone with a similar name.
+
+    A similar name may be hours off, such as EST for AEST.
+    """
     with pytest.raises(UsageError, match="expected a name such as Australia/Sydney, not an abbreviation"):
         parse_zone(name)
 
 
 def test_times_and_spans_are_shown_in_words():
-    """Times are shown with Z or the zone's UTC offset, spans in their two largest units."""
+    """Times are shown with Z or the zone's UTC offset, and time spans in their two largest units."""
     assert rfc_3339(SECOND) == "2022-11-09T10:24:55Z"
     assert rfc_3339(SECOND + 1, SYDNEY) == "2022-11-09T21:24:55.001+11:00"
     words = {timedelta(hours=25, minutes=3): "1 d 1 h", timedelta(seconds=90): "1 min 30 s", timedelta(0): "0 s"}

@@ -1,4 +1,4 @@
-"""A group moves between two clusters in memory. One cluster has copies of the other's records."""
+"""A group is moved between two in-memory clusters. The target cluster has a mirror's copies of the source's records."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tests.support.move import HERE, OPTIONS, THERE, Move
 
 @pytest.fixture
 def move(tmp_path) -> Move:
-    """Two clusters. The mirror has copied nothing yet."""
+    """Return a move between two clusters, with a mirror that has copied nothing yet."""
     return Move(tmp_path)
 
 
 class Written(Silent):
-    """Callbacks for a write: `writing` calls ``do``, and the others do nothing."""
+    """Callbacks of a run: `writing`, which is called during the write, calls ``do``; the others do nothing."""
 
     def __init__(self, do: Callable[[], None]) -> None:
         self.do = do
@@ -42,7 +42,10 @@ class Written(Silent):
 
 
 def test_every_target_group_starts_at_the_place(move):
-    """Both groups get the source's metadata and the same place, in the mirror's second copy of the records."""
+    """Each target group gets the source group's metadata, and the offset of the corresponding record on the target.
+
+    If the mirror copied the record twice, this is the offset of the later copy.
+    """
     move.groups = ["a", "b"]
     move.source.commit("g", HERE, 30, "mine")
     move.commit(30, 10)
@@ -56,7 +59,7 @@ def test_every_target_group_starts_at_the_place(move):
 
 
 def test_the_source_group_may_have_moved_on_while_places_were_looked_for(move):
-    """If the source group commits between the two times that it is read, the commit is found before the write."""
+    """If the source group commits while its target offsets are searched for, the write is refused."""
     move.commit(30, 10)
     move.copy(0, 50)
     read, later = InMemoryRecords.read, iter(range(31, 50))
@@ -74,7 +77,10 @@ def test_the_source_group_may_have_moved_on_while_places_were_looked_for(move):
 
 
 def test_a_source_group_that_goes_on_after_the_write_is_named(move):
-    """The guard names a source group that commits after the write, because its records are processed twice."""
+    """If the source group commits during the write, an error names the partition and the number of records.
+
+    A re-run hands over the later offset.
+    """
     move.commit(30, 10)
     move.copy(0, 50)
     with pytest.raises(PartlyApplied, match=r"orders-0 30 → 33 \(3 records\)"):
@@ -84,9 +90,9 @@ def test_a_source_group_that_goes_on_after_the_write_is_named(move):
 
 
 def test_a_mirror_that_begins_again_after_the_write_is_named(move):
-    """If the mirror copies records again after the write, an error names the partition. A re-run writes its new place.
+    """If the mirror copies old records again during the write, an error names the partition.
 
-    Records that the mirror copies for the first time are no error.
+    A re-run writes the offset of the later copy. If the mirror copies only new records, there is no error.
     """
     move.commit(30, 10)
     move.copy(0, 40)
@@ -105,7 +111,10 @@ def test_a_mirror_that_begins_again_after_the_write_is_named(move):
 
 
 def test_the_end_of_the_copy_stands_for_a_place_that_is_to_come(move):
-    """Until the mirror reaches a place, the plan has the copy's log end offset. The later plan has the same intent."""
+    """Until the mirror has copied the record at the source's offset, a plan is pending and shows the target's log end.
+
+    A plan that was approved at that time is still accepted once the record is copied.
+    """
     move.commit(30, 10)
     move.copy(0, 20)
     plan = move.plan()
@@ -120,7 +129,10 @@ def test_the_end_of_the_copy_stands_for_a_place_that_is_to_come(move):
 
 
 def test_partitions_without_a_commit(move):
-    """A partition without a commit is refused. With ``uncommitted=leave`` it is left out."""
+    """If the source group has no committed offset in a partition, the write is refused.
+
+    With ``--uncommitted leave`` the partition is left out.
+    """
     move.commit(30)
     move.copy(0, 50)
     verdict, reason = move.verdict("complete")
@@ -130,7 +142,7 @@ def test_partitions_without_a_commit(move):
 
 
 def test_offsets_of_the_source_that_expire_after_the_write(move):
-    """If a source offset expires after the write, a re-run takes it from the receipt, with a warning."""
+    """If a source offset expires after the write, a re-run takes the offset from the receipt, with a warning."""
     move.commit(30, 10)
     move.copy(0, 50)
     move.migrate()
@@ -141,7 +153,10 @@ def test_offsets_of_the_source_that_expire_after_the_write(move):
 
 
 def test_the_receipt_is_of_this_source_and_this_target(move):
-    """A run directory is resumed only with the same source cluster, and is refused without one."""
+    """The receipt of a move between clusters names both of them.
+
+    A run within one cluster is refused in the same run directory.
+    """
     move.groups = ["a"]
     move.commit(30, 10)
     move.copy(0, 50)
@@ -154,7 +169,10 @@ def test_the_receipt_is_of_this_source_and_this_target(move):
 
 
 def test_what_cannot_be_moved(move):
-    """Refused: the same cluster twice, a hold, no copy, a copy with more partitions, and several possible copies."""
+    """A move between clusters is refused with ``--hold``, and if both clusters are the same.
+
+    It is also refused if the target topic is missing, ambiguous or has more partitions than the source topic.
+    """
     move.commit(30, 10)
     with pytest.raises(UsageError, match="drop --hold"):
         plan_migration(move.target, move.wanted(OPTIONS, hold=True), move.clock, Silent())
@@ -176,7 +194,10 @@ def test_what_cannot_be_moved(move):
 
 
 def test_offsets_that_the_mirror_has_written(move):
-    """Offsets that the mirror wrote need an option to be replaced. A warning says that the mirror may write again."""
+    """If the target group already has offsets, which the mirror may have written, the write is refused.
+
+    With ``--on-existing overwrite`` they are replaced. A warning says that the mirror may write them again.
+    """
     move.commit(30, 10)
     move.copy(0, 50)
     move.target.commit("g", THERE, 25)
@@ -191,7 +212,10 @@ def test_offsets_that_the_mirror_has_written(move):
 
 
 def test_a_place_among_identical_records_is_accepted_at_its_price(move):
-    """If identical records leave several possible places, an option says how many records may be read again."""
+    """If identical records leave several possible target offsets, the write is refused.
+
+    With ``--accept-reread 1`` a target offset is accepted if at most 1 record may be read again.
+    """
     for number in range(2):
         for _ in range(4):
             move.source.produce("orders", number, 1, timestamp=60)
@@ -210,7 +234,10 @@ def test_a_place_among_identical_records_is_accepted_at_its_price(move):
 
 
 def test_an_offset_below_the_log_start_is_raised_by_option(move):
-    """With an option, an offset below the log start is raised to it. A re-run accepts the source's lower offset."""
+    """If the source's committed offset is below the log start offset, the write is refused.
+
+    With ``--out-of-range earliest``, the target gets the log start offset. A re-run with this option is accepted.
+    """
     move.commit(10, 10)
     move.copy(0, 50)
     move.source.delete_records("orders", 0, 20)
@@ -222,7 +249,7 @@ def test_an_offset_below_the_log_start_is_raised_by_option(move):
 
 
 def test_a_partition_that_retention_has_emptied(move):
-    """If the source has no records left, the group starts at the end of the copy."""
+    """If retention has deleted all records of the source, the target group starts at the target's log end offset."""
     move.commit(50, 10)
     move.copy(0, 50)
     move.source.delete_records("orders", 0, 50)
@@ -231,7 +258,7 @@ def test_a_partition_that_retention_has_emptied(move):
 
 
 def test_a_copy_that_loses_its_leader_has_no_place(move, monkeypatch):
-    """If the copy has no leader, its log end is not taken for the place."""
+    """If a target partition has no leader, the write is refused; its log end is not used as the target offset."""
     move.commit(0, 0)
     move.copy(0, 50)
     monkeypatch.setattr(move.target, "offsets_at", lambda timestamps: {})
@@ -240,7 +267,10 @@ def test_a_copy_that_loses_its_leader_has_no_place(move, monkeypatch):
 
 
 def test_an_old_offset_on_the_target_where_nothing_is_handed_over(move):
-    """A target offset in a partition that is not handed over is refused, because the group would start at it."""
+    """If the target group has an offset in a partition that is not handed over, the write is refused.
+
+    The group would otherwise start at this old offset.
+    """
     move.commit(30)
     move.copy(0, 50)
     move.target.commit("g", TopicPartition("eu.orders", 1), 7)
@@ -249,7 +279,10 @@ def test_an_old_offset_on_the_target_where_nothing_is_handed_over(move):
 
 
 def test_the_way_back_needs_a_run_directory_of_its_own(move):
-    """A move back is refused in the first move's run directory, whose record is of another migration."""
+    """After a move, a move in the other direction is refused in the same run directory.
+
+    The receipt there is of another migration.
+    """
     move.commit(30, 10)
     move.copy(0, 50)
     move.migrate()
@@ -267,7 +300,7 @@ def test_the_way_back_needs_a_run_directory_of_its_own(move):
 
 
 def test_the_wait_for_the_mirror_ends_when_a_check_refuses(move):
-    """If the source group commits while the mirror is behind, the wait ends, because the write would be refused."""
+    """If the source group commits while the mirror is behind, the wait for the mirror ends and the write is refused."""
     move.commit(30, 10)
     move.copy(0, 20)
     move.clock = FakeClock(lambda: move.commit(31, 10))
@@ -278,7 +311,10 @@ def test_the_wait_for_the_mirror_ends_when_a_check_refuses(move):
 
 
 def test_a_place_that_is_lost_is_named_also_with_an_approved_plan(move):
-    """If a place is lost, the error is that of the check, even if the plan also differs from the approved one."""
+    """If the record to start at is deleted on the target, the error names the source's partition and offset.
+
+    It does so even if the plan also differs from the approved one.
+    """
     move.commit(30, 10)
     move.copy(0, 50)
     plan = move.plan()
@@ -288,14 +324,17 @@ def test_a_place_that_is_lost_is_named_also_with_an_approved_plan(move):
 
 
 def test_a_group_that_keeps_its_name_is_renamed_on_the_target_only():
-    """--rename changes the name only on the target cluster, so that a move can be rehearsed with another group."""
+    """``--rename`` changes a group's name only on the target cluster, so a move can be rehearsed with another group."""
     spec = SplitSpec(source="g", targets=(SplitTarget(group="g", topics=(TopicPattern("orders"),)),))
     renamed = spec.renamed({"g": "rehearsal"})
     assert (renamed.source, renamed.targets[0].group) == ("g", "rehearsal")
 
 
 def test_two_topics_with_one_copy(move):
-    """Two topics with the same copy are refused, because the copy would have the records of both."""
+    """If two source topics would have the same target topic, the move is refused.
+
+    The target topic would contain the records of both.
+    """
     move.source.create_topic("eu.orders", 2)
     move.commit(30, 10)
     move.copy(0, 50)

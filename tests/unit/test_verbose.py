@@ -1,4 +1,4 @@
-"""``--verbose`` logs one line for each request to the cluster. Without it, no time is spent on the log."""
+"""``--verbose`` logs one line for each request to the cluster. Without this option no log text is composed."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def fetched(group, partitions):
     ],
 )  # fmt: skip
 def test_a_request_is_described(request_, node, said):
-    """A line has the request's name, its groups, the number of its partitions or topics, and the broker."""
+    """The log line of a request names the request, its groups, the number of partitions or topics, and the broker."""
     assert request_log.described(request_, node) == said
 
 
 @pytest.fixture
 def manager(monkeypatch):
-    """A connection manager whose requests stay unanswered until a test answers them."""
+    """Return a connection manager, and the future with which a test answers the manager's requests."""
     sent = Future()
     monkeypatch.setattr(KafkaConnectionManager, "send", lambda *_: sent)
     monkeypatch.setattr(private, "time", SimpleNamespace(monotonic=lambda: 100.0))
@@ -65,7 +65,7 @@ def manager(monkeypatch):
 
 
 def test_a_request_is_logged_when_it_is_answered(manager, capsys):
-    """With ``-v`` a line is printed when the answer comes. A group name can't break the line."""
+    """With ``-v`` a request is logged on stderr when its answer comes. A newline in a group's name is escaped."""
     asking, sent = manager
     with shown_logs(1):
         asking.send(DescribeGroupsRequest(groups=["two\nlines"]), 1)
@@ -77,7 +77,7 @@ def test_a_request_is_logged_when_it_is_answered(manager, capsys):
 
 
 def test_a_request_that_fails_is_logged_with_its_error(manager, capsys):
-    """A request without an answer is logged, too, with the reason."""
+    """With ``-v`` a request that fails is logged, too, with its error."""
     asking, sent = manager
     with shown_logs(1):
         asking.send(DescribeGroupsRequest(groups=["a"]), 1)
@@ -87,7 +87,7 @@ def test_a_request_that_fails_is_logged_with_its_error(manager, capsys):
 
 @pytest.mark.parametrize("kafka_level", [logging.DEBUG, logging.CRITICAL])
 def test_without_verbose_no_request_is_described(manager, monkeypatch, capsys, kafka_level):
-    """Without ``--verbose`` no text is made for a request, whatever the level of kafka-python's logger."""
+    """Without ``--verbose`` no log text is composed for a request, whatever the level of kafka-python's logger."""
     asking, sent = manager
     monkeypatch.setattr(logging.getLogger("kafka"), "level", kafka_level)
     monkeypatch.setattr(request_log, "described", None)
@@ -99,7 +99,7 @@ def test_without_verbose_no_request_is_described(manager, monkeypatch, capsys, k
 
 
 def test_handlers_and_levels_are_those_of_before():
-    """After a command the loggers have the same levels and handlers as before."""
+    """After a command with ``-vv``, the loggers have the same levels and handlers as before the command."""
     loggers = [logging.getLogger(name) for name in ("migrate_groups", "kafka")]
     before = [(logger.level, [*logger.handlers]) for logger in loggers]
     with shown_logs(2):
@@ -108,7 +108,10 @@ def test_handlers_and_levels_are_those_of_before():
 
 
 def test_a_level_that_the_caller_has_set_stays(monkeypatch):
-    """The level that a program has set for kafka-python's logger stays; otherwise that logger is almost silent."""
+    """If a program has set a level for kafka-python's logger, the level is kept.
+
+    Otherwise this logger logs only critical messages.
+    """
     logger = logging.getLogger("kafka")
     for level, kept in ((logging.INFO, logging.INFO), (logging.NOTSET, logging.CRITICAL)):
         monkeypatch.setattr(logger, "level", level)
@@ -130,7 +133,7 @@ class Child:
 
 
 def test_a_question_to_the_second_client_is_logged(monkeypatch, capsys):
-    """A request to the second client is logged, even if its process has died."""
+    """With ``-v`` a request to the second client is logged, even if the second client's process has died."""
     monkeypatch.setattr(second_client, "Child", Child)
     with shown_logs(1), pytest.raises(ClusterUnavailable):
         second_client.SecondClient(CONFIG).committed("g", THREE)
@@ -139,7 +142,7 @@ def test_a_question_to_the_second_client_is_logged(monkeypatch, capsys):
 
 @pytest.mark.parametrize(("verbose", "debug"), [(0, False), (1, False), (2, True)])
 def test_librdkafka_logs_only_if_asked(monkeypatch, verbose, debug):
-    """The second client logs only with ``-vv``, and without its configuration, which contains secrets."""
+    """librdkafka, in the second client, logs only with ``-vv``, and never its configuration, which contains secrets."""
     asked = []
     monkeypatch.setattr(second_client, "Child", Child)
     monkeypatch.setattr(Child, "answer", lambda _, question, timeout: asked.append(question.decode()))
@@ -149,7 +152,7 @@ def test_librdkafka_logs_only_if_asked(monkeypatch, verbose, debug):
 
 
 def test_every_command_that_connects_has_the_option():
-    """Each command with ``--bootstrap-server`` has ``-v``, which may be repeated."""
+    """Each command with the option ``--bootstrap-server`` also has ``-v``, which may be repeated."""
     for command in typer.main.get_group(command_line()).commands.values():
         options = {option: each for each in command.params for option in each.opts}
         if "--bootstrap-server" in options:

@@ -1,4 +1,7 @@
-"""The place of a committed offset in a mirror's copy, for simulated mirrors whose true places are known."""
+"""Finding the offset in a mirror's copy that corresponds to a committed offset.
+
+Simulated mirrors, whose right offsets are known, check the result.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,13 @@ from tests.support.simulated_mirror import is_wrong, mirrored, windows
 
 
 def prints(text: str) -> list[bytes]:
-    """Return a fingerprint for each letter."""
+    """Return a record's fingerprint for each letter of ``text``."""
     return [letter.encode() for letter in text]
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_an_exact_place_is_never_wrong(seed):
-    """In all simulated logs, a group that starts at an exact place skips no record and reads no earlier record."""
+    """If a target offset is reported as exact, a group that starts there skips no record and reads no record again."""
     rng = random.Random(seed)
     statuses: Counter[Status] = Counter()
     for _ in range(2500):
@@ -38,9 +41,10 @@ def test_an_exact_place_is_never_wrong(seed):
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_an_exact_place_in_a_compacted_topic_is_never_wrong(is_known):
-    """If source and copy are compacted at different times, a place skips no record, and repeats at most ``reread``.
+    """If source and copy are compacted at different times, a target offset that is found skips no record.
 
-    Without DescribeConfigs, it is not known that a topic is compacted.
+    It repeats at most ``reread`` records. Both hold even if it is not known that the topic is compacted, because the
+    permission DescribeConfigs is missing.
     """
     rng = random.Random(1)
     statuses: Counter[Status] = Counter()
@@ -56,14 +60,14 @@ def test_an_exact_place_in_a_compacted_topic_is_never_wrong(is_known):
 
 
 def test_a_copy_without_a_restart_is_explained_by_its_order():
-    """As long as the mirror has not restarted, identical records are distinguished by their order."""
+    """If the mirror has not restarted, `walk` distinguishes identical records by their order."""
     found = walk(prints("abaab"), 3, prints("abaab"), older=False)
     assert found is not None
     assert (list(found.indices), found.restarts, found.lowest, found.highest) == ([0, 1, 2, 3, 4], 0, 3, 3)
 
 
 def test_a_restart_begins_again_earlier():
-    """After a restart the mirror sends records again, and the last copy of a record counts."""
+    """If a mirror has restarted and copied records again, `walk` returns the position of the last copy."""
     found = walk(prints("abcd"), 3, prints("abcdbcd"), older=False)
     assert found is not None
     assert list(found.indices) == [0, 1, 2, 3, 1, 2, 3]
@@ -71,14 +75,17 @@ def test_a_restart_begins_again_earlier():
 
 
 def test_identical_records_around_the_cut_are_ambiguous_after_a_restart():
-    """If the mirror sent one of two identical records again, it is not known which."""
+    """If a mirror copied one of two identical records again, `walk` returns the lowest and highest possible offset."""
     found = walk(prints("axxb"), 2, prints("axxxb"), older=False)
     assert found is not None
     assert (found.restarts, found.lowest, found.highest) == (1, 2, 3)
 
 
 def test_records_from_before_the_first_one_are_older():
-    """Copied records that are not in the part of the source log that was read count as older, also after a restart."""
+    """`walk` marks a copied record as ``OLDER`` if it precedes the part of the source log that was read.
+
+    It does so after a restart of the mirror, too.
+    """
     found = walk(prints("cd"), 1, prints("abcdbcd"), older=True)
     assert found is not None
     assert list(found.indices) == [OLDER, OLDER, 0, 1, OLDER, 0, 1]
@@ -87,12 +94,12 @@ def test_records_from_before_the_first_one_are_older():
 
 @pytest.mark.parametrize("copy", ["abd", "abcx", "acb", "xabc"])
 def test_a_copy_that_no_mirror_makes_has_no_explanation(copy):
-    """`walk` returns None if the copy lacks a record, has one that is not on the source, or has another order."""
+    """`walk` returns None if the copy lacks a record, has a record that the source lacks, or has another order."""
     assert walk(prints("abcd"), 2, prints(copy), older=False) is None
 
 
 def test_long_runs_of_identical_records_are_given_up(monkeypatch):
-    """The walk ends with an error when it would have to compare too many pairs of records."""
+    """`walk` raises `TooLong` if it would have to compare too many pairs of records."""
     monkeypatch.setattr(walking, "MOST_STEPS", 1000)
     with pytest.raises(TooLong):
         walk(prints("x" * 100), 50, prints("x" * 100), older=False)

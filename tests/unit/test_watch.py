@@ -1,4 +1,4 @@
-"""Watching a replay in memory: when a partition has reached its end, the rate, and when watching ends."""
+"""Watching how a group replays records, on the in-memory cluster: progress, rate, and when watching ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ SPANS = {FIRST: range(2, 10), SECOND: range(5, 10)}
 
 
 def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
-    """Group ``replay`` has committed the first offset of each span in `SPANS`. Each partition has ten records."""
+    """Return a cluster where group ``replay`` has committed the first offset of each span in `SPANS`.
+
+    Each partition has ten records.
+    """
     made = kind()
     made.create_topic("t", 2)
     for partition, span in SPANS.items():
@@ -42,7 +45,7 @@ def reading(spans: Mapping[TopicPartition, range]) -> Goals:
 
 
 def follow(made: InMemoryCluster, *events, spans=SPANS, timeout: float = 100.0) -> list[WatchProgress]:
-    """Watch while ``events`` are called, one each second. Return the progress that was reported."""
+    """Watch group ``replay`` while ``events`` are called, one each second. Return the progress that was reported."""
     todo, seen = list(events), list[WatchProgress]()
     clock = FakeClock(lambda: todo.pop(0)() if todo else None)
     watch(made, "replay", reading(spans), clock, seen.append, timeout=timeout)
@@ -50,7 +53,10 @@ def follow(made: InMemoryCluster, *events, spans=SPANS, timeout: float = 100.0) 
 
 
 def test_watching_ends_when_every_partition_has_reached_its_end():
-    """Records left, rate and time left follow the committed offsets. Watching does not wait for later records."""
+    """Watching ends when every partition has reached the end of its span, without waiting for later records.
+
+    Records left, rate and time left are calculated from the committed offsets.
+    """
     made = cluster()
     made.join("replay", Member(member_id="m", client_id="c", host="/h", subscription=frozenset({"t"})))
 
@@ -76,7 +82,7 @@ def test_watching_ends_when_every_partition_has_reached_its_end():
 
 
 def test_the_rate_is_the_mean_of_the_last_30_seconds():
-    """The rate is the mean of the last 30 seconds, or of the time since the start if that is shorter."""
+    """The rate shown is the mean of the last 30 seconds, or of the whole watch if that is shorter."""
     made = cluster()
     idle = [lambda: None] * 31
     arrival = [lambda: made.commit("replay", FIRST, 10), lambda: made.commit("replay", SECOND, 10)]
@@ -85,7 +91,7 @@ def test_the_rate_is_the_mean_of_the_last_30_seconds():
 
 
 def test_without_progress_no_time_left_is_shown():
-    """If the group makes no progress, no time left is shown, and watching ends at its time-out: exit 3."""
+    """If the group makes no progress, no time left is shown, and watching ends with an error at the time-out."""
     seen: list[WatchProgress] = []
     with pytest.raises(Refused, match="not finished after 3 s: 13 records left in 2 partitions"):
         watch(cluster(), "replay", reading(SPANS), FakeClock(), seen.append, timeout=3)
@@ -98,7 +104,10 @@ def test_without_progress_no_time_left_is_shown():
 
 
 def test_the_time_out_counts_partitions_that_are_not_at_their_end():
-    """The last observation is exactly at the time-out; partitions that have reached their end do not count as left."""
+    """Progress is read for the last time exactly at the time-out.
+
+    The error counts only partitions that have not reached their end.
+    """
     made, seen = cluster(), list[WatchProgress]()
     clock = FakeClock(lambda: made.commit("replay", FIRST, 10))
     clock.slept = 1_000.0  # because a clock may begin at any value
@@ -108,7 +117,10 @@ def test_the_time_out_counts_partitions_that_are_not_at_their_end():
 
 
 def test_control_and_aborted_records_at_the_end_are_not_waited_for():
-    """A partition is at its end if only control or aborted records are left: some consumers do not commit past them."""
+    """If only control or aborted records are left in a partition, the partition has reached its end.
+
+    Some consumers do not commit past such records.
+    """
     made = cluster()
     made.transact("t", 0, 2, commit=False)
     spans = {FIRST: range(2, 13)}
@@ -119,7 +131,10 @@ def test_control_and_aborted_records_at_the_end_are_not_waited_for():
 
 
 def test_records_at_an_offset_that_stands_still_are_read_every_ten_seconds():
-    """While a committed offset does not change, the records from it on are read every ten seconds; otherwise not."""
+    """While a committed offset does not change, the records from that offset on are read every ten seconds.
+
+    While the offset changes, no records are read.
+    """
 
     class Counting(InMemoryCluster):
         looked_at: ClassVar[list[list[TopicPartition]]] = []
@@ -140,7 +155,10 @@ def test_records_at_an_offset_that_stands_still_are_read_every_ten_seconds():
 
 
 def test_records_that_retention_deleted_are_not_waited_for():
-    """Records below the log start offset do not count as left. A partition without other records is at its end."""
+    """Records below the log start offset are not counted as left.
+
+    If a partition has no other records, it has reached its end.
+    """
     made = cluster()
     made.delete_records("t", 0, 10)
     made.delete_records("t", 1, 7)
@@ -148,7 +166,7 @@ def test_records_that_retention_deleted_are_not_waited_for():
 
 
 def test_without_read_on_the_topic_only_offsets_are_compared():
-    """Without Read on the topic only offsets are compared, and a remark says so."""
+    """Without Read on the topic, a watch compares only offsets and does not read records, and a remark says so."""
 
     class WithoutRead(InMemoryCluster):
         def first_records(self, spans):
@@ -168,7 +186,10 @@ def test_without_read_on_the_topic_only_offsets_are_compared():
 
 
 def test_a_leaderless_partition_is_waited_for_and_a_deleted_topic_is_an_error():
-    """A partition without a leader is waited for, and its records count as left. A deleted topic is an error."""
+    """A watch waits for a partition without a leader, and counts its records as left.
+
+    If a topic is deleted, the watch ends with an error.
+    """
     made = cluster()
     made.commit("replay", FIRST, 0)
     made.lose_leader("t", 0)
@@ -186,7 +207,7 @@ def test_a_leaderless_partition_is_waited_for_and_a_deleted_topic_is_an_error():
 
 
 def test_a_mistyped_or_deleted_group_is_not_found():
-    """A mistyped group is not found, and neither is a group that is deleted while it is watched."""
+    """`watch` raises `GroupNotFound` if the group's name is mistyped, or if the group is deleted during the watch."""
     made = cluster()
     with pytest.raises(GroupNotFound, match="'repaly' does not exist"):
         watch(made, "repaly", reading(SPANS), FakeClock(), lambda progress: None)
@@ -196,7 +217,10 @@ def test_a_mistyped_or_deleted_group_is_not_found():
 
 @pytest.mark.parametrize(("topics", "shown"), [(1, 1), (2, 3), (20, 21), (21, 1)])
 def test_more_than_20_topics_are_shown_as_their_sum(topics, shown):
-    """One topic is shown without a sum, 2 to 20 topics with it. Of more topics, only the sum is shown."""
+    """Progress is shown for each of up to 20 topics, and for their sum if there are several.
+
+    For more than 20 topics only the sum is shown.
+    """
     made = InMemoryCluster()
     for number in range(topics):
         made.create_topic(f"t{number}", 1)
@@ -210,7 +234,10 @@ def test_more_than_20_topics_are_shown_as_their_sum(topics, shown):
 
 
 def test_goals_are_rows_of_the_group_or_rows_without_a_group():
-    """`goals` takes the group's rows. If there are none, it takes the rows without a group, as a rewind makes them."""
+    """`goals` takes the snapshot's rows of the watched group.
+
+    If the snapshot has none, it takes the rows without a group, which `rewind` makes.
+    """
     of_group = row(group="replay", offset=3, log_end_offset=9)
     of_nobody = row(group=None, offset=4, log_end_offset=9)
     unset = row(group=None, partition=1, offset=None, log_end_offset=9)
@@ -226,7 +253,7 @@ def test_goals_are_rows_of_the_group_or_rows_without_a_group():
 
 
 def test_an_empty_snapshot_is_not_taken_for_the_current_log_ends(monkeypatch):
-    """`Cluster.watch` refuses an empty snapshot. Without a snapshot it reads the current log end offsets."""
+    """`Cluster.watch` refuses an empty snapshot. Without a snapshot it watches until the current log end offsets."""
     made = cluster()
     for partition in SPANS:
         made.commit("replay", partition, 10)
@@ -251,9 +278,9 @@ def test_an_empty_snapshot_is_not_taken_for_the_current_log_ends(monkeypatch):
     ],
 )
 def test_a_file_of_another_cluster_or_topic_is_refused(monkeypatch, change, complaint):
-    """Log end offsets of another cluster, or of a topic that was created again since, are no goal: exit 3.
+    """`Cluster.watch` refuses a snapshot of another cluster, or of a topic that was created again in the meantime.
 
-    A file that names neither the cluster nor the topic id is accepted.
+    A snapshot that names neither the cluster nor the topic id is accepted.
     """
     made = cluster()
     made.commit("replay", FIRST, 10)

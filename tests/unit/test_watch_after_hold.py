@@ -1,4 +1,4 @@
-"""The watch of the source group after a hold."""
+"""With ``--hold``, the source group is watched again after the tool has left it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from tests.support.in_memory import InMemoryCluster
 
 @pytest.mark.parametrize(("commits_after", "seen"), [(58, True), (61, False)])
 def test_the_group_is_watched_after_the_hold_for_as_long_as_after_the_write(tmp_path: Path, commits_after, seen):
-    """A commit late in the watch after the hold is reported: its consumer could not commit during the hold."""
+    """After the tool's own membership (``--hold``) ends, the source group is watched for the time ``guard`` again.
+
+    A commit within this time is reported, a later one is not.
+    """
     cluster, partition = InMemoryCluster(), TopicPartition("t", 0)
     cluster.create_topic("t", 1)
     cluster.produce("t", 0, 10)

@@ -1,4 +1,4 @@
-"""Rollback and hand-back undo a write, whatever the groups had committed before."""
+"""Rollback, hand-back and delete-offsets after a write, whatever the groups had committed before."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ def carry_out(made: InMemoryCluster, plan) -> Execution:
 @given(old=OFFSETS.filter(bool), new=OFFSETS)
 @settings(deadline=None)
 def test_rollback_undoes_apply(old, new):
-    """A rollback restores exactly what the target had committed before. A second rollback changes nothing."""
+    """A rollback restores exactly the offsets that the target group had before the write.
+
+    A second rollback changes nothing.
+    """
     made = cluster(old=old, new=new)
     before = made.committed("new", PARTITIONS)
     receipt = migrate(made)
@@ -76,7 +79,10 @@ def test_rollback_undoes_apply(old, new):
 @given(old=OFFSETS.filter(bool), done=st.lists(st.integers(0, 10), min_size=4, max_size=4))
 @settings(deadline=None)
 def test_hand_back_gives_the_source_group_the_targets_offsets(old, done):
-    """The source group gets the target's committed offset of each handed-over partition, and none is lowered."""
+    """`hand-back` gives the source group the target group's committed offset of each handed-over partition.
+
+    The source group gets no offset in any other partition.
+    """
     made = cluster(old=old)
     receipt = migrate(made)
     for partition in old:
@@ -93,7 +99,7 @@ def test_hand_back_gives_the_source_group_the_targets_offsets(old, done):
 @given(old=OFFSETS.filter(bool))
 @settings(deadline=None)
 def test_delete_offsets_deletes_only_handed_over_partitions(old):
-    """The source group's offsets of handed-over partitions are deleted; its offsets of other topics stay."""
+    """`delete-offsets` deletes the source group's offsets of handed-over partitions, but not those of other topics."""
     made = cluster(old=old)
     made.create_topic("other", 1)
     receipt = migrate(made)
@@ -103,7 +109,10 @@ def test_delete_offsets_deletes_only_handed_over_partitions(old):
 
 
 def test_a_resumed_run_keeps_the_before_offsets_of_the_first(monkeypatch):
-    """A resumed run keeps ``before`` of the first run. It confirms an offset that is in place without writing it."""
+    """A resumed run keeps the offsets that the interrupted run recorded as ``before``.
+
+    If the offset to write is in place already, it is confirmed without being written again.
+    """
     offset = CommittedOffset(offset=5, leader_epoch=0)
     made = cluster(old={PARTITIONS[0]: offset}, new={PARTITIONS[0]: CommittedOffset(offset=1)})
     named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
@@ -122,7 +131,10 @@ def test_a_resumed_run_keeps_the_before_offsets_of_the_first(monkeypatch):
 
 
 def test_ways_back_that_would_repeat_records_are_refused():
-    """If the target is above the written offset, rollback is refused. If it is below, delete-offsets is refused."""
+    """If the target group has committed beyond the handed-over offset, a rollback is refused.
+
+    If the target group's offset is lower, `delete-offsets` is refused.
+    """
     made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=5)})
     receipt = migrate(made)
     made.commit("new", PARTITIONS[0], 7)
@@ -134,7 +146,10 @@ def test_ways_back_that_would_repeat_records_are_refused():
 
 @pytest.mark.parametrize("sign", ["none", "member", "commit"])
 def test_delete_offsets_warns_about_a_target_group_that_was_never_seen_to_run(sign):
-    """If a target had no member and still has the handed-over offset, a warning says that it may not have started."""
+    """If a target group has no member and still has the handed-over offset, `delete-offsets` gives a warning.
+
+    The warning says that the group was not seen to run.
+    """
     made = cluster(old=dict.fromkeys(PARTITIONS, CommittedOffset(offset=5)))
     receipt = migrate(made)
     if sign == "member":

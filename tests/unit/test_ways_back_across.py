@@ -1,4 +1,4 @@
-"""The ways back after a move between two clusters in memory: what each command does, and what may follow."""
+"""Rollback, hand-back and delete-offsets after a move between two in-memory clusters, and what may follow each."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ OTHER_THERE = TopicPartition("eu.orders", 1)
 
 
 class Moved(Move):
-    """A group that moves from offsets 30 and 10 on the source cluster to the same offsets on the target cluster."""
+    """A group that is moved from offsets 30 and 10 on the source cluster to the same offsets on the target cluster."""
 
     def hand_over(self, options: WriteOptions = WriteOptions(settle=0, guard=0)) -> None:  # noqa: B008  frozen
-        """Move the group."""
+        """Commit offsets 30 and 10 on the source cluster, and move the group to the target cluster."""
         self.commit(30, 10)
         self.copy(0, 50)
         self.migrate(options)
@@ -51,7 +51,10 @@ class Moved(Move):
                 self.target.commit(group, TopicPartition("eu.orders", number), offset)
 
     def go(self, verb: Verb, on: InMemoryCluster, elsewhere: InMemoryCluster | None = None) -> Execution | None:
-        """Carry out ``verb`` on the cluster ``on``. elsewhere: the new groups' cluster, if it is another one."""
+        """Carry out ``verb`` with ``on`` as the cluster of ``--bootstrap-server``.
+
+        elsewhere: the cluster of ``--to-bootstrap-server``, if any.
+        """
         with open_receipt(self.folder / "run" / "receipt.json", must_exist=True) as file:
             return go_back(Clients(on, on, elsewhere), verb, file, self.clock, Silent())
 
@@ -65,22 +68,22 @@ class Moved(Move):
             return plan_way_back(self.source, Verb.DELETE_OFFSETS, file, self.clock, self.target)
 
     def here(self) -> dict[int, int]:
-        """Return the committed offsets on the source cluster, by partition."""
+        """Return the source group's committed offsets on the source cluster, by partition number."""
         found = self.source.all_committed("g")
         return {partition.partition: offset.offset for partition, offset in found.items() if offset}
 
     def receipt(self) -> Receipt:
-        """Return the record of the run."""
+        """Return the receipt of the run."""
         return receipt_json.load(self.folder / "run" / "receipt.json")
 
     def states(self) -> set[State]:
-        """Return the states in the record of the run."""
+        """Return the states of the partitions in the receipt of the run."""
         return {lane.state for lane in self.receipt().lanes.values()}
 
 
 @pytest.fixture
 def moved(tmp_path) -> Moved:
-    """A group that was moved, and has since committed on the target cluster."""
+    """Return a group that was moved and has then committed offset 35 on the target cluster."""
     made = Moved(tmp_path)
     made.hand_over()
     made.start(35, 10)
@@ -89,7 +92,10 @@ def moved(tmp_path) -> Moved:
 
 @pytest.mark.parametrize("groups", [["g"], ["a", "b"]])
 def test_the_offsets_on_the_source_are_deleted_once(tmp_path, groups):
-    """Only offsets that were handed over are deleted, on the source only. A second time nothing is left to delete."""
+    """`delete-offsets` deletes only offsets that were handed over, and only on the source cluster.
+
+    A second run of the command finds nothing to delete.
+    """
     moved = Moved(tmp_path)
     moved.groups = groups
     moved.source.create_topic("kept", 1)
@@ -110,7 +116,7 @@ def test_the_offsets_on_the_source_are_deleted_once(tmp_path, groups):
 
 
 def test_nothing_follows_a_deletion(moved):
-    """A second move, a rollback and a hand-back are refused once the offsets on the source are deleted."""
+    """Once `delete-offsets` has run on the source cluster, a second move, a rollback and a hand-back are refused."""
     moved.delete()
     with pytest.raises(Refused, match=r"run apply --restore before\.parquet on its cluster"):
         moved.go(Verb.ROLLBACK, moved.target)
@@ -121,7 +127,10 @@ def test_nothing_follows_a_deletion(moved):
 
 
 def test_both_clusters_are_named_and_checked(moved):
-    """Without the new groups' cluster, with both clusters swapped, or with another cluster, nothing is deleted."""
+    """`delete-offsets` is refused if the target group's cluster is not given or is the wrong one.
+
+    It is also refused if the source and target cluster are swapped.
+    """
     with pytest.raises(UsageError, match=r"on another cluster, target: pass --to-bootstrap-server"):
         moved.go(Verb.DELETE_OFFSETS, moved.source)
     with pytest.raises(Refused) as refused:
@@ -137,7 +146,7 @@ def test_both_clusters_are_named_and_checked(moved):
 
 
 def test_another_cluster_is_refused_for_a_run_on_one(moved, tmp_path):
-    """For a run on one cluster a second cluster is refused, because it was named by mistake."""
+    """After a run whose groups are all on one cluster, `delete-offsets` is refused if a second cluster is given."""
     spec = SplitSpec(source="g", targets=(SplitTarget(group="new", topics=(TopicPattern("orders"),)),))
     wanted = replace(moved.wanted(WriteOptions(settle=0, guard=0)), mirror=None)
     wanted = replace(wanted, file=replace(wanted.file, spec=spec), run=type(wanted.run)(tmp_path / "other"))
@@ -148,7 +157,10 @@ def test_another_cluster_is_refused_for_a_run_on_one(moved, tmp_path):
 
 
 def test_a_new_group_that_lacks_an_offset_keeps_those_of_the_source(moved):
-    """If the target has a lower offset or none, the deletion is refused: only the source has the right offset."""
+    """If the target group has no offset, or a lower one than was handed over, `delete-offsets` is refused.
+
+    Otherwise the right offset, which only the source group has, would be lost.
+    """
     moved.target.commit("g", THERE, 29)
     with pytest.raises(Refused, match=r"taken over: g eu\.orders-0: no committed offset, or a lower one"):
         moved.delete()
@@ -159,7 +171,10 @@ def test_a_new_group_that_lacks_an_offset_keeps_those_of_the_source(moved):
 
 
 def test_a_new_group_that_was_not_seen_to_run_is_a_warning(tmp_path):
-    """If the offsets on the target are those that were written, the new group may not have started: a warning."""
+    """If the target group's offsets are still those that were written, `delete-offsets` gives a warning.
+
+    The warning says that the group was not seen to run.
+    """
     moved = Moved(tmp_path)
     moved.hand_over()
     (check,) = [each for each in moved.plan_of_deletion().checks if each.name == "taken over"]
@@ -169,7 +184,10 @@ def test_a_new_group_that_was_not_seen_to_run_is_a_warning(tmp_path):
 
 
 def test_a_source_group_that_came_back_refuses(moved):
-    """A commit of the source group since the move prevents the deletion, and so does a member on the topics."""
+    """`delete-offsets` is refused if the source group has a member on the moved topics.
+
+    It is also refused if the source group has committed after the move.
+    """
     member = Member(member_id="m", client_id="m", host="/h", assignment=frozenset({HERE}), subscription=ORDERS_TOPIC)
     moved.source.join("g", member)
     with pytest.raises(Refused, match=r"stopped: g has 1 member|stopped: g .*m at"):
@@ -182,7 +200,7 @@ def test_a_source_group_that_came_back_refuses(moved):
 
 
 def test_a_source_group_that_comes_back_after_the_deletion_is_named(tmp_path):
-    """The watch on the source cluster finds a commit of the source group after the deletion."""
+    """If the source group commits after `delete-offsets` has deleted its offsets, the commit is reported."""
     moved = Moved(tmp_path)
     moved.hand_over(WriteOptions(settle=0, guard=5))
     moved.start(35, 10)
@@ -193,7 +211,10 @@ def test_a_source_group_that_comes_back_after_the_deletion_is_named(tmp_path):
 
 
 def test_a_deletion_that_was_interrupted_is_resumed(moved, monkeypatch):
-    """The same command deletes the rest. Until then every other command is refused, and names the one to run first."""
+    """If `delete-offsets` is interrupted, running the command again deletes the remaining offsets.
+
+    Until then a move and a rollback are refused, and the error says to run `delete-offsets` first.
+    """
     real = moved.source.delete_offsets
 
     def one_and_die(group, partitions):
@@ -215,14 +236,14 @@ def test_a_deletion_that_was_interrupted_is_resumed(moved, monkeypatch):
 
 
 def test_topics_that_were_deleted_on_the_source_have_no_offsets_left(moved):
-    """Brokers have deleted the offsets with their topic: no request is sent, and the run counts as cleaned up."""
+    """If the moved topic was deleted on the source, its offsets are gone, and `delete-offsets` completes the run."""
     moved.source.delete_topic("orders")
     moved.delete()
     assert (moved.here(), moved.states()) == ({}, {State.CLEANED})
 
 
 def test_permissions_on_both_clusters(moved):
-    """The deletion needs Delete on the source group, and Describe on the new group on the target cluster."""
+    """`delete-offsets` needs Delete on the source group, and Describe on the target group on the target cluster."""
     group = Resource(ResourceType.GROUP, "g")
     moved.target.deny(group, Operation.READ, Operation.DELETE)
     moved.plan_of_deletion()
@@ -235,7 +256,10 @@ def test_permissions_on_both_clusters(moved):
 
 
 def test_a_rollback_watches_the_new_groups(tmp_path):
-    """After a rollback the new groups are watched: what they still read is processed on the source, too."""
+    """If a target group commits after a rollback, the commit is reported.
+
+    What the group still reads is processed on the source cluster, too.
+    """
     moved = Moved(tmp_path)
     moved.hand_over(WriteOptions(settle=0, guard=5))
     moved.clock = FakeClock(lambda: moved.target.commit("g", THERE, 31) if moved.states() == {State.UNDONE} else None)
@@ -245,7 +269,10 @@ def test_a_rollback_watches_the_new_groups(tmp_path):
 
 
 def test_a_rollback_warns_that_the_source_group_is_not_read(tmp_path):
-    """A rollback reads only the target cluster, so it can't tell whether the source group still has its offsets."""
+    """After a move between clusters, a rollback connects only to the target cluster.
+
+    It warns that it does not read the source group, and that the user should check that group's offsets.
+    """
     moved = Moved(tmp_path)
     moved.hand_over()
     (check,) = (each for each in plan_rollback(moved.target, moved.receipt()).checks if each.name == "source group")
@@ -254,7 +281,7 @@ def test_a_rollback_warns_that_the_source_group_is_not_read(tmp_path):
 
 
 def test_a_rollback_on_the_wrong_cluster_names_the_right_one(moved):
-    """On the source cluster a rollback is refused, and the error names the target cluster, which has the new groups."""
+    """A rollback on the source cluster is refused. The error names the target cluster, on which it must run."""
     with pytest.raises(Refused, match="this is the old group's cluster, source: pass the new groups' cluster, target"):
         moved.go(Verb.ROLLBACK, moved.source)
 
@@ -270,9 +297,9 @@ STEPS = ("migrate", "rollback", "hand-back", "delete-offsets", "start", "come ba
     ],
 )
 def test_no_order_of_commands_loses_an_offset(tmp_path, orders):
-    """In whatever order commands run and applications start, one of the clusters keeps the highest offset.
+    """In whatever order commands run and applications start, the highest committed offset stays on one of the clusters.
 
-    Offsets that an application has committed on the target stay.
+    Offsets that an application has committed on the target cluster stay.
     """
     for number, order in enumerate(orders):
         moved = Moved(tmp_path / str(number))

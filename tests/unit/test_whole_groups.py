@@ -1,4 +1,4 @@
-"""A spec that names whole groups: each moves to another cluster in its own hand-over, one after the other."""
+"""A spec may name whole groups: each is moved to another cluster by its own hand-over, one after the other."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ORDERS = TopicPartition("orders", 0)
 
 
 class Groups(CliHere):
-    """The command line between two clusters in memory. Topic ``orders`` is mirrored, and groups have offsets on it."""
+    """The command line with two in-memory clusters, between which topic ``orders`` is mirrored."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(folder)
@@ -63,7 +63,7 @@ class Groups(CliHere):
         return None if found is None else found.offset
 
     def rows(self, out: str) -> dict[str, list[str]]:
-        """Return the rows of the table of verdicts, by group: verdict, offsets, and the reason."""
+        """Return the rows of the printed table of verdicts, by group: verdict, offsets, and the reason."""
         lines = out[out.rindex("group  ") :].splitlines()[1:]
         return {line.split()[0]: line.split()[1:] for line in lines}
 
@@ -74,7 +74,10 @@ def cli(tmp_path, monkeypatch) -> Groups:
 
 
 def test_each_group_moves_under_its_name(cli):
-    """Groups move in the order of the spec, those of a glob sorted. Each has a run directory, a plan and a receipt."""
+    """Groups are moved in the order of the spec; the groups of a glob are sorted.
+
+    Each group gets a run directory with the spec, the plan and the receipt.
+    """
     cli.commit(stock=20, **{"search-us": 30, "search-eu": 40, "other": 45})
     cli.spec("stock", "search-*", "search-eu")
     done = cli(*MOVE)
@@ -90,7 +93,10 @@ def test_each_group_moves_under_its_name(cli):
 
 
 def test_a_group_that_is_refused_does_not_stop_the_others(cli):
-    """The others move, and the exit code is 3. The same command continues, and sees which groups have started."""
+    """If groups are refused, the other groups are moved, and the exit code is 3.
+
+    A re-run moves the remaining groups, and shows which of the moved groups have started.
+    """
     cli.commit(billing=3, stock=20, search=30)
     cli.spec("billing", "none", "stock", "search")
     status, out, err = cli.outcome(*MOVE)
@@ -113,7 +119,10 @@ def test_a_group_that_is_refused_does_not_stop_the_others(cli):
 
 
 def test_the_most_serious_exit_code_wins(cli):
-    """A group that commits on the source again is exit 4, even if another group is refused, and a third moves."""
+    """If a moved group commits on the source again, the exit code is 4, even if another group is refused.
+
+    The remaining group is moved all the same.
+    """
     cli.commit(billing=20, stock=3, search=30)
     cli.spec("billing", "stock", "search")
     cli(*MOVE, code=3)
@@ -127,7 +136,10 @@ def test_the_most_serious_exit_code_wins(cli):
 
 
 def test_a_dry_run_shows_every_plan_and_writes_nothing(cli):
-    """The table has each plan's verdict. With ``--detailed-exitcode`` the exit code is 10 if no group is refused."""
+    """A dry run of several groups shows each group's plan and verdict, and writes nothing.
+
+    With ``--detailed-exitcode`` it ends with exit code 10 if no group is refused.
+    """
     cli.commit(billing=20, stock=30)
     cli.spec("billing", "stock")
     done = cli(*DRY, "--detailed-exitcode", code=10)
@@ -140,7 +152,10 @@ def test_a_dry_run_shows_every_plan_and_writes_nothing(cli):
 
 
 def test_only_what_was_reviewed_is_moved(cli):
-    """Refused: a group without an approved plan, a deleted group, and a group with a new topic. The others move."""
+    """With ``--approved``, a group is refused if it has no approved plan, was deleted, or has committed in a new topic.
+
+    The other groups are moved.
+    """
     cli.commit(**{"a-1": 20, "a-2": 30, "a-3": 40})
     cli.spec("a-*")
     cli(*DRY, "--plan-out", "plans")
@@ -174,7 +189,10 @@ def test_only_what_was_reviewed_is_moved(cli):
     ],
 )
 def test_what_cannot_work_is_refused_before_any_group(cli, patterns, options, reason):
-    """A spec that can't work is one line and exit 2, and no group is moved."""
+    """If the spec or an option is unusable, `migrate` prints a one-line error and ends with exit code 2.
+
+    No group is moved.
+    """
     cli.commit(billing=20)
     cli.spec(*patterns)
     assert reason in cli.fails(*MOVE, *options, code=2)
@@ -182,7 +200,10 @@ def test_what_cannot_work_is_refused_before_any_group(cli, patterns, options, re
 
 
 def test_whole_groups_need_another_cluster(cli):
-    """On one cluster a group can't be handed over to itself. A spec can't both split groups and name whole groups."""
+    """A spec of whole groups is refused by `migrate` without ``--to-bootstrap-server``, and by `split`.
+
+    A spec that both splits a group and names whole groups is refused, too.
+    """
     cli.commit(billing=20)
     cli.spec("billing")
     assert "pass --to-bootstrap-server" in cli.fails("migrate", "groups.toml", "--yes", code=2)
@@ -195,7 +216,10 @@ def test_whole_groups_need_another_cluster(cli):
 
 
 def test_the_run_directory_of_a_split_is_not_used(cli):
-    """A folder with the receipt of a split is refused. An empty folder is removed again if nothing is written."""
+    """A move of whole groups is refused in the run directory of a split.
+
+    A run directory that the move itself created is removed if nothing was written.
+    """
     cli.commit(billing=3)
     cli.spec("billing")
     cli(*MOVE, code=3)
@@ -206,7 +230,10 @@ def test_the_run_directory_of_a_split_is_not_used(cli):
 
 
 def test_the_ways_back_take_the_run_directory_of_one_group(cli):
-    """A way back refuses the folder of all groups, and names the folder of one group, which it accepts."""
+    """`rollback` and `reconcile` refuse the directory with the runs of several groups.
+
+    The error names the run directory of one group, which `rollback` accepts.
+    """
     cli.commit(billing=20, stock=30)
     cli.spec("billing", "stock")
     cli(*MOVE)
@@ -218,7 +245,7 @@ def test_the_ways_back_take_the_run_directory_of_one_group(cli):
 
 
 def test_a_rehearsal_under_other_names(cli):
-    """``--rename`` changes a group's name only on the target cluster."""
+    """``--rename billing=rehearsal`` moves group ``billing`` to group ``rehearsal`` on the target cluster."""
     cli.commit(billing=20, stock=30)
     cli.spec("billing", "stock")
     cli(*MOVE, "--rename", "billing=rehearsal")
@@ -226,7 +253,7 @@ def test_a_rehearsal_under_other_names(cli):
 
 
 def test_a_group_without_offsets_is_refused(cli):
-    """A group without offsets and members is named and refused."""
+    """A group without committed offsets and members is refused, and the error names it. Other groups are moved."""
     cli.commit(billing=20)
     member = Member(member_id="m", client_id="app", host="/h", subscription=frozenset())
     cli.source.join("empty", member)
@@ -242,7 +269,7 @@ NAMES = ("a/b", "..", ".", "a b", "é", "a\nb", "receipt.json", "a%2Fb", "x" * 3
 
 
 def test_odd_names_are_folders_below_the_run(cli):
-    """Whatever its name, each group has its own folder directly below the folder of the run."""
+    """Whatever its name, each group is moved, and has a separate folder directly below the folder of the run."""
     run = RunDir(Path("run"))
     folders = [run.of_group(name).folder for name in NAMES]
     assert len({str(each).lower() for each in folders}) == len(NAMES)
@@ -257,7 +284,10 @@ def test_odd_names_are_folders_below_the_run(cli):
 
 
 def test_one_document_for_all_groups(cli):
-    """``--format json`` prints the verdicts, even if a group is refused. Plans and messages go to stderr."""
+    """``--format json`` prints one JSON document with the verdicts of all groups, even if a group is refused.
+
+    Plans and messages go to stderr.
+    """
     cli.commit(billing=20, stock=3)
     cli.spec("billing", "stock")
     for command in (DRY, MOVE):
@@ -271,7 +301,7 @@ def test_one_document_for_all_groups(cli):
 
 
 def test_an_interrupt_says_what_is_done(cli, monkeypatch):
-    """After Ctrl-C the last line names the group that was interrupted, and the groups that are moved."""
+    """If Ctrl-C interrupts a move of several groups, the last line names the interrupted group and the moved groups."""
     cli.commit(billing=20, stock=30)
     cli.spec("billing", "stock")
     wait = cut_over.CutOver.wait_for_stop
@@ -292,7 +322,10 @@ def test_an_interrupt_says_what_is_done(cli, monkeypatch):
 
 
 def test_an_interrupt_after_the_last_group_says_what_is_done(cli, monkeypatch):
-    """Ctrl-C while the clients close does not say that nothing was written. It names moved and incomplete groups."""
+    """If Ctrl-C comes after the last group, the last line names the moved and the incomplete groups.
+
+    It does not say that nothing was written.
+    """
     cli.commit(billing=20, stock=30)
     cli.spec("billing", "stock")
     written = cli.target.alter_offsets

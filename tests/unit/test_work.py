@@ -1,4 +1,4 @@
-"""Progress on stderr: nothing for quick work, a bar on a terminal, elsewhere a line every ten seconds."""
+"""Progress on stderr: none for quick work, a bar on a terminal, and a line every ten seconds without a terminal."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Recorded:
 
 
 def drawn(display, seconds: float, monkeypatch) -> None:
-    """Simulate work of ``seconds`` seconds, which is drawn on ``display``."""
+    """Simulate work that takes ``seconds`` seconds and is drawn on ``display``."""
     over = Over(seconds)
     monkeypatch.setattr(work, "time", SimpleNamespace(monotonic=lambda: over.now))
     monkeypatch.setattr(work, "_displays", [display])
@@ -56,7 +56,7 @@ def drawn(display, seconds: float, monkeypatch) -> None:
 
 @pytest.mark.parametrize(("seconds", "times"), [(1.9, []), (2.0, []), (2.5, [2.0, 2.2, 2.4])])
 def test_a_bar_appears_after_two_seconds(monkeypatch, seconds, times):
-    """On a terminal nothing is shown for two seconds; then the bar is drawn five times a second."""
+    """On a terminal no progress is shown for the first two seconds; then a bar is drawn five times a second."""
     display = Recorded(work._BarDisplay.first, work._BarDisplay.pause)
     drawn(display, seconds, monkeypatch)
     assert display.times == times
@@ -67,20 +67,20 @@ def test_a_bar_appears_after_two_seconds(monkeypatch, seconds, times):
     [(2.5, ""), (10.0, ""), (25.0, "  10 s  reading: 3 of 1,200\n  20 s  reading: 3 of 1,200\n")],
 )
 def test_a_line_comes_every_ten_seconds_elsewhere(monkeypatch, capsys, seconds, said):
-    """Without a terminal there is a line every ten seconds, on stderr."""
+    """If stderr is not a terminal, a line with the progress is written to it every ten seconds."""
     drawn(work._Lines(), seconds, monkeypatch)
     assert capsys.readouterr() == ("", said)
 
 
 @pytest.mark.parametrize(("amounts", "said"), [((0, 1), ""), (None, ""), ((0, 2), "0 of 2"), ((3, 1200), "3 of 1,200")])
 def test_amounts_are_shown_if_there_are_several(amounts, said):
-    """Amounts are shown only if the work has more than one piece."""
+    """The progress shows how many pieces of work are done, but only if there is more than one piece."""
     assert Work("reading", amounts).how_far == said
 
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """A terminal as stderr, on which work is shown at once."""
+    """Open a terminal on which a progress bar is shown at once."""
     monkeypatch.setattr(work._BarDisplay, "first", 0.0)
     monkeypatch.setattr(work._BarDisplay, "pause", 0.01)
     monkeypatch.setenv("TERM", "xterm")
@@ -90,7 +90,7 @@ def terminal(monkeypatch):
 
 
 def shown_on(terminal, look):
-    """Return a context in which stderr is the terminal, and the progress that ``look`` returns is shown."""
+    """Return a context in which stderr is the terminal, and shows the progress that ``look`` returns."""
     stack = ExitStack()
     stack.enter_context(redirect_stderr(terminal.stream))
     stack.enter_context(shown_looks(look))
@@ -98,7 +98,10 @@ def shown_on(terminal, look):
 
 
 def test_a_bar_appears_and_disappears(terminal):
-    """A bar with text and amounts appears. At the end its line is erased; stdout got nothing."""
+    """During the work a bar shows a text and the number of finished pieces; at the end its line is erased.
+
+    The bar writes nothing to stdout.
+    """
     with redirect_stdout(io.StringIO()) as out:
         with shown_on(terminal, lambda: Work("reading 3 [groups]", (1, 3))):
             terminal.wait_for(r"reading 3 \[groups\].*━.*1 of 3.*0 s")
@@ -110,7 +113,7 @@ def test_a_bar_appears_and_disappears(terminal):
 
 
 def test_a_message_stays_above_the_bar(terminal):
-    """A message during the work is a line above the bar, and stays."""
+    """A message that is printed while a bar is shown appears above the bar, and stays."""
     with shown_on(terminal, lambda: Work("reading")):
         terminal.wait_for("reading")
         talk("note this")
@@ -118,7 +121,7 @@ def test_a_message_stays_above_the_bar(terminal):
 
 
 def test_the_inner_work_is_shown_alone(terminal):
-    """During work within other work, only the inner work is shown, and afterwards the outer work again."""
+    """During work within other work, only the inner work is shown; afterwards the outer work is shown again."""
     with shown_on(terminal, lambda: Work("outer")):
         terminal.wait_for("outer")
         with shown_work("inner", lambda: None):
@@ -130,7 +133,7 @@ def test_the_inner_work_is_shown_alone(terminal):
 
 
 def test_the_bar_is_hidden_while_there_is_nothing_to_show(terminal):
-    """The bar disappears while no work is running, and comes back."""
+    """The bar disappears while no work is running, and comes back when work runs again."""
     now: list[Work | None] = [Work("stage 1", (1, 2))]
     with shown_on(terminal, lambda: now[0]):
         terminal.wait_for("stage 1")
@@ -142,7 +145,7 @@ def test_the_bar_is_hidden_while_there_is_nothing_to_show(terminal):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_an_end_by_an_error_removes_the_bar(terminal, error):
-    """Ctrl-C or an error removes the bar, too."""
+    """If work ends by Ctrl-C or an error, its progress bar is erased."""
 
     def fail():
         terminal.wait_for("reading")
@@ -154,7 +157,10 @@ def test_an_end_by_an_error_removes_the_bar(terminal, error):
 
 
 def test_nothing_is_shown_after_the_end_even_by_a_slow_look(terminal, monkeypatch):
-    """The end of the work waits at most 1 s for a slow ``look``, and its late answer is not shown."""
+    """When the work ends, a slow ``look``, which returns the progress, is waited for at most `_JOIN_SECONDS`.
+
+    Its late answer is not shown.
+    """
     monkeypatch.setattr(work, "_JOIN_SECONDS", 0.0)
     asked, answer = threading.Event(), threading.Event()
 
@@ -175,7 +181,7 @@ def test_nothing_is_shown_after_the_end_even_by_a_slow_look(terminal, monkeypatc
 
 @contextmanager
 def slow(cluster, name, monkeypatch, waiting):
-    """Make a method of the cluster call ``waiting`` first."""
+    """Make each call of the cluster's method ``name`` call ``waiting`` first."""
     method = getattr(type(cluster), name)
 
     def slowly(self, *arguments, **named):
@@ -196,7 +202,7 @@ def slow(cluster, name, monkeypatch, waiting):
     ],
 )
 def test_slow_commands_show_what_they_do(tmp_path, monkeypatch, terminal, command, method, said):
-    """Snapshot and apply show what they read and write. stdout is the same as without a terminal."""
+    """If `snapshot` or `apply` is slow, a terminal shows what it is reading or writing. stdout gets no progress."""
     cli = Connected(tmp_path, monkeypatch)
     monkeypatch.setattr("tests.support.cli.contextlib.redirect_stderr", lambda _: redirect_stderr(terminal.stream))
     with slow(cli.cluster, method, monkeypatch, lambda: terminal.wait_for(said)):
@@ -219,7 +225,10 @@ def test_quick_commands_show_nothing(tmp_path, monkeypatch):
 
 
 def test_an_interrupt_while_the_thread_starts_is_an_interrupt(monkeypatch):
-    """Ctrl-C while the thread starts stays an interrupt, although a thread that has not started can't be joined."""
+    """If Ctrl-C comes while the thread that shows the progress starts, KeyboardInterrupt is raised.
+
+    Joining a thread that has not started would raise another error.
+    """
 
     def interrupted(_: threading.Thread) -> None:
         raise KeyboardInterrupt

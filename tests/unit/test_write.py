@@ -1,4 +1,4 @@
-"""Writing to the cluster in memory, and to variants of it that fail as brokers do."""
+"""Writing to the in-memory cluster, and to variants of it that fail as brokers do."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
-    """Group ``old`` has committed 3 and 4 in two partitions of ten records."""
+    """Return a cluster where group ``old`` has committed offsets 3 and 4 in two partitions of ten records each."""
     made = kind()
     made.create_topic("t", 2)
     for partition, offset in ((FIRST, 3), (SECOND, 4)):
@@ -56,7 +56,7 @@ def outcomes(receipt) -> list[Outcome]:
 
 
 def test_a_clean_write_is_confirmed_by_both_clients():
-    """Every partition is written with its metadata, read back by both clients, and confirmed."""
+    """Each partition's offset and metadata are written, read back by both Kafka clients, and confirmed."""
     made = cluster()
     receipt, _ = run(made)
     assert outcomes(receipt) == [Outcome.CONFIRMED] * 2
@@ -65,7 +65,10 @@ def test_a_clean_write_is_confirmed_by_both_clients():
 
 
 def test_the_receipt_is_recorded_before_the_first_request_and_after_every_answer():
-    """The receipt is saved as "not attempted" before the first request, then as "unknown", then as "confirmed"."""
+    """The receipt is saved with "not attempted" before the first request, and with "unknown" after the answer.
+
+    After the read-back, the receipt is saved with "confirmed".
+    """
     made = cluster()
     made.commit("new", FIRST, 1)
     _, states = run(made, options=WriteOptions(on_existing="overwrite"))
@@ -75,7 +78,7 @@ def test_the_receipt_is_recorded_before_the_first_request_and_after_every_answer
 
 
 class InterruptedLater(InMemoryCluster):
-    """A cluster on which the user interrupts the second write."""
+    """A cluster on which Ctrl-C interrupts the second write."""
 
     asked = 0
 
@@ -88,7 +91,7 @@ class InterruptedLater(InMemoryCluster):
 
 @pytest.fixture
 def one_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each request has one partition."""
+    """Limit each write request to one partition."""
     monkeypatch.setattr("migrate_groups.migration.write.rounds", partial(rounds, most_bytes=1))
 
 
@@ -99,7 +102,10 @@ def written(made: InMemoryCluster, states: list[Execution]) -> None:
 
 @pytest.mark.usefixtures("one_each")
 def test_the_receipt_is_recorded_once_for_all_requests_of_an_attempt():
-    """The receipt is saved after the last of several requests, because saving it takes longer than a request."""
+    """If a write takes several requests, the receipt is saved after the last one, not after each.
+
+    Saving it takes longer than a request.
+    """
     states: list[Execution] = []
     written(cluster(), states)
     assert [outcomes(state) for state in states[:3]] == [
@@ -111,7 +117,10 @@ def test_the_receipt_is_recorded_once_for_all_requests_of_an_attempt():
 
 @pytest.mark.usefixtures("one_each")
 def test_an_interrupted_write_is_recorded():
-    """After an interrupt between two requests, the first one's partition is "unknown", the second's "not attempted"."""
+    """If a write is interrupted between two requests, the receipt records the first request's partition as "unknown".
+
+    It records the second request's partition as "not attempted".
+    """
     states: list[Execution] = []
     with pytest.raises(KeyboardInterrupt):
         written(cluster(InterruptedLater), states)
@@ -149,7 +158,7 @@ class LosesWrites(InMemoryCluster):
 
 
 class RefusesSecond(InMemoryCluster):
-    """A cluster that refuses partition 1."""
+    """A cluster that refuses to write the offset of partition 1."""
 
     def alter_offsets(self, group, offsets):
         taken = {partition: offset for partition, offset in offsets.items() if partition != SECOND}
@@ -158,14 +167,17 @@ class RefusesSecond(InMemoryCluster):
 
 
 def test_a_write_without_an_answer_is_read_back_and_retried_once():
-    """A write without an answer is read back, then tried once more; the receipt counts two attempts."""
+    """If a write gets no answer and its offsets do not read back, it is sent once more.
+
+    The receipt counts two attempts.
+    """
     receipt, _ = run(cluster(TimesOutOnce))
     assert outcomes(receipt) == [Outcome.CONFIRMED] * 2
     assert {entry.attempts for entry in receipt.entries} == {2}
 
 
 def test_an_applied_write_whose_answer_was_lost_is_not_written_again():
-    """A write whose answer was lost is confirmed by the read-back, without a second request."""
+    """If a write was applied and its answer lost, the read-back confirms the write, and no second request is sent."""
     made = cluster(AppliedWithoutAnswer)
     assert isinstance(made, AppliedWithoutAnswer)
     receipt, _ = run(made)
@@ -174,14 +186,14 @@ def test_an_applied_write_whose_answer_was_lost_is_not_written_again():
 
 
 def test_a_write_that_does_not_read_back_is_unknown():
-    """An offset that the broker acknowledged but that does not read back is unknown, not confirmed."""
+    """If the broker acknowledges an offset but does not return it at the read-back, the outcome is "unknown"."""
     receipt, _ = run(cluster(LosesWrites))
     assert outcomes(receipt) == [Outcome.UNKNOWN] * 2
     assert receipt.failed[0].error == "read back as no offset"
 
 
 def test_a_refused_partition_is_not_retried_and_the_others_are_confirmed():
-    """A refused partition is not tried again, and the other partition is confirmed."""
+    """If the broker refuses one partition, that partition is not tried again, and the other partition is confirmed."""
     receipt, _ = run(cluster(RefusesSecond))
     assert outcomes(receipt) == [Outcome.CONFIRMED, Outcome.REFUSED]
     assert receipt.failed[0].error == "TOPIC_AUTHORIZATION_FAILED"
@@ -189,7 +201,7 @@ def test_a_refused_partition_is_not_retried_and_the_others_are_confirmed():
 
 
 class SecondClient:
-    """A second client that gives a fixed answer, or raises it."""
+    """A second Kafka client that gives a fixed answer; if the answer is an exception, it is raised."""
 
     def __init__(self, answer):
         self._answer = answer
@@ -201,9 +213,9 @@ class SecondClient:
 
 
 def test_a_partition_that_the_second_client_reads_differently_is_refused():
-    """If the second client reads another offset, the outcome is refused, and the error has both offsets.
+    """If the second client reads another offset, the outcome is "refused", and the error shows both offsets.
 
-    `own` still has the offset that was written.
+    The offset that was written stays in `own`, the offsets that this migration may have written.
     """
     receipt, _ = run(cluster(), second_client=SecondClient(CommittedOffset(offset=4, leader_epoch=0)))
     assert outcomes(receipt) == [Outcome.REFUSED, Outcome.CONFIRMED]
@@ -213,7 +225,10 @@ def test_a_partition_that_the_second_client_reads_differently_is_refused():
 
 @pytest.mark.parametrize(("mode", "expected"), [("auto", Outcome.CONFIRMED), ("required", Outcome.UNKNOWN)])
 def test_a_write_without_the_second_clients_answer(mode, expected):
-    """Without the second client's answer a write is confirmed, or unknown if both must answer. A remark says why."""
+    """If the second client does not answer, a write is confirmed, or "unknown" with ``--second-client required``.
+
+    A remark names the reason.
+    """
     second_client = SecondClient(ClusterUnavailable("died twice"))
     receipt, _ = run(cluster(), second_client=second_client, options=WriteOptions(second_client=mode))
     assert outcomes(receipt) == [expected] * 2
@@ -221,7 +236,10 @@ def test_a_write_without_the_second_clients_answer(mode, expected):
 
 
 def test_settle_counts_from_the_snapshot_and_refuses_a_source_that_moved():
-    """The wait is the rest of ``settle`` since the snapshot. If the source commits meanwhile, the plan is refused."""
+    """Before the write, the tool waits until ``settle`` seconds have passed since the snapshot.
+
+    If the source group commits in the meantime, the write is refused.
+    """
     made, clock = cluster(), FakeClock()
     named = snapshot_to_new(made, clock)
     clock.slept = 4
@@ -234,7 +252,10 @@ def test_settle_counts_from_the_snapshot_and_refuses_a_source_that_moved():
 
 
 def test_a_target_that_changed_after_it_was_shown_is_refused():
-    """A target that changed after the plan was shown is refused, because the user has agreed only to the plan."""
+    """If a target offset changes after the plan was shown, the write is refused.
+
+    The user has agreed only to the plan.
+    """
     made = cluster()
     named = snapshot_to_new(made)
     options = WriteOptions(on_existing="overwrite")
@@ -245,7 +266,10 @@ def test_a_target_that_changed_after_it_was_shown_is_refused():
 
 
 def test_guard_ends_at_the_first_commit_of_the_source_group():
-    """The guard ends when the source group commits, and reports its member and the number of records."""
+    """The watch after the write ends as soon as the source group commits.
+
+    It reports the group's member, and by how many records the offset moved.
+    """
     made = cluster()
     plan = make_plan(made, snapshot_to_new(made), WriteOptions())
     receipt = write(made, made, Execution.of(plan, FakeClock().now()), lambda state: None)
@@ -265,7 +289,7 @@ def test_guard_ends_at_the_first_commit_of_the_source_group():
 
 
 def test_a_pending_check_passes_the_dry_run_and_refuses_the_write():
-    """A live source group is pending: a dry run passes, and the write is refused."""
+    """If the source group has a member, the plan is "pending": a dry run passes, but a write is refused."""
     made = cluster()
     named = snapshot_to_new(made)
     made.join("old", Member(member_id="m", client_id="app", host="/h", subscription=frozenset({"t"})))
@@ -276,7 +300,10 @@ def test_a_pending_check_passes_the_dry_run_and_refuses_the_write():
 
 
 def test_leader_epoch_is_dropped_without_a_topic_id():
-    """Without a topic id the leader epoch is dropped, because it may be from an earlier topic of the same name."""
+    """If the snapshot lacks the topic id, the leader epoch is not written.
+
+    The epoch may be from an earlier topic of the same name.
+    """
     made = cluster()
     named = snapshot_to_new(made)
     foreign = SnapshotTable.of_rows(structs.replace(row, topic_id=None) for row in named.rows())
@@ -286,7 +313,10 @@ def test_leader_epoch_is_dropped_without_a_topic_id():
 
 
 def test_offsets_are_part_of_the_content_hash_but_not_of_the_intent_hash():
-    """Moved offsets change the content hash but not the intent hash; another option changes the intent."""
+    """If the source group commits, the plan's content hash changes but not its intent hash.
+
+    Another write option changes the intent hash.
+    """
     made = cluster()
     plan = make_plan(made, snapshot_to_new(made), WriteOptions())
     made.commit("old", FIRST, 5)
@@ -298,7 +328,10 @@ def test_offsets_are_part_of_the_content_hash_but_not_of_the_intent_hash():
 
 @pytest.mark.parametrize("after", [CommittedOffset(offset=1, metadata="é" * 10), None])
 def test_requests_are_split_by_bytes_and_by_group(after):
-    """A request has one group and at most ``most_bytes``. A round has a request for each group, or one deletion."""
+    """A write request contains one group and at most ``most_bytes`` bytes.
+
+    Requests of several groups are sent together, but each deletion is sent alone.
+    """
     entries = [
         Entry(
             change=Change(source_group=None, group=group, topic="topic", partition=number, before=None, after=after),
@@ -316,7 +349,10 @@ def test_requests_are_split_by_bytes_and_by_group(after):
 
 
 def test_a_target_at_another_offset_after_the_guard_is_a_remark():
-    """A target without members, at another offset, is a remark: another run, or an application, may have committed."""
+    """If a target group without members has a later offset than was written, a remark after the watch says so.
+
+    Another run or an application may have committed it.
+    """
     made = cluster()
     receipt, _ = run(made)
     assert guard(made, receipt, 5, FakeClock()).remarks == ()
@@ -329,7 +365,10 @@ def test_a_target_at_another_offset_after_the_guard_is_a_remark():
 
 @pytest.mark.parametrize("offset", [1, None])
 def test_a_target_that_is_moved_back_during_the_guard_is_a_failure(offset):
-    """A target offset that is lowered or deleted during the guard is a failure, because no application does this."""
+    """If a target offset is lowered or deleted during the watch after the write, the partition is reported as failed.
+
+    An application would only raise the offset.
+    """
     made = cluster()
     receipt, _ = run(made)
     made.delete_offsets("new", [FIRST]) if offset is None else made.commit("new", FIRST, offset)
@@ -339,14 +378,17 @@ def test_a_target_that_is_moved_back_during_the_guard_is_a_failure(offset):
 
 
 class CannotDescribe(InMemoryCluster):
-    """A cluster that describes no group."""
+    """A cluster that can't describe any group."""
 
     def describe_group(self, group):
         raise ClusterUnavailable("no coordinator")
 
 
 def test_groups_that_the_guard_cannot_read_are_reported():
-    """A source group that the guard can't read is a failure; a target group that it can't read is a remark."""
+    """If the watch after the write can't read a source group, the receipt lists the group as not watched.
+
+    If it can't read a target group, there is a remark.
+    """
     made = cluster()
     receipt, _ = run(made)
     blind = CannotDescribe()
@@ -359,7 +401,7 @@ def test_groups_that_the_guard_cannot_read_are_reported():
 
 
 class Rebalancing(InMemoryCluster):
-    """A cluster on which the source group is in a rebalance."""
+    """A cluster on which the source group is rebalancing while ``rebalances`` is true."""
 
     rebalances = True
 
@@ -369,7 +411,7 @@ class Rebalancing(InMemoryCluster):
 
 
 def test_a_rebalance_of_a_source_group_that_keeps_topics_is_not_reported():
-    """A rebalance of the source group is reported only if the group keeps no other topics."""
+    """After the write, a rebalance of the source group is reported, unless some of its topics were not handed over."""
     made = cluster(Rebalancing)
     made.join("old", Member(member_id="m", client_id="c", host="/h"))
     receipt = Execution.of(make_plan(made, snapshot_to_new(made), WriteOptions()), FakeClock().now())
@@ -380,7 +422,10 @@ def test_a_rebalance_of_a_source_group_that_keeps_topics_is_not_reported():
 
 
 def test_a_rebalance_at_the_end_of_the_guard_is_watched_until_it_ends():
-    """If a rebalance may assign moved topics, the guard waits for its end, but reports it after five minutes."""
+    """If the source group is rebalancing when the watch after the write ends, the watch continues.
+
+    It ends with the rebalance. After five more minutes the rebalance itself is reported.
+    """
 
     def watched(*, ends_after: float) -> tuple[tuple[str, ...], float]:
         made = cluster(Rebalancing)
@@ -405,7 +450,10 @@ def test_a_rebalance_at_the_end_of_the_guard_is_watched_until_it_ends():
 
 
 def test_guard_reports_a_source_commit_below_the_handed_over_offset():
-    """A source commit below the handed-over offset is reported, because the records in between are processed twice."""
+    """If the source group commits below the handed-over offset, the watch after the write reports the commit.
+
+    The records in between are processed twice.
+    """
     made = cluster()
     receipt, _ = run(made)
     made.commit("old", FIRST, 1)
@@ -414,7 +462,7 @@ def test_guard_reports_a_source_commit_below_the_handed_over_offset():
 
 
 def test_thousands_of_partitions_are_written_in_requests_that_fit():
-    """Each request is at most half a batch of the offsets topic, whatever the metadata, and no partition is lost.
+    """Each write request is at most 500 kB, half a batch of the offsets topic, and no partition is lost.
 
     A partition takes the bytes of its names and metadata, and 44 more: docs/kafka-behaviour.md#altering-offsets
     """

@@ -1,8 +1,8 @@
-"""Run the stories on a real broker. Groups, members, commits and log end offsets are Kafka's; the clock is simulated.
+"""Run stories (random sequences of commands) on a real broker. Only the clock is simulated.
 
-An application joins and commits with a real consumer. The story computes which records are processed, as it does in
-memory, so that it waits for no fetch, and each run is the same. An event that a broker causes itself, such as an
-expiry, is replaced by the most similar request of an administrator.
+An application joins and commits with a real consumer. It fetches no records: the story computes which records are
+processed, as on the in-memory cluster, so each run is the same. An event that a broker causes itself, such as the
+expiry of an offset, is replaced by the most similar request of an administrator.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _NAMES = ("old", "a", "b", "c", "t", "u")
 
 
 class Broker:
-    """A broker and the tool's two clients, shared by all stories; each story has its own groups and topics."""
+    """A real broker and the tool's two clients, shared by all stories; each story has its own groups and topics."""
 
     def __init__(self, others: BrokerWorld, writer: KafkaPythonWriter, second_client: SecondClient) -> None:
         self.others, self.writer, self.second_client = others, writer, second_client
 
     @contextmanager
     def world(self) -> Iterator[World]:
-        """Yield the `World` of one story. At the end of the story its members leave and its topics are deleted."""
+        """Yield the `World` of one story. At its end all members leave, and its topics are deleted."""
         cluster = _Cluster(self)
         try:
             yield _World(cluster)
@@ -45,7 +45,7 @@ class Broker:
 
 @contextmanager
 def broker(bootstrap_servers: str) -> Iterator[Broker]:
-    """Yield a broker with connected clients."""
+    """Yield a `Broker` with connected clients."""
     config = ClientConfig(bootstrap_servers=bootstrap_servers)
     with (
         broker_world(bootstrap_servers) as others,
@@ -68,7 +68,7 @@ class _World(World):
 
 
 class _Named:
-    """A client that replaces names, because a story's group ``old`` has a unique name on the broker."""
+    """A wrapper of a client that translates names: a story's group ``old`` has a unique name on the broker."""
 
     def __init__(self, client, real: Mapping[str, str]) -> None:
         self._client, self._real = client, real
@@ -84,7 +84,7 @@ class _Named:
 
 
 class _Cluster(_Named):
-    """A broker with the methods of `InMemoryCluster`."""
+    """A real broker behind the methods of `InMemoryCluster`."""
 
     def __init__(self, of: Broker) -> None:
         super().__init__(of.writer, {name: of.others.name(name) for name in _NAMES})
@@ -121,7 +121,7 @@ class _Cluster(_Named):
         self.commit_all(group, {partition: offset})
 
     def commit_all(self, group: str, positions: Mapping[TopicPartition, int]) -> None:
-        """Commit as the group's member or, if the group has none, as a consumer without membership."""
+        """Commit offsets as the group's member or, if the group has no member, without membership."""
         consumer = self._members.get(group)
         if consumer is None:
             self._others.commit_all(self._real[group], _renamed(positions, self._real))

@@ -1,4 +1,7 @@
-"""Strategies that draw a random story. The simplest choice comes first, because hypothesis shrinks towards it."""
+"""Strategies that draw a random story: a sequence of commands and events.
+
+In each strategy the simplest choice comes first, because hypothesis shrinks towards it.
+"""
 
 from __future__ import annotations
 
@@ -86,15 +89,16 @@ _between = st.one_of(
 
 @st.composite
 def _step(draw) -> Step:
-    """Return a step. Two thirds of the steps run one of the tool's commands."""
+    """Draw a step of a story. Seven of nine steps run one of the tool's commands."""
     kind = draw(st.sampled_from(["between", "run", "run", "run", "run", "run", "between", "run", "of a group"]))
     return draw({"between": _between, "run": _run, "of a group": _of_a_group}[kind])
 
 
 def _with_write(step: Step, first: str) -> Step:
-    """Return the step with ``of`` set to ``split`` or ``apply``: the write that its command makes or reverts.
+    """Return the step with ``of`` set to the write that its command makes or reverts: ``split`` or ``apply``.
 
-    first: the first command of the story.
+    Events, and the commands on a single group, are returned as they are. first: the story's first command, which
+    decides which write `FIRST` and `OTHER` mean.
     """
     if not isinstance(step, Run):
         return step
@@ -111,7 +115,7 @@ def _in_the_split(split: dict[str, str], existing: dict[TopicPartition, int]) ->
 
 @st.composite
 def settings(draw) -> Setting:
-    """Return the state in which a story begins."""
+    """Draw the state in which a story begins: its topics, split, committed offsets and options."""
     split = dict(draw(_SPLITS))
     offsets = st.integers(10, 40)
     some_have = st.dictionaries(_PARTITIONS, offsets, max_size=3)
@@ -134,7 +138,7 @@ def settings(draw) -> Setting:
 
 @st.composite
 def stories(draw) -> tuple[Setting, list[Step]]:
-    """Return the state in which a story begins, and at least eight steps. Its first command hands over the topics."""
+    """Draw a story: its first state, and at least eight steps. The first command is ``migrate`` or ``apply``."""
     before = draw(st.lists(_between, max_size=2))
     after = draw(st.lists(_step(), min_size=7, max_size=9))
     first = draw(_hand_over)

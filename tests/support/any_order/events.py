@@ -1,4 +1,7 @@
-"""The events of a story: acts of other clients, brokers or the operator, during or between the tool's commands."""
+"""The events of a story (a random sequence of commands), which happen during or between the commands.
+
+An event is an act of other clients, of brokers, or of the operator.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,10 @@ from tests.support.any_order.world import Killed, World
 
 @dataclass(frozen=True)
 class At:
-    """An event and its moment: the nth time that a command reaches a label, such as ``after sleep``.
+    """An event, and when it happens: at the nth time that a command reaches a label, such as ``after sleep``.
 
-    A label is ``before`` or ``after``, and then the name of a request or file, or ``sleep``.
+    A label is ``before`` or ``after`` with the name of a request, or with ``sleep``, ``receipt`` or ``file``. The label
+    ``any`` is reached at each of them.
     """
 
     label: str
@@ -23,7 +27,7 @@ class At:
 
 @dataclass(frozen=True)
 class Event:
-    """An event of a story. It has no effect if the cluster does not allow it at that moment."""
+    """An event of a story. It has no effect if the state of the cluster does not allow it."""
 
     def do(self, world: World) -> None:
         raise NotImplementedError
@@ -41,7 +45,7 @@ class Produce(Event):
 
 @dataclass(frozen=True)
 class Pass(Event):
-    """Time passes: applications process and commit."""
+    """Some seconds pass, in which the applications process records and commit offsets."""
 
     seconds: float
 
@@ -100,7 +104,7 @@ class Reset(Event):
 
 @dataclass(frozen=True)
 class Stop(Event):
-    """A group's application commits and stops, or it is killed, so that uncommitted records are processed again."""
+    """A group's application commits and stops. If ``killed``, it does not commit, so records are processed again."""
 
     group: str
     killed: bool = False
@@ -112,7 +116,7 @@ class Stop(Event):
 
 @dataclass(frozen=True)
 class Straggle(Event):
-    """A straggler, an application that the operator did not start, subscribes to all topics."""
+    """An application that the operator did not start (a straggler) begins to consume all topics."""
 
     group: str
     member: bool
@@ -162,7 +166,7 @@ class Grow(Event):
 
 @dataclass(frozen=True)
 class Kill(Event):
-    """The tool is killed, as by ``kill -9``."""
+    """The running command is killed, as by ``kill -9``."""
 
     def do(self, world: World) -> None:
         world.dead = True
@@ -171,7 +175,7 @@ class Kill(Event):
 
 @dataclass(frozen=True)
 class Refuse(Event):
-    """Brokers refuse this partition in the next request that alters offsets."""
+    """Brokers refuse to alter this partition's offset in the next request that alters offsets."""
 
     partition: TopicPartition
 
@@ -181,7 +185,7 @@ class Refuse(Event):
 
 @dataclass(frozen=True)
 class Interrupt(Event):
-    """The operator presses Ctrl-C."""
+    """The operator presses Ctrl-C while a command runs."""
 
     def do(self, world: World) -> None:
         raise KeyboardInterrupt

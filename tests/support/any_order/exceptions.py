@@ -18,13 +18,14 @@ SLACK = 2.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The result of a command with exit 0: these partitions belong to the group.
+    """What a command told the operator with exit code 0: these partitions belong to this group.
 
-    - watched: the time until which the command had to notice other consumers. This is its start plus settle and guard,
-      or its end (without a guard, its last write) if that is later. For hand-back it is always that. It is 0 if the
-      command read no offsets, because the receipt of a killed run said that everything was done.
-    - last_read: by partition, the number of the moment when the group's committed offset was last read.
-    - uncovered: the partitions that have no committed offset in any group of the run. After a rollback or hand-back
+    - watched: the time until which the command had to notice other consumers. This is the command's end (with
+      ``guard`` 0, its last write), or its start plus ``settle`` and ``guard`` if that is later. For hand-back it is
+      always the former. It is 0 if the command read no offsets, because the receipt of a killed run said that
+      everything was done.
+    - last_read: by partition, the value of `World.moments` when the group's committed offset was last read.
+    - uncovered: the partitions that have no committed offset in any group of the command. After a rollback or hand-back
       also the partitions that had none at the hand-over: the receipt lacks them, so the command leaves them alone.
     """
 
@@ -39,7 +40,7 @@ class Verdict:
 
 
 def missing(world, group: str, partition: TopicPartition) -> str:
-    """Return why a group may have no committed offset when its application starts; empty if it must have one."""
+    """Return why a group may lack a committed offset when its application starts; empty if it must have one."""
     if world.owner[partition.topic] != group:
         return "a straggler, which the operator did not start, skips to the end, and commits that"
     if (group, partition) in world.left_out:
@@ -57,25 +58,29 @@ def missing(world, group: str, partition: TopicPartition) -> str:
 
 
 def deleted_after(world, verb, name: str, partition: TopicPartition) -> bool:
-    """Return whether another client deleted an offset after a hand-over had read it back for the last time."""
+    """Return whether another client deleted an offset after ``migrate`` or ``apply`` last read it back.
+
+    name: the name of the command.
+    """
     return name in ("migrate", "apply") and any(
         (group, partition) in verb.confirmed and (group, partition) in world.gone for group in verb.groups
     )
 
 
 def taken_away(world, application, partition: TopicPartition) -> bool:
-    """Return whether the application is a straggler, and a running command has altered or deleted its group's offset.
+    """Return whether a running command has altered or deleted the offset from which a straggler would have started.
 
-    The operator had stopped the group, and exit 4 reports the straggler. The group that gets the partition must process
-    the records that the straggler skips.
+    A straggler is an application that the operator did not start; the command reports it with exit code 4. The group
+    that gets the partition must process the records that the straggler skips.
     """
     return application.straggles and world.verb is not None and (application.group, partition) in world.verb.wrote
 
 
 def overtaken(world, application) -> None:
-    """Excuse the records that a straggler without membership skips when it commits beyond its group's committed offset.
+    """Allow that records are skipped because a straggler commits, without membership, beyond its group's offset.
 
-    In a target group the tool only mentions such a commit, because the consumer may be a new application.
+    A straggler is an application that the operator did not start. In a target group the tool only mentions such a
+    commit, because the consumer may be a new application.
     """
     for partition, position in application.positions.items():
         committed = world.committed_offset(application.group, partition)
@@ -85,7 +90,7 @@ def overtaken(world, application) -> None:
 
 
 def repeated(world) -> Iterator[str]:
-    """Yield a problem for each range of records that were processed twice without an excuse."""
+    """Yield a message for each range of records that were processed twice, unless an exception allows it."""
     for partition, offsets in world.ledger.processed.items():
         found: dict[str, list[int]] = {}
         for offset, all_of_it in offsets.items():
@@ -117,7 +122,7 @@ def _twice(world, partition: TopicPartition, all_of_it: list[Processing]) -> str
 
 
 def _straggles_unseen(world, partition: TopicPartition, done: Processing) -> bool:
-    """Return whether a group that does not own the partition processed the record, and no command could notice it."""
+    """Return whether a group that does not own the partition processed the record, seen by no command."""
     if done.entitled:
         return False
     before = [
@@ -129,9 +134,9 @@ def _straggles_unseen(world, partition: TopicPartition, done: Processing) -> boo
 
 
 def _unseen(done: Processing, verdict: Verdict) -> bool:
-    """Return whether the brokers have not shown the consumer, or showed it only after a command's last request.
+    """Return whether a command could not see a consumer: brokers never showed it, or only after the last request.
 
-    They show a member when it joins, and a consumer without membership when it commits.
+    Brokers show a member when it joins, and a consumer without membership when it commits.
     """
     if done.seen is None:
         return True

@@ -1,6 +1,6 @@
-"""The ledger of a story: which groups processed each record and when, and the excuses for skips and repetitions.
+"""The ledger of a story (a random sequence of commands): which groups processed each record, and when.
 
-Most excuses come from ``exceptions``.
+It also keeps the reasons why records may be skipped or processed twice. Most of them come from `exceptions`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class Processing:
 
 @dataclass
 class Ledger:
-    """All records from the source group's first committed offset on, and what has happened to them."""
+    """All records from the source group's first committed offset on, and which groups processed them.
+
+    skippable, repeatable: by offset, the reason why a record may be skipped, or may be processed again.
+    """
 
     starts: dict[TopicPartition, int] = field(default_factory=dict)
     ends: dict[TopicPartition, int] = field(default_factory=dict)
@@ -50,12 +53,12 @@ class Ledger:
         return [offset for offset in range(self.starts[partition], before) if offset not in done]
 
     def may_skip(self, partition: TopicPartition, offsets: Iterable[int], why: str) -> None:
-        """Excuse these records if they are never processed."""
+        """Allow that these records are never processed. why: the reason."""
         for offset in offsets:
             self.skippable[partition].setdefault(offset, why)
 
     def may_repeat(self, partition: TopicPartition, offsets: Iterable[int], why: str) -> None:
-        """Excuse these records if they are processed again."""
+        """Allow that these records are processed again. why: the reason."""
         for offset in offsets:
             self.repeatable[partition].setdefault(offset, why)
 

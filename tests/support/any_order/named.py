@@ -1,4 +1,4 @@
-"""The shortest story for each defect that was fixed. Its name is the behaviour that it requires."""
+"""For each defect that was fixed, the shortest story that shows it. A story's name is the required behaviour."""
 
 from __future__ import annotations
 
@@ -87,4 +87,4 @@ NAMED: dict[str, tuple[Setting, list[Step]]] = {
 }
 
 REVERTED = dict(enumerate(list(NAMED)[:4], 1))
-"""For each of the `reverts.FIXES`, the story that fails without it."""
+"""By key of `reverts.FIXES`, the name of the story that fails without this fix."""

@@ -1,4 +1,4 @@
-"""Undo the fix of one of four defects in rollback, hand-back and delete-offsets, to prove that stories find it."""
+"""Undo the fix of one of four defects in rollback, hand-back and delete-offsets, to prove that stories find them."""
 
 from __future__ import annotations
 

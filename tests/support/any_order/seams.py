@@ -1,4 +1,4 @@
-"""Patch the command line for a story: its connections, its clock, its files, threads and printing.
+"""Patch the command line for a story (a random sequence of commands): connections, clock, files, threads, output.
 
 The other modules in this folder only call the command line, except `reverts`, which undoes fixes, and `broker`, which
 uses the real clients.

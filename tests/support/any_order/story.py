@@ -21,8 +21,8 @@ KILLED = -9
 class Setting:
     """The state in which a story begins. The source group ``old`` has committed offsets for the topics t and u.
 
-    split: for each topic the group that gets it; ``old``: the topic stays. existing: the committed offsets of target
-    groups.
+    split: for each topic the group that gets it; ``old``: it is not handed over. existing: the committed offsets of
+    target groups.
     """
 
     partitions: dict[str, int] = field(default_factory=lambda: {"t": 1, "u": 1})
@@ -63,14 +63,14 @@ class Setting:
 
 @dataclass(frozen=True)
 class Do:
-    """An event between two commands."""
+    """A step of a story: an event between two commands."""
 
     event: Event
 
 
 @dataclass(frozen=True)
 class Start:
-    """The operator starts a group's application, if the group has topics."""
+    """A step of a story: the operator starts a group's application, if the group owns topics."""
 
     group: str
     member: bool = True
@@ -78,14 +78,14 @@ class Start:
 
 @dataclass(frozen=True)
 class Resplit:
-    """The operator changes the split in the same run directory, if its last command took the previous split back."""
+    """A step of a story: the operator changes the split spec, after a successful rollback or hand-back."""
 
     split: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Run:
-    """The operator runs a command (verb).
+    """A step of a story: the operator runs a command.
 
     - of: the group, if the verb is delete, keep or restore. Otherwise the write that the command makes or reverts:
       ``split`` or ``apply``.
@@ -109,7 +109,7 @@ Step = Do | Start | Resplit | Run
 
 @dataclass
 class Ended:
-    """The end of a command. wrote: whether the command has altered or deleted a committed offset."""
+    """The result of a command. wrote: whether the command has altered or deleted a committed offset."""
 
     step: Run
     code: int
@@ -124,7 +124,7 @@ class Ended:
 
 
 class Story:
-    """One story, played step by step until the promise is broken or the story ends.
+    """A story (a random sequence of commands and events), played until it ends or the promise is broken.
 
     The promise: after exit 0 no record is skipped or processed twice, except in the cases that `exceptions` lists.
     """
@@ -410,7 +410,7 @@ class Story:
         self.open = None
 
     def _not_handed_over(self, verb: Verb) -> frozenset[TopicPartition]:
-        """Return the partitions that the last hand-over left out, because they had no committed offset."""
+        """Return the partitions that the last hand-over left out, because no group had a committed offset for them."""
         undone = [
             each for each in self.world.verdicts if each.verb in ("migrate", "apply") and each.group in verb.groups
         ]
@@ -419,7 +419,7 @@ class Story:
     # The end.
 
     def conclude(self) -> None:
-        """Stop all applications, complete an unfinished command, and let the owners process every record."""
+        """Stop all applications, complete an unfinished command, and let the groups process every record."""
         world = self.world
         world.tell("the end: what is open is finished, all stop, the owners start")
         world.wait(6)

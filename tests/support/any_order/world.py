@@ -1,4 +1,4 @@
-"""A cluster in memory, its applications, a clock, and other clients that act between any two requests of the tool."""
+"""An in-memory cluster, its applications, a clock, and other clients that act between any two requests of the tool."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WRITES = ("alter_offsets", "delete_offsets", "delete_group")
 
 
 class Killed(BaseException):
-    """The tool's process is killed, so that none of its code may run any more."""
+    """Raised where the tool's process is killed. Afterwards the process may send no request and write no file."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,12 +63,12 @@ class Application:
 class Verb:
     """A running command, and what the tool has read and written so far.
 
-    - last_read: by group and partition, the number of the moment when the tool last read the offset.
+    - last_read: by group and partition, the value of `World.moments` when the tool last read the offset.
     - believed: by group and partition, the offset that the tool last read or wrote.
     - of_topic: for each topic, the groups of the command that may own the topic.
     - covered: the partitions that had a committed offset in one of these groups when the tool read them.
-    - confirmed: by group and partition, the number of the moment when the second client read the offset.
-    - wrote_at: when it last wrote.
+    - confirmed: by group and partition, the value of `World.moments` when the second client read the offset.
+    - wrote_at: when the tool last wrote, in seconds of the story's clock.
     """
 
     began: float
@@ -88,7 +88,7 @@ class Verb:
 
 
 class World:
-    """All that the tool meets in a story: a cluster, other clients, a clock and files.
+    """The surroundings of the tool in a story: a cluster, other clients, a clock and files.
 
     The tool sends requests to `request`, asks the second client `second`, and uses the clock `now`, `monotonic` and
     `sleep`. It replaces each of its files within a ``with`` block of `file`.
@@ -144,7 +144,7 @@ class World:
         self.moment(f"after {what}")
 
     def moment(self, label: str) -> None:
-        """Let the events happen that are planned for this moment. Then let the time of one request pass."""
+        """Let the events happen that `At` plans for this label. Then let the time of one request pass."""
         if self.dead:
             raise Killed
         self.moments += 1
@@ -251,7 +251,7 @@ class World:
             self.advance(1.0)
 
     def left(self) -> Iterator[tuple[TopicPartition, int]]:
-        """Yield each partition that has an owner and unprocessed records, with the first unprocessed offset."""
+        """Yield each partition with unprocessed records that a group owns, and its first unprocessed offset."""
         for partition in self.partitions():
             left = self.ledger.unprocessed(partition, self.ledger.ends[partition])
             left = [offset for offset in left if offset not in self.ledger.skippable[partition]]
@@ -259,7 +259,7 @@ class World:
                 yield partition, left[0]
 
     def advance(self, seconds: float) -> None:
-        """Let time pass: applications process and commit."""
+        """Let time pass, in which applications process records and commit offsets."""
         self.seconds += seconds
         for application in list(self.applications.values()):
             application.owed += seconds * RECORDS_A_SECOND
@@ -307,7 +307,7 @@ class World:
     # The requests of the tool.
 
     def altered(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> Mapping[TopicPartition, Any]:
-        """Alter committed offsets, except those that brokers refuse now, and return the answers."""
+        """Alter committed offsets, except those in `refused`, and return the answer for each partition."""
         refused, self.refused = self.refused & offsets.keys(), set()
         rest = {partition: offset for partition, offset in offsets.items() if partition not in refused}
         answers = self.cluster.alter_offsets(group, rest) if rest else {}
@@ -344,9 +344,9 @@ class World:
                 self.moved_by_choice(place[1], was, now, self.verb.by_choice)
 
     def moved_by_choice(self, partition: TopicPartition, was: int, now: int, why: str) -> None:
-        """Excuse the records that are skipped or repeated because somebody moved an offset on purpose.
+        """Allow that records are skipped or repeated because an offset was altered on purpose.
 
-        was, now: the offset before and after. why: the excuse.
+        was, now: the offset before and after. why: the reason.
         """
         self.ledger.may_skip(partition, range(was, now), why)
         self.ledger.may_repeat(partition, range(now, was), why)

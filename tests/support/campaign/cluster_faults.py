@@ -21,7 +21,7 @@ def _coordinator(run: Run) -> Node:
 
 @contextmanager
 def _at_the_coordinator(run: Run) -> Iterator[tuple[Halted, Node]]:
-    """Halt the command at its step. Yield the command, and the coordinator of one of its groups, which is to fail."""
+    """Halt the command at the step of the fault. Yield the command, and the broker that is to fail: a coordinator."""
     with run.halted() as halted:
         victim = _coordinator(run)
         before_or_during(run, halted)
@@ -62,7 +62,7 @@ def coordinator_moved(run: Run) -> None:
 
 
 def offsets_topic_under_min_isr(run: Run) -> None:
-    """Let commits need all three brokers, and kill one that is not the coordinator; start it again within 6 s."""
+    """Let commits need all three brokers, and kill a broker that is not the coordinator. Start it again within 6 s."""
     coordinator = _coordinator(run)
     victim = run.chance.choice([node for node in run.brokers.sandbox.nodes if node is not coordinator])
     run.repair(lambda: need_in_sync(run.brokers, 2))

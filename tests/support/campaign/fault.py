@@ -1,4 +1,4 @@
-"""A fault, and the part of a run that a fault uses."""
+"""The class of a fault of the brokers or of the tool, and the part of a test run that faults use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.three_brokers import ThreeBrokers
 
 
 class Run(Protocol):
-    """The attributes of a run that faults use. `tests.support.campaign.run` implements this protocol.
+    """The attributes of a test run that faults use. `tests.support.campaign.run` implements this protocol.
 
     `repair` gives the run a function that undoes the fault; the run calls it after the command has ended.
     """
@@ -33,7 +33,7 @@ class Run(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A fault. happens: runs the command, and makes the fault happen.
+    """A fault of the brokers or of the tool. happens: runs the command, and makes the fault happen.
 
     proxied: whether the command reaches the brokers through proxies. on_small_disk: whether the command's files are on
     a small disk, which only root can mount. files_fail: whether the command may end with exit code 2, because it can't
@@ -48,7 +48,7 @@ class Fault:
 
 
 def before_or_during(run: Run, halted: Halted) -> None:
-    """In half of the runs, resume the halted command, so that the fault happens while it runs."""
+    """In half of the runs, resume the halted command, so that the fault happens while the command runs."""
     if run.chance.random() < 0.5:
         halted.release()
         run.pause(0.02)

@@ -1,4 +1,4 @@
-"""The faults, by name."""
+"""The faults of the brokers and of the tool, by name."""
 
 from __future__ import annotations
 

@@ -16,13 +16,13 @@ NOTHING_WRITTEN = (2, 3, 5)
 
 
 def executions_in(receipt: Path) -> tuple[Execution, ...]:
-    """Return the executions of a receipt; none if the file does not exist."""
+    """Return the executions that a receipt file records; none if the file does not exist."""
     return receipt_json.load(receipt).executions if receipt.exists() else ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Before:
-    """The state before a command: the offsets of the groups that it writes, and how many executions its receipt has."""
+    """The state before a command: the offsets of the groups that it writes, and its receipt's number of executions."""
 
     offsets: Offsets
     executions: int

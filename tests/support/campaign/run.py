@@ -1,4 +1,4 @@
-"""One seeded run: a scenario, whose command meets a fault, and the checks after it."""
+"""One run: a scenario and a fault, both chosen by the run's seed, and the checks after the command."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def run(seed: int, brokers: ThreeBrokers, folder: Path) -> Result:
 
 
 class _Running:
-    """A run that is going on. It implements `tests.support.campaign.fault.Run`."""
+    """A run in progress. It implements `tests.support.campaign.fault.Run`."""
 
     scenario: Scenario
     tool: Tool
@@ -146,7 +146,7 @@ class _Running:
             self._check_receipt(code)
 
     def wait_for_application(self) -> None:
-        """Start the old application, so that the command waits for it to stop, and does not halt at a step."""
+        """Start the source group's application, for whose stop the command then waits. The command halts at no step."""
         self.found.step = "0"
         self.scenario.join()
 

@@ -23,7 +23,9 @@ Offsets = dict[tuple[str, TopicPartition], int | None]
 
 
 class Scenario:
-    """A scenario. By default ``migrate`` hands each topic of a stopped source group over to a target group.
+    """A source group, and a command that meets a fault.
+
+    By default ``migrate`` hands each topic of a stopped source group over to a target group.
 
     - steps: the highest step number that is drawn for a fault.
     - waits: whether the command waits until the application of the source group has stopped.
@@ -60,7 +62,7 @@ class Scenario:
         return {self.brokers.name("new"): topic for topic in self.topics}
 
     def begin(self) -> None:
-        """Commit offsets of the source group for a part of each partition, and write the split spec."""
+        """Commit a random offset of the source group in each partition, and write the split spec."""
         self.produce()
         self.brokers.flush()
         self.positions = {each: self.chance.randint(0, self.produced[each]) for each in self.partitions}
@@ -91,7 +93,7 @@ class Scenario:
         }
 
     def carriers(self) -> Mapping[str, list[str]]:
-        """Return the topics that each group's application processes from now on."""
+        """Return, by group, the topics that the group's application must process once the command has succeeded."""
         return {group: [topic] for group, topic in self.targets.items()}
 
     def join(self) -> None:
@@ -112,7 +114,7 @@ class Scenario:
             self._application = None
 
     def finish(self) -> tuple[set[str], Counter[str]]:
-        """Let the applications process the rest.
+        """Let the applications process the remaining records.
 
         Return the values that must be processed once, and how often each value was processed.
         """
@@ -157,7 +159,7 @@ class Scenario:
     def committed(self, groups: Collection[str] = ()) -> Offsets:
         """Return the committed offsets of the groups and partitions in `expected`.
 
-        groups: only these of the groups; empty: all of them.
+        groups: only these groups; empty: all groups.
         """
         keys = self.expected().keys()
         found: Offsets = {}

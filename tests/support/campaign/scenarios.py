@@ -1,4 +1,4 @@
-"""The scenarios. Each says how it differs from `Scenario`, the hand-over of a whole group."""
+"""The scenarios of the fault campaign. Each says how it differs from `Scenario`, the hand-over of a whole group."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Kip848(Scenario):
 
 
 class Held(Scenario):
-    """The hand-over of a whole group by ``migrate --hold``: the command joins the stopped source group."""
+    """The hand-over of a whole group by ``migrate --hold``, which joins the source group to keep consumers out."""
 
     title = "`--hold`"
     steps = 85
@@ -32,7 +32,7 @@ class Held(Scenario):
 
 
 class LivingGroup(Scenario):
-    """One topic leaves a live group, whose application processes the other topic all the time."""
+    """``migrate`` hands over one topic of a group, whose application processes the other topic all the time."""
 
     title = "a topic out of a group that lives on"
     waits, lives_on = False, True
@@ -52,7 +52,7 @@ class Transactional(Scenario):
     """The source application commits its offsets and its output in transactions.
 
     In half of the runs a transaction is open when the command starts, and ends within 2 s. The output of the source
-    application counts as processed only if its transaction was committed.
+    application is taken as processed only if its transaction was committed.
     """
 
     title = "a transactional application"
@@ -149,7 +149,7 @@ class Replay(Scenario):
 
 
 class Rollback(Scenario):
-    """``rollback`` of a hand-over whose target groups have not run."""
+    """``rollback`` of a hand-over whose target groups have had no consumers."""
 
     title = "`rollback`"
     waits = False
@@ -172,7 +172,7 @@ class Rollback(Scenario):
 
 
 class HandBack(Rollback):
-    """``hand-back`` of a hand-over whose target groups have run."""
+    """``hand-back`` of a hand-over after which the target groups have consumed and committed."""
 
     title = "`hand-back`"
 
@@ -192,7 +192,7 @@ class HandBack(Rollback):
 
 
 class DeleteOffsets(HandBack):
-    """``delete-offsets`` of the source group, once the target groups have run."""
+    """``delete-offsets`` deletes the source group's offsets, after the target groups have consumed and committed."""
 
     title = "`delete-offsets`"
 

@@ -1,4 +1,4 @@
-"""The results of a campaign as Markdown tables, as docs/evidence/reliability.md has them."""
+"""The results of a campaign as Markdown tables, as docs/evidence/reliability.md shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of one run, in a folder: their processes, exit codes and ``error:`` lines."""
+"""Run the tool's commands with a fault in a folder, and collect their exit codes and ``error:`` lines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Tool:
 
     @contextmanager
     def halted(self, step: str, arguments: list[str]) -> Iterator[Halted]:
-        """Start the command, which halts at a step; `ended` must be called within the ``with`` block."""
+        """Start the command, which halts at this step; `ended` must be called within the ``with`` block."""
         command = [*arguments, *self._limits]
         with halted(step, command, self.folder, self._environment, said=self.logs / "said.txt") as started:
             yield started

@@ -33,7 +33,7 @@ def tool_killed_at_a_hung_coordinator(run: Run) -> None:
 
 
 def second_client_crashes(run: Run) -> None:
-    """Crash the second client once or twice, as librdkafka has been seen to crash."""
+    """Crash the process of the second client (librdkafka) once or twice, with SIGSEGV or SIGABRT."""
     _signal_second_client(run, run.chance.choice((signal.SIGSEGV, signal.SIGABRT)))
 
 
@@ -51,7 +51,7 @@ def _signal_second_client(run: Run, number: int) -> None:
 
 
 def disk_full(run: Run) -> None:
-    """Fill the disk on which the command has its files: a file system of 4 MB in memory."""
+    """Fill the disk that contains the command's files: a file system of 4 MB in memory."""
     filler = run.folder / "filler"
     run.repair(lambda: filler.unlink(missing_ok=True))
     with run.halted() as halted:

@@ -1,1 +1,1 @@
-"""The groups that the pages of the docs assume, and what other clients do while the command lines are typed."""
+"""Functions that type the pages of the docs, with the groups and the other clients that the pages assume."""

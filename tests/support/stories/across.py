@@ -1,4 +1,4 @@
-"""The pages about two clusters, and a mirror that copies the topics of the first one to the second one."""
+"""Type the pages of the docs about two clusters. A simple mirror copies topics from the first to the second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOVE, GROUPS = blocks(PAGES["docs/move-to-another-cluster.md"].read_text(), "tom
 
 
 def compared(reader: Reader) -> None:
-    """The mirror was killed, and has copied each record twice. Its own committed offsets are too low."""
+    """Type the commands of docs/compare.md. A mirror has copied each record twice; its offsets are too low."""
     source, target = reader.starts(), reader.starts_another()
     source.create_topic(4, topic="orders")
     for number in range(4):
@@ -39,7 +39,10 @@ def moved(reader: Reader) -> None:
 
 
 def _audited(reader: Reader, source: BrokerWorld, target: BrokerWorld) -> None:
-    """The group stock moves. Then its old consumer commits once more, and one of the new ones goes back."""
+    """Type the commands of docs/audit.md about a move to another cluster, after a move of the group ``stock``.
+
+    After the move the source group commits once more, and the target group commits a lower offset in one partition.
+    """
     committed(source, "stock", {"orders": [300, 300, 300], "invoices": [450, 450]})
     spec = MOVE.replace('"billing"', '"stock"')
     (reader.folder / "stock.toml").write_text(spec)
@@ -54,7 +57,10 @@ def _audited(reader: Reader, source: BrokerWorld, target: BrokerWorld) -> None:
 
 
 def _one_group(reader: Reader, source: BrokerWorld, target: BrokerWorld) -> None:
-    """One application runs until its group moves. Of the group stock, two partitions have no committed offset."""
+    """Type docs/move-to-another-cluster.md. A consumer of ``billing`` runs until ``migrate`` waits for it to stop.
+
+    The group ``stock`` has no committed offset in two partitions.
+    """
     (reader.folder / "move.toml").write_text(MOVE)
     (reader.folder / "groups.toml").write_text(GROUPS)
     committed(source, "billing", {"orders": [418, 300, 300], "invoices": [450, 450]})
@@ -75,7 +81,7 @@ def _one_group(reader: Reader, source: BrokerWorld, target: BrokerWorld) -> None
 
 
 def _mirror(source: BrokerWorld, target: BrokerWorld, topics: Mapping[str, int]) -> None:
-    """Copy all records of some topics, given with their numbers of partitions."""
+    """Copy all records of topics to the target cluster. topics: the number of partitions of each topic."""
     for topic, partitions in topics.items():
         copy = f"source.{topic}"
         if copy not in target.topics():

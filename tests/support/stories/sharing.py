@@ -1,4 +1,4 @@
-"""The page about groups that several applications share."""
+"""Type docs/advise.md, the page about groups that several applications share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RESTARTS = 2
 
 
 def at_one_look(reader: Reader) -> None:
-    """Three groups, each of three applications with two members. Nothing is produced."""
+    """Type the commands of docs/advise.md. Each of three groups has three applications of two members."""
     world = reader.starts(**{"group.initial.rebalance.delay.ms": "3000"})
     with ExitStack() as running:
         for group, settings in PROTOCOLS.items():
@@ -73,7 +73,7 @@ def _members(world: BrokerWorld, group: str, settings: dict[str, str]) -> Iterat
 
 
 def over_time(reader: Reader) -> None:
-    """Three applications share a group, and one of them restarts."""
+    """Type the section of docs/advise.md about costs. Before, one of three applications restarts twice."""
     world = reader.starts(**{"group.initial.rebalance.delay.ms": "1000"})
     topics = {"billing": ["invoices"], "shop": ["orders"], "web": ["clicks"]}
     every = [world.create_topic(2, topic=topic) for own in topics.values() for topic in own]

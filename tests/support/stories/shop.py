@@ -1,4 +1,4 @@
-"""The pages about the group shop: a replay beside it, its split into billing and shipping, and the proofs."""
+"""Type the pages about the group ``shop``: its replay, and reconcile, audit and history after its split."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def of_shop(reader: Reader) -> None:
 
 
 def _produce(world: BrokerWorld) -> None:
-    """Append records, half of them three hours old; those of the topic returns are all old."""
+    """Append records, half of them three hours old. All records of the topic ``returns`` are three hours old."""
     long_ago = int(time.time() * 1000) - _THREE_HOURS_MS
     for topic, partitions, old, new in (("orders", 2, 600, 600), ("payments", 2, 225, 225), ("returns", 1, 30, 0)):
         world.create_topic(partitions, topic=topic)
@@ -60,7 +60,10 @@ def _replay(reader: Reader, world: BrokerWorld) -> None:
 
 
 def _split(reader: Reader, world: BrokerWorld) -> None:
-    """Hand shop over to two groups, which then work. One partition goes back, and one is ahead and goes back."""
+    """Hand ``shop`` over to two groups, which then commit offsets.
+
+    In one partition they commit a lower offset than was handed over. In another they commit a higher, then a lower one.
+    """
     committed(world, "shop", {"orders": [1100, 1150], "payments": [440, 445], "returns": [30]})
     (reader.folder / "split.toml").write_text(SPEC)
     reader.type("migrate-groups snapshot shop -o before.parquet")

@@ -1,4 +1,4 @@
-"""The pages that split big-group, and those without a story of their own."""
+"""Type the pages that split the group ``big-group``, and pages that need only this group."""
 
 from __future__ import annotations
 
