@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import resource
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -48,7 +50,7 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         written.so_far.set("")
         documents.awaited.set(False)
-        with _no_interrupt_lost():
+        with _no_interrupt_lost(), _no_signal_unseen():
             code = _after_output(_run())
     except KeyboardInterrupt:
         code = _INTERRUPTED
@@ -119,6 +121,35 @@ def _no_interrupt_lost() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = before
+
+
+@contextmanager
+def _no_signal_unseen() -> Iterator[None]:
+    """Wake the main thread in the block soon after a signal, so that Python handles the signal.
+
+    Python handles signals between two of its instructions. If a signal comes just before the main thread waits for a
+    lock, Python would handle it only after the wait, which may take a minute.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    main = threading.main_thread().ident or 0
+
+    def wake() -> None:
+        while number := os.read(reader, 1):
+            if number[0] != signal.SIGURG:
+                time.sleep(_UNTIL_PYTHON_CAN_RAISE)
+                signal.pthread_kill(main, signal.SIGURG)
+        os.close(reader)
+
+    before = signal.signal(signal.SIGURG, lambda *_: None)  # a handled signal ends the wait; this one has no other use
+    earlier = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=wake, daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(earlier)
+        os.close(writer)
+        signal.signal(signal.SIGURG, before)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from migrate_groups.cli import person
+from migrate_groups.cli import app, person
 from migrate_groups.cli.spark_here import interrupted_later
 from migrate_groups.migration import carry_out
 from migrate_groups.migration.hand_over import apply, cut_over
@@ -283,3 +283,28 @@ def test_an_interrupt_is_deferred_while_a_jvm_starts():
     finally:
         signal.signal(signal.SIGHUP, before)
     assert done
+
+
+def test_a_signal_ends_a_wait_although_the_main_thread_does_not_see_it():
+    """If another thread gets a signal while the main thread waits for a lock, the command ends the wait."""
+    lock, released = threading.Lock(), threading.Event()
+    lock.acquire()
+
+    def release():
+        released.set()
+        lock.release()
+
+    before = {number: signal.signal(number, app._stop) for number in app._STOPS}
+    too_late = threading.Timer(20, release)
+    too_late.start()
+    # The short time lets the main thread begin to wait. Without it Python would handle the signal before the wait.
+    seen = threading.Timer(0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM))
+    try:
+        with pytest.raises(KeyboardInterrupt), app._no_signal_unseen():
+            seen.start()
+            lock.acquire()
+        assert not released.is_set()
+    finally:
+        too_late.cancel()
+        for number, handler in before.items():
+            signal.signal(number, handler)
