@@ -300,8 +300,8 @@ def test_a_signal_ends_a_wait_although_the_main_thread_does_not_see_it():
     # The short time lets the main thread begin to wait. Without it Python would handle the signal before the wait.
     seen = threading.Timer(0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM))
     try:
+        seen.start()
         with pytest.raises(KeyboardInterrupt), app._no_signal_unseen():
-            seen.start()
             lock.acquire()
         assert not released.is_set()
     finally:
