@@ -200,7 +200,7 @@ def _tell_interrupted(group: str, done: Collection[GroupMove]) -> None:
 
 
 def _written(done: Collection[GroupMove]) -> list[str]:
-    """Return a text that names the moved groups, and one for the groups of which only some offsets may be written."""
+    """Return a text that names the moved groups, and one that names the groups whose hand-over is not complete."""
     moved = [each.group for each in done if not each.exit_code]
     partly = [each.group for each in done if each.exit_code == PartlyApplied.exit_code]
     return [f"{what}: {some(which)}" for what, which in (("done before", moved), ("incomplete", partly)) if which]

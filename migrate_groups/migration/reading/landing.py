@@ -87,7 +87,7 @@ def log_ranges(reader: GroupReader, numbers: Collection[int]) -> dict[int, LogRa
 
 
 def _bounds(reader: GroupReader, reached: Mapping[int, int]) -> dict[int, LogRange]:
-    """Return the current log ranges of partitions of ``__consumer_offsets``, by partition number.
+    """Return the current log ranges of the partitions of ``__consumer_offsets`` in ``reached``, by partition number.
 
     reached: by partition number, the offset up to which it was copied before. Raises `ClusterUnavailable` if a
     partition has no leader; `Undetermined` if a log end offset is now below the one in ``reached``.
