@@ -94,8 +94,8 @@ class Receipt:
     def hand_over(self) -> Execution | None:
         """The hand-over (write to target groups) that `migrate` or `apply` resumes when run again; None: there is none.
 
-        Its entries are the partitions that are handed over, those whose write has begun and has no outcome yet, and those
-        refused in the last hand-over.
+        Its entries are the partitions that are handed over, those whose write has begun and has no outcome yet, and
+        those refused in the last hand-over.
         """
         last = self.last_hand_over
         going_on = {order: lane for order, lane in self.lanes.items() if lane.takes(Verb.HAND_OVER, Step.RESUME)}

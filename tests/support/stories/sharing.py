@@ -73,7 +73,7 @@ def _members(world: BrokerWorld, group: str, settings: dict[str, str]) -> Iterat
 
 
 def over_time(reader: Reader) -> None:
-    """Type the commands of the section of docs/advise.md about costs, after one of three applications restarted twice."""
+    """Type the commands of docs/advise.md about costs, after one of three applications has restarted twice."""
     world = reader.starts(**{"group.initial.rebalance.delay.ms": "1000"})
     topics = {"billing": ["invoices"], "shop": ["orders"], "web": ["clicks"]}
     every = [world.create_topic(2, topic=topic) for own in topics.values() for topic in own]
