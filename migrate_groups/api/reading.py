@@ -92,7 +92,7 @@ class ReadingCluster:
     def describe(self, *groups: str, time_lag: bool = False) -> Mapping[str, GroupStatus]:
         """Return the members, committed offsets, log start offsets and log end offsets of groups, by group name.
 
-        If a transactional commit is pending for a partition, the committed offset of this partition is None, and the
+        While a transactional commit is pending for a partition, its committed offset is None, and the
         group's ``remarks`` say so.
 
         time_lag: add the timestamp of each partition's oldest unread record.

@@ -358,13 +358,18 @@ def test_a_split_that_was_taken_back_is_not_judged(cli):
     assert {entry.change.group for entry in judged.entries} == {"newer"}
 
 
-def test_hand_back_passes_over_what_was_refused_after_a_rollback(cli):
-    """If a partition was rolled back and its next hand-over refused, `hand-back` leaves it with the old group."""
+def refuse_after_rollback(cli: Refusing) -> None:
+    """Hand all partitions over, roll them back, and hand them over again; brokers then refuse `SECOND`."""
     cli(*MIGRATE)
     cli("rollback", RUN, "--yes")
     cli.refused = {SECOND}
     cli.fails(*MIGRATE, code=4)
     cli.refused = set()
+
+
+def test_hand_back_passes_over_what_was_refused_after_a_rollback(cli):
+    """If a partition was rolled back and its next hand-over refused, `hand-back` leaves it with the old group."""
+    refuse_after_rollback(cli)
     cli.cluster.commit("new", PARTITION, 8)
     cli("hand-back", RUN, "--yes")
     assert cli.offsets("old") == {0: 8, 1: 5}
@@ -372,11 +377,7 @@ def test_hand_back_passes_over_what_was_refused_after_a_rollback(cli):
 
 def test_rollback_sets_a_lost_offset_that_was_refused_after_a_rollback(cli):
     """If a partition was rolled back and its next hand-over refused, `rollback` still restores its lost old offset."""
-    cli(*MIGRATE)
-    cli("rollback", RUN, "--yes")
-    cli.refused = {SECOND}
-    cli.fails(*MIGRATE, code=4)
-    cli.refused = set()
+    refuse_after_rollback(cli)
     cli.cluster.delete_offsets("old", [SECOND])
     cli("rollback", RUN, "--yes")
     assert (cli.offsets("old"), cli.offsets("new")) == ({0: 5, 1: 5}, {})

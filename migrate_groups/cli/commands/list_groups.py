@@ -19,8 +19,8 @@ def list_groups(
         typer.Option(
             "--topic",
             metavar="TOPIC",
-            help="Only groups with a committed offset, an assignment or a subscription for this topic, and groups of "
-            "which this is not known. TOPICS and LAG count this topic alone. A topic, or a quoted glob such as "
+            help="Only groups with a committed offset, an assignment or a subscription for this topic, and groups "
+            "whose topics are not known. TOPICS and LAG count this topic alone. A topic, or a quoted glob such as "
             "'payments.*'; may be repeated.",
         ),
     ] = None,
