@@ -117,13 +117,13 @@ def warn_of_hidden_groups(reader: GroupReader) -> None:
         talk(f"warning: {reader.principal} may not describe every group: one that is hidden from it is left out here")
 
 
-def warn_of_hidden_topics(reader: GroupReader) -> None:
-    """Warn on stderr if the client's principal may lack Describe on some topics.
+def warn_of_hidden_topics(reader: GroupReader) -> bool:
+    """Warn on stderr if the client's principal may lack Describe on some topics, and return whether it may.
 
     Kafka leaves such topics out of its answers without an error: docs/kafka-behaviour.md#what-a-principal-may-not-see.
     """
-    from migrate_groups.planning.checks.permission import OFFSETS, hidden
+    from migrate_groups.migration.reading.hidden import may_hide_topics
 
-    # A principal with Describe on __consumer_offsets most likely has it on every topic.
-    if hidden(reader.permissions([OFFSETS])):
+    if is_hidden := may_hide_topics(reader):
         talk(f"warning: {reader.principal} may not describe every topic: one that is hidden from it is left out here")
+    return is_hidden

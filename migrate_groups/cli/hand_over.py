@@ -88,7 +88,7 @@ class HandOver:
         self._say_what_is_next(outcome)
         if failure:
             raise PartlyApplied(
-                f"{failure}; the offsets are written and confirmed: see which new applications run, and start the "
+                f"{failure}; the offsets are written and read back: see which new applications run, and start the "
                 "others by hand"
             )
 

@@ -151,7 +151,7 @@ class Person:
 
         launch = self.on_start if verb is Verb.HAND_OVER else None
         running = "; --on-start may still be running" if launch else ""
-        written.so_far.set(f"all offsets are written and confirmed{running}; {written.so_far.get()}")
+        written.so_far.set(f"all offsets are written and read back{running}; {written.so_far.get()}")
         if launch:
             talk(f"written and read back; starting the new groups: {launch.program}")
             launch.start()

@@ -130,15 +130,16 @@ def check_dry_run_options(path: Path | None, *, force: bool, dry_run: bool, deta
 
 
 def conclude_dry_run(plan: Plan, next_step: str = SAME_COMMAND, *, detailed: bool = False) -> None:
-    """Print on stderr that the dry run passed, which checks are pending, and the next step.
+    """Print on stderr that the dry run passed, which checks are pending or not known, and the next step.
 
     Raises `Refused` if a check refuses the plan. detailed: exit with code 10 if there are offsets to write.
     """
     from migrate_groups.migration.prepare import refuse_forbidden
 
     refuse_forbidden(plan.refusals(at_the_write=False))
-    pending = [check.name for check in plan.checks if check.verdict == "pending"]
-    talk("dry run passed" + (f", {counted(len(pending), 'check')} pending: {', '.join(pending)}" if pending else ""))
+    found = {word: [each.name for each in plan.checks if each.verdict == word] for word in ("pending", "not known")}
+    left = (f", {counted(len(names), 'check')} {word}: {', '.join(names)}" for word, names in found.items() if names)
+    talk("dry run passed" + "".join(left))
     talk(f"next: {next_step}")
     if detailed and plan.to_write():
         talk(f"exit {EXIT_CHANGES}: there are offsets to write")

@@ -14,6 +14,7 @@ from migrate_groups.kafka import wire as wire
 from migrate_groups.kafka.connection import OfGroups
 from migrate_groups.kafka.groups import describe
 from migrate_groups.kafka.private import Client
+from migrate_groups.model.offset_limits import OffsetLimits
 from migrate_groups.model.permissions import Operation
 
 _OPERATIONS = {
@@ -22,6 +23,7 @@ _OPERATIONS = {
     ACLOperation.READ: Operation.READ,
 }
 _RETENTION = "offsets.retention.minutes"
+_METADATA = "offset.metadata.max.bytes"
 _POLICY = "cleanup.policy"
 _DELAY = "group.initial.rebalance.delay.ms"
 
@@ -76,13 +78,14 @@ async def cluster_id(client: Client) -> str:
     return str(answer.cluster_id)
 
 
-async def offsets_retention(client: Client) -> timedelta | None:
-    """Return ``offsets.retention.minutes`` of the broker with the lowest id.
+async def offset_limits(client: Client) -> OffsetLimits:
+    """Return ``offsets.retention.minutes`` and ``offset.metadata.max.bytes`` of the broker with the lowest id.
 
     None: the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
     """
-    minutes = await _setting(client, _RETENTION)
-    return None if minutes is None else timedelta(minutes=minutes)
+    found = await _settings(client, _RETENTION, _METADATA)
+    minutes = found[_RETENTION]
+    return OffsetLimits(retention=None if minutes is None else timedelta(minutes=minutes), metadata=found[_METADATA])
 
 
 async def initial_rebalance_delay(client: Client) -> timedelta | None:
@@ -90,7 +93,7 @@ async def initial_rebalance_delay(client: Client) -> timedelta | None:
 
     None: the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
     """
-    milliseconds = await _setting(client, _DELAY)
+    milliseconds = (await _settings(client, _DELAY))[_DELAY]
     return None if milliseconds is None else timedelta(milliseconds=milliseconds)
 
 
@@ -112,9 +115,9 @@ def compacted_topics(topics: Collection[str]) -> wire.Request[frozenset[str]]:
     return request
 
 
-async def _setting(client: Client, name: str) -> int | None:
-    """Return a setting of the broker with the lowest id; None if the broker does not report it."""
+async def _settings(client: Client, *names: str) -> Mapping[str, int | None]:
+    """Return settings of the broker with the lowest id; None if the broker does not report one."""
     broker = str(client.brokers()[0])
-    answer = await client.describe_configs([ConfigResource(ConfigResourceType.BROKER, broker, [name])])
-    config = answer["broker"][broker].get(name)
-    return int(config["value"]) if config else None
+    answer = await client.describe_configs([ConfigResource(ConfigResourceType.BROKER, broker, [*names])])
+    found = answer["broker"][broker]
+    return {name: int(found[name]["value"]) if found.get(name) else None for name in names}

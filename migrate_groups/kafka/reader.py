@@ -16,6 +16,7 @@ from migrate_groups.kafka.first_records import first_records
 from migrate_groups.kafka.log import Logs
 from migrate_groups.kafka.visible import check_visible, describe_permissions
 from migrate_groups.model.groups import GroupDescription, GroupListing
+from migrate_groups.model.offset_limits import OffsetLimits
 from migrate_groups.model.partitions import (
     CommittedOffset,
     CommittedOffsets,
@@ -202,12 +203,12 @@ class KafkaPythonReader:
             for resource in resources
         }
 
-    def offsets_retention(self) -> timedelta | None:
-        """Return ``offsets.retention.minutes``, how long brokers keep committed offsets, as one broker reports it.
+    def offset_limits(self) -> OffsetLimits:
+        """Return how long brokers keep committed offsets, and how long their metadata may be, as one broker reports it.
 
         None: the broker does not report it, for instance because the client's principal lacks DescribeConfigs.
         """
-        return self._connection.run(cluster_facts.offsets_retention, doing="reading offsets.retention.minutes")
+        return self._connection.run(cluster_facts.offset_limits, doing="reading offsets.retention.minutes")
 
     def compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
         """Return which of these topics have ``compact`` in their ``cleanup.policy``.

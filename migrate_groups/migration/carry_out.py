@@ -145,15 +145,23 @@ def watch_afterwards(
     """After a write, watch the groups that must no longer consume, such as the source group of a migration.
 
     Returns the record of the write. Its ``moved`` has messages about groups that still consume, and its
-    ``not_watched`` about groups that can't be read. Nothing is watched if the write was not successful.
+    ``not_watched`` about groups that can't be read. Nothing is watched if the write was not successful. If the option
+    ``guard`` is 0, a remark says that nothing was watched.
 
     elsewhere: reads source groups that are on another cluster.
     """
     groups, seconds = sorted(watched(execution)), execution.options.guard
     # Otherwise the user has to act first.
-    if not (execution.is_whole and seconds and groups):
+    if not (execution.is_whole and groups):
         return execution
-    events.said(f"watching {some(groups)} for {seconds:g} s: records consumed there from now on are processed twice")
-    execution = guard(reader, execution, seconds, clock, elsewhere)
+    if seconds:
+        events.said(
+            f"watching {some(groups)} for {seconds:g} s: records consumed there from now on are processed twice"
+        )
+        execution = guard(reader, execution, seconds, clock, elsewhere)
+    else:
+        execution = execution.remarked(
+            f"not watched after the write (guard 0s), so it is not known whether a consumer comes back: {some(groups)}"
+        )
     file.record(execution)
     return execution

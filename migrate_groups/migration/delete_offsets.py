@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from migrate_groups.clock import Clock
-from migrate_groups.errors import InvalidInput, Refused, UsageError
+from migrate_groups.errors import Refused, UsageError
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.carry_out import agree, settle, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.prepare import refuse_forbidden
+from migrate_groups.migration.reading.hidden import hidden_topics_named
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import existing_group
 from migrate_groups.migration.record import refuse_by_record
@@ -26,7 +27,7 @@ from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_changes
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Verb
-from migrate_groups.snapshots.selection import TopicPattern
+from migrate_groups.snapshots.selection import NoTopicMatches, TopicPattern
 from migrate_groups.text import named, some
 
 _DELETE = frozenset({Operation.DESCRIBE, Operation.DELETE})
@@ -62,7 +63,8 @@ def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFil
     permissions_unless_hidden(reader, _permissions_wanted(group, by_name))
     described = _described(reader, group, receipt)
     committed = reader.all_committed(group)
-    matched = _matched(wanted, {each.topic for each in committed}, receipt)
+    with hidden_topics_named(reader):
+        matched = _matched(wanted, {each.topic for each in committed}, receipt)
     unfinished = {each for each, state in _states(receipt).items() if state is State.DELETING}
     others = {each.topic for each in unfinished} - matched
     if others:
@@ -85,7 +87,9 @@ def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFil
         changes=changes,
         topic_ids={name: topic.topic_id for name, topic in topics.items() if topic.topic_id},
         checks=(
-            same_cluster(reader, last) if last else Check.passed("cluster", f"this is {reader.cluster_id()}"),
+            same_cluster(reader, last)
+            if last
+            else Check.not_applicable("cluster", f"no receipt to compare with this cluster, {reader.cluster_id()}"),
             _permission(reader, group, matched, permissions),
             nobody_holds({group: described}, {group: matched}),
             *([_not_moved(shown.changes, changes, wanted.settle)] if shown else []),
@@ -152,14 +156,14 @@ def _states(receipt: Receipt) -> Mapping[TopicPartition, State]:
 def _matched(wanted: OffsetsToDelete, committed: Collection[str], receipt: Receipt) -> set[str]:
     """Return the matching topics for which the group has committed offsets, or for which an earlier run deleted them.
 
-    committed: the topics with a committed offset. Raises `InvalidInput` if a pattern matches no topic.
+    committed: the topics with a committed offset. Raises `NoTopicMatches` if a pattern matches no topic.
     """
     known = {each.topic for each, state in _states(receipt).items() if state is not State.RESTORED}
     present = {*committed} | known
     found = {pattern: pattern.matching(present) for pattern in wanted.topics}
     useless = [str(pattern) for pattern, topics in found.items() if not topics]
     if useless:
-        raise InvalidInput(
+        raise NoTopicMatches(
             f"group {wanted.group!r} has no committed offset for {named('topic', useless)}; it has committed offsets "
             f"for {named('topic', committed) if committed else 'no topic'}"
         )
@@ -214,4 +218,4 @@ def _not_moved(shown: Collection[Change], now: Collection[Change], seconds: floa
         if before.get((group, topic, number)) != after.get((group, topic, number))
     ]
     complaint = "the group has committed since the plan was shown: stop its consumers of these topics"
-    return Check.of("not moved", moved, complaint, f"no commit for {seconds:g} s")
+    return Check.of("not moved", moved, complaint, f"no commit for {seconds:g} s", compared=before)

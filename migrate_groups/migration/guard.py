@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
@@ -57,7 +58,7 @@ def look_at_watched(reader: GroupReader, execution: Execution) -> Execution:
     Returns the record of the write. Its ``moved`` has messages about groups that still consume, and its
     ``not_watched`` about groups that can't be read.
     """
-    return _check_once(reader, replace(execution, not_watched=()))[0]
+    return _check_once(reader, replace(execution, not_watched=(), guard_readings=0, longest_gap=None))[0]
 
 
 def guard(
@@ -66,14 +67,16 @@ def guard(
     """After a write, watch the groups that must no longer consume, for ``seconds`` or until one of them consumes.
 
     Returns the record of the write. Its ``moved`` has messages about groups that still consume, and its
-    ``not_watched`` about groups that can't be read. If a group rebalances, the watch may take up to 5 minutes longer.
+    ``not_watched`` about groups that can't be read; it also has the number of readings and the longest time between
+    them. If a group rebalances, the watch may take up to 5 minutes longer.
 
     After a hand-over, the offsets of target groups without members are then read again. An offset that is missing or
     lower than written gets the outcome ``refused``.
 
     elsewhere: reads source groups that are on another cluster.
     """
-    deadline = clock.monotonic() + seconds
+    read_at = clock.monotonic()
+    deadline = read_at + seconds
     unclear: list[str] = []
     while (
         not (execution.moved or execution.not_watched)
@@ -81,11 +84,18 @@ def guard(
     ):
         clock.sleep(min(_POLL_SECONDS, left))
         execution, unclear = _check_once(elsewhere or reader, execution)
+        read_at, before = clock.monotonic(), read_at
+        execution = execution.with_reading(_rounded_up(read_at - before))
     execution = execution.with_moved(
         f"group {group!r} is still rebalancing, so it is not known which members have the topics: run describe"
         for group in unclear
     )
     return _compare_with_written(reader, execution) if execution.verb is Verb.HAND_OVER else execution
+
+
+def _rounded_up(seconds: float) -> float:
+    """Return the seconds with three decimals, never less than they are."""
+    return math.ceil(seconds * 1000) / 1000
 
 
 def _check_once(reader: GroupReader, execution: Execution) -> tuple[Execution, list[str]]:

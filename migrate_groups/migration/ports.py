@@ -14,6 +14,7 @@ from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.log_ports import LogReader, RecordReader
 from migrate_groups.model.answers import WriteAnswer
 from migrate_groups.model.groups import GroupDescription, GroupListing
+from migrate_groups.model.offset_limits import OffsetLimits
 from migrate_groups.model.partitions import (
     CommittedOffset,
     CommittedOffsets,
@@ -131,10 +132,10 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
         """
         ...
 
-    def offsets_retention(self) -> timedelta | None:
-        """Return ``offsets.retention.minutes``: how long brokers keep committed offsets.
+    def offset_limits(self) -> OffsetLimits:
+        """Return how long brokers keep committed offsets, and how long their metadata may be.
 
-        ``None`` if not known, for instance because the principal lacks DescribeConfigs on the cluster
+        A value is ``None`` if not known, for instance because the principal lacks DescribeConfigs on the cluster
         (docs/kafka-behaviour.md#expiry).
         """
         ...

@@ -13,10 +13,11 @@ from migrate_groups.migration.reading.survey import survey
 from migrate_groups.migration.reading.take import Reading
 from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.checks.run import run_checks
+from migrate_groups.planning.checks.source import cluster
 from migrate_groups.planning.decide import changes_of, decide
 from migrate_groups.planning.drift import Reasons, drift
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check, Plan
+from migrate_groups.planning.plan import Check, Plan, Verdict
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.survey import ClusterFacts, Survey
 from migrate_groups.planning.wanted import Wanted, wanted_rows
@@ -40,7 +41,10 @@ def make_plan(
     `NotAuthorized` or `PendingCommits`.
     """
     wanted = wanted_rows(snapshot.at_one_moment().rows())
-    return _judged(wanted, survey(for_one_phase(reader), wanted), options, receipt, advice)
+    reader = for_one_phase(reader)
+    return _of_other_cluster(reader, wanted, options, advice) or _judged(
+        wanted, survey(reader, wanted), options, receipt, advice
+    )
 
 
 def make_again(reader: GroupReader, snapshot: SnapshotTable, approved: Plan, advice: Advice = FROM_FILE) -> Plan:
@@ -51,13 +55,16 @@ def make_again(reader: GroupReader, snapshot: SnapshotTable, approved: Plan, adv
     `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     wanted = wanted_rows(snapshot.at_one_moment().rows())
-    facts = survey(for_one_phase(reader), wanted)
-    plan = _judged(wanted, facts, approved.options, NOTHING_WRITTEN, advice)
-    if plan.cluster_id != approved.cluster_id:
+    reader = for_one_phase(reader)
+    if (here := reader.cluster_id()) != approved.cluster_id:
         raise Refused(
-            f"the plan is for cluster {approved.cluster_id}, this is {plan.cluster_id}: check --bootstrap-server; "
+            f"the plan is for cluster {approved.cluster_id}, this is {here}: check --bootstrap-server; "
             "nothing was written"
         )
+    if (refused := _of_other_cluster(reader, wanted, approved.options, advice)) is not None:
+        return refused
+    facts = survey(reader, wanted)
+    plan = _judged(wanted, facts, approved.options, NOTHING_WRITTEN, advice)
     _refuse_drifted(
         drift(approved, plan, wanted, facts, resuming=True),
         "the plan is stale: {} changed since it was made: {}; make a new plan",
@@ -107,6 +114,18 @@ def plan_of(
     """
     facts = survey(for_one_phase(reader), wanted, cluster_facts, reading)
     return _judged(wanted, facts, options, receipt, FROM_FILE)
+
+
+def _of_other_cluster(
+    reader: GroupReader, wanted: Sequence[Wanted], options: WriteOptions, advice: Advice
+) -> Plan | None:
+    """Return a plan with only the check that refuses the cluster; None if the offsets may be of this cluster."""
+    # Groups and topics of the same names are others there. So nothing else is read, and nothing else is judged.
+    cluster_id = reader.cluster_id()
+    check = cluster(wanted, cluster_id, advice)
+    if check.verdict is not Verdict.REFUSE:
+        return None
+    return Plan(cluster_id=cluster_id, options=options, changes=(), checks=(check,))
 
 
 def _judged(wanted: Sequence[Wanted], facts: Survey, options: WriteOptions, receipt: Receipt, advice: Advice) -> Plan:

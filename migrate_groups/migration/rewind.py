@@ -10,6 +10,7 @@ from msgspec import structs
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.hidden import hidden_topics_named
 from migrate_groups.migration.reading.same_logs import refuse_other_logs
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.topics import TopicDescription
@@ -42,6 +43,8 @@ def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock:
     or `NotAuthorized`.
     """
     topics = {name: topic for name, topic in reader.describe_topics(None).items() if not name.startswith("__")}
+    with hidden_topics_named(reader):
+        matching = matching_topics(topics, patterns)
     taken_at, cluster_id = clock.now(), reader.cluster_id()
     return SnapshotTable.of_rows(
         Row(
@@ -60,7 +63,7 @@ def rows_of_topics(reader: GroupReader, patterns: Sequence[TopicPattern], clock:
             log_start_offset=None,
             log_end_offset=None,
         )
-        for name in matching_topics(topics, patterns)
+        for name in matching
         for partition in topics[name].partitions
     )
 

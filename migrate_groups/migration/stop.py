@@ -13,6 +13,7 @@ from datetime import timedelta
 from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, PendingCommits, Refused
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.hidden import hidden_topics_named
 from migrate_groups.migration.reading.take import ObservedGroup, check_visible, existing_group, observe, own_topics
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.planning.checks.source import running
@@ -77,7 +78,8 @@ def prove_stopped(
             own = own_topics(reader, description)
             # A topic that the group does not consume counts as stopped. A name that is no topic is an error.
             named_others = {each.name for each in patterns if each.name is not None and each.name not in own}
-            return set(matching_topics({*own, *reader.describe_topics(named_others)}, patterns))
+            with hidden_topics_named(reader):
+                return set(matching_topics({*own, *reader.describe_topics(named_others)}, patterns))
         # ``topics`` need not be topics of the group, because the last commit on a topic may expire during the wait.
         return set(topics) or None
 

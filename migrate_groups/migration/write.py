@@ -20,7 +20,7 @@ from migrate_groups.planning.execution import Entry, Execution, Outcome
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import named
 
-_MAY_BE_THERE = (Outcome.UNKNOWN, Outcome.CONFIRMED, Outcome.UNCHANGED)
+_MAY_BE_THERE = (Outcome.UNKNOWN, Outcome.CONFIRMED_BY_ONE, Outcome.UNCHANGED)
 
 Record = Callable[[Execution], None]
 # By group, the committed offsets that the second client read, or the error that it got.
@@ -180,7 +180,8 @@ def _read_back(reader: OffsetsReader, execution: Execution) -> Execution:
 
 def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
     if now == entry.change.after:
-        return Entry(change=entry.change, outcome=Outcome.CONFIRMED, attempts=entry.attempts, own=entry.own)
+        # Only `_seen_by_second` makes it `confirmed`: a killed process must not leave a word for what it has not read.
+        return Entry(change=entry.change, outcome=Outcome.CONFIRMED_BY_ONE, attempts=entry.attempts, own=entry.own)
     if now in (entry.change.before, *entry.own):
         return replace(entry, error=entry.error or f"read back as {_offset(now)}")
     # The offset is neither the previous nor the new one: writing again would overwrite another client's commit.
@@ -240,6 +241,8 @@ def _seen_by_second(seen: Seen | None, execution: Execution) -> Execution:
                 # ``sent`` is True, because the first client found the offset in place. The group may have committed
                 # since.
                 entries.append(entry.refused(difference, sent=True))
+            elif entry.outcome is Outcome.CONFIRMED_BY_ONE:
+                entries.append(replace(entry, outcome=Outcome.CONFIRMED))
     for reason, of_groups in unseen.items():
         groups = {repr(entry.change.group) for entry in of_groups}
         remark = f"{named('group', groups)} confirmed by one client only: {reason}"

@@ -22,9 +22,18 @@ class TopicDescription:
     permitted: frozenset[Operation] | None = None
 
 
-def is_recreated(then: str | None, now: str | None) -> bool:
-    """Return whether a topic was deleted and created again: whether both topic ids are known and differ.
+def is_same_topic(then: str | None, now: str | None) -> bool | None:
+    """Return whether two topics of the same name are the same; False if the topic was deleted and created again.
 
-    then, now: an earlier topic id and the current one; None or empty if not known.
+    The result is None if one of the topic ids is not known. then, now: an earlier topic id and the current one; None or
+    empty if not known.
     """
-    return bool(then) and bool(now) and then != now
+    return then == now if then and now else None
+
+
+def is_recreated(then: str | None, now: str | None) -> bool:
+    """Return whether a topic is known to be deleted and created again. False does not mean that it is the same topic.
+
+    then, now: as for `is_same_topic`.
+    """
+    return is_same_topic(then, now) is False

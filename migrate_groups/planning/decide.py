@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from migrate_groups.model.partitions import CommittedOffset, LogRange, PartitionValue
+from migrate_groups.model.topics import is_same_topic
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change, sorted_changes
 from migrate_groups.planning.survey import Survey
@@ -95,6 +96,7 @@ def _start(wanted: Wanted, bounds: LogRange | None, options: WriteOptions) -> in
 
 
 def _is_same_log(wanted: Wanted, survey: Survey) -> bool:
-    """Return whether the offset was read on this cluster, from a topic with the same topic id as now."""
+    """Return whether the offset is known to be of this cluster, and of a topic with the same topic id as now."""
     topic = survey.topics.get(wanted.topic)
-    return wanted.cluster_id == survey.cluster_id and topic is not None and topic.topic_id == wanted.topic_id
+    here = wanted.cluster_id == survey.cluster_id
+    return here and topic is not None and is_same_topic(wanted.topic_id, topic.topic_id) is True

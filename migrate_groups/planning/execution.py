@@ -24,7 +24,8 @@ Order = tuple[str, str, int]
 class Outcome(StrEnum):
     """The outcome of one change of a committed offset.
 
-    - confirmed: the offset was written, and read back as planned.
+    - confirmed: the offset was written, and two clients read it back as planned.
+    - confirmed by one client: the offset was written, and only the client that wrote it read it back.
     - unchanged: the offset was in place before, so nothing was sent.
     - refused: the broker refused the write, another client changed the offset, or two clients read back different
       offsets.
@@ -33,6 +34,7 @@ class Outcome(StrEnum):
     """
 
     CONFIRMED = "confirmed"
+    CONFIRMED_BY_ONE = "confirmed by one client"
     UNCHANGED = "unchanged"
     REFUSED = "refused"
     UNKNOWN = "unknown"
@@ -58,7 +60,7 @@ class Entry(PartitionValue, frozen=True, kw_only=True):
     @property
     def settled(self) -> bool:
         """Whether the offset is in place: it was written and read back, or it was there before the write."""
-        return self.outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED)
+        return self.outcome in (Outcome.CONFIRMED, Outcome.CONFIRMED_BY_ONE, Outcome.UNCHANGED)
 
     @property
     def written(self) -> tuple[CommittedOffset | None, ...]:
@@ -112,6 +114,10 @@ class Execution:
     - moved: messages about groups that consume the partitions after the write, although they must have stopped.
     - not_watched: messages about groups that could not be read, so that they may still consume.
     - remarks: other messages for the user.
+    - guard_readings: how often the groups that must no longer consume were read during the guard after the write; 0 if
+      there was no guard, so that it is not known whether they consumed again.
+    - longest_gap: the longest time in seconds between two of these readings, or from the start of the guard to the
+      first one; None if there was none.
     """
 
     number: int = 1
@@ -127,6 +133,8 @@ class Execution:
     moved: tuple[str, ...] = ()
     not_watched: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    guard_readings: int = 0
+    longest_gap: float | None = None
 
     @staticmethod
     def of(plan: Plan, started_at: datetime, verb: Verb = Verb.HAND_OVER, number: int = 1) -> Execution:
@@ -221,6 +229,14 @@ class Execution:
     def with_moved(self, reasons: Iterable[str]) -> Execution:
         """Return the execution with these messages added, about groups that consume although they must have stopped."""
         return replace(self, moved=tuple(dict.fromkeys((*self.moved, *reasons))))
+
+    def with_reading(self, gap: float) -> Execution:
+        """Return the execution with one more reading of the groups that must no longer consume.
+
+        gap: the seconds since the previous reading, or since the start of the guard.
+        """
+        longest = max(gap, self.longest_gap or 0.0)
+        return replace(self, guard_readings=self.guard_readings + 1, longest_gap=longest)
 
     def with_not_watched(self, reason: str) -> Execution:
         """Return the execution with this message added, about a group that could not be read after the write."""

@@ -28,10 +28,10 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
     """
     if approved.intent == now.intent:
         return []
-    differences = []
     if approved.cluster_id != now.cluster_id:
-        differences.append(f"the cluster was {approved.cluster_id}, this is {now.cluster_id}")
-    differences += _source_differences(approved.translation, now.translation)
+        # Topics and groups of the same names are others there, so that every further difference would mislead.
+        return [f"the cluster was {approved.cluster_id}, this is {now.cluster_id}"]
+    differences = _source_differences(approved.translation, now.translation)
     chosen = asdict(now.options)
     differences += [
         f"option {name} was {in_words(value)}, is {in_words(chosen[name])}"

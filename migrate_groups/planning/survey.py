@@ -21,6 +21,7 @@ class ClusterFacts:
       them.
     - topic_names: all topics that the principal may describe.
     - offsets_retention: the broker's ``offsets.retention.minutes``; None if it can't be read.
+    - metadata_limit: the broker's ``offset.metadata.max.bytes``; None if it can't be read.
     - second_client_lacks: why the second client (confluent-kafka) can't log in; empty if it can.
     """
 
@@ -28,6 +29,7 @@ class ClusterFacts:
     permissions: Mapping[Resource, frozenset[Operation] | None]
     topic_names: frozenset[str]
     offsets_retention: timedelta | None
+    metadata_limit: int | None
     second_client_lacks: str = ""
 
 

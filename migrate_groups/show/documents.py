@@ -56,12 +56,14 @@ class VerifyDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/ve
     """The consumer groups that ``verify`` found stopped.
 
     topics: the topic patterns of ``--topic``; empty means all topics. settle: for how many seconds no committed offset
-    and no member changed.
+    and no member changed. sees_every_topic: whether the principal may describe every topic; false: offsets of topics
+    that are hidden from it may have moved.
     """
 
     groups: tuple[str, ...]
     topics: tuple[str, ...]
     settle: float
+    sees_every_topic: bool
 
 
 class WatchedTopic(Part, frozen=True, kw_only=True):

@@ -18,8 +18,10 @@ from migrate_groups.show.comment import Size
 from migrate_groups.text import counted
 
 _MEANING = {
-    Verdict.PASS: "every check passes",
+    Verdict.NOT_APPLICABLE: "there is nothing to check",
+    Verdict.PASS: "every check that applies passes",
     Verdict.WARN: "no check refuses",
+    Verdict.NOT_KNOWN: "no check refuses; what could not be read is named below",
     Verdict.PENDING: "no check refuses; the pending checks must pass at the write",
     Verdict.REFUSE: "refused: nothing can be written",
 }
@@ -93,7 +95,7 @@ def _attention(checks: Sequence[Check], size: Size) -> str:
     return "\n".join(
         f"- **{check.verdict}** {comment.prose(check.name, size)}: {comment.prose(check.reason, size)}"
         for check in worst_first
-        if check.verdict is not Verdict.PASS
+        if check.verdict not in (Verdict.PASS, Verdict.NOT_APPLICABLE)
     )
 
 

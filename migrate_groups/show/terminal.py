@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from migrate_groups.migration.guard import watched
 from migrate_groups.planning.execution import Execution, Outcome
 from migrate_groups.planning.plan import Plan, Verdict
 from migrate_groups.planning.planned_stop import PlannedStop
@@ -17,9 +19,16 @@ from migrate_groups.show.tables import table as new_table
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.split import Coverage
 from migrate_groups.snapshots.times import span_in_words
-from migrate_groups.text import counted, one_line
+from migrate_groups.text import counted, one_line, some
 
-_STYLES = {Verdict.PASS: "green", Verdict.WARN: "yellow", Verdict.PENDING: "cyan", Verdict.REFUSE: "bold red"}
+_STYLES = {
+    Verdict.NOT_APPLICABLE: "dim",
+    Verdict.PASS: "green",
+    Verdict.WARN: "yellow",
+    Verdict.NOT_KNOWN: "magenta",
+    Verdict.PENDING: "cyan",
+    Verdict.REFUSE: "bold red",
+}
 # More rows than this are hard to read on a terminal; --plan-out saves a larger plan whole.
 _MOST_ROWS = 50
 
@@ -79,7 +88,10 @@ def checks(plan: Plan) -> Table:
 
 
 def execution(execution: Execution) -> RenderableType:
-    """Return the result of a write: the number of partitions by outcome, the first 50 failed ones, and remarks."""
+    """Return the result of a write: the number of partitions by outcome, the first 50 failed ones, and remarks.
+
+    It also says how often the groups that must no longer consume were read in the guard.
+    """
     counts = execution.count()
     summary = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome])
     lines: list[RenderableType] = [
@@ -91,6 +103,10 @@ def execution(execution: Execution) -> RenderableType:
             change = entry.change
             table.add_row(cell(change.group), change.topic, str(change.partition), entry.outcome, cell(entry.error))
         lines.append(table)
+    if execution.guard_readings and execution.longest_gap is not None:
+        gap = math.ceil(execution.longest_gap * 10) / 10
+        how = f"{counted(execution.guard_readings, 'reading')}, at most {gap:g} s apart"
+        lines.append(Text(one_line(f"watched after the write: {some(sorted(watched(execution)))} ({how})")))
     told = (*execution.moved, *execution.not_watched, *execution.remarks)
     lines.extend(Text(one_line(remark), style="yellow") for remark in told)
     return Group(*lines)

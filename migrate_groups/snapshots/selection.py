@@ -21,6 +21,10 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]+")  # the characters of topic names
 _WITH_PARTITIONS = re.compile(r"([a-zA-Z0-9._-]+):([0-9]+(?:,[0-9]+)*)")  # as --topic of kafka-consumer-groups takes it
 
 
+class NoTopicMatches(InvalidInput):
+    """A topic pattern matches no topic."""
+
+
 @dataclass(frozen=True, slots=True)
 class TopicPattern:
     """A case-sensitive pattern for whole topic names: a name, a glob (``payments.*``) or an RE2 regular expression.
@@ -134,14 +138,14 @@ def matching_topics(
 ) -> set[str]:
     """Return the topics that match a pattern in ``patterns`` and no pattern in ``excluded``.
 
-    If ``patterns`` is empty, all topics match. Raises `InvalidInput` if a pattern matches no topic.
+    If ``patterns`` is empty, all topics match. Raises `NoTopicMatches` if a pattern matches no topic.
     """
     present = {*topics}
     matches = {pattern: pattern.matching(present) for pattern in [*patterns, *excluded]}
     useless = [pattern for pattern, found in matches.items() if not found]
     if useless:
         advice = advice_for(useless, present) or _choice("topic", present)
-        raise InvalidInput(f"no topic matches {some([*map(str, useless)])}: {advice}")
+        raise NoTopicMatches(f"no topic matches {some([*map(str, useless)])}: {advice}")
     kept = {topic for pattern in patterns for topic in matches[pattern]} or present
     return kept - {topic for pattern in excluded for topic in matches[pattern]}
 

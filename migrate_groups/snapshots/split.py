@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from migrate_groups.errors import InvalidInput, Refused
-from migrate_groups.snapshots.selection import TopicPattern, advice_for
+from migrate_groups.snapshots.selection import NoTopicMatches, TopicPattern, advice_for
 from migrate_groups.snapshots.snapshot import SnapshotTable, concatenate_by_group
 from migrate_groups.text import did_you_mean, is_unicode, named, some
 
@@ -125,7 +125,7 @@ def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
     if useless := [(pattern, group) for group, pattern, matched in expansions if not matched]:
         patterns = some([f"{pattern} ({group or 'stay'})" for pattern, group in useless], most=10)
         advice = advice_for([pattern for pattern, _ in useless], present) or "correct or remove the pattern"
-        raise InvalidInput(f"no topic of the group matches {patterns}: {advice}")
+        raise NoTopicMatches(f"no topic of the group matches {patterns}: {advice}")
     if forgotten := present - takers.keys():
         topics = named("topic", forgotten, most=10)
         raise InvalidInput(

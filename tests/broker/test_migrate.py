@@ -448,7 +448,7 @@ def test_sigterm_during_the_guard_releases_the_source_group(cli, world):
         _, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
     assert err == (
-        "interrupted; all offsets are written and confirmed; "
+        "interrupted; all offsets are written and read back; "
         "split.toml.run/receipt.json lists what was written: run the same command again to resume\n"
     )
     assert children or sys.platform != "linux"

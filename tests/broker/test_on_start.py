@@ -75,7 +75,7 @@ def test_a_command_that_fails_is_exit_4_and_the_offsets_stay(cli, world, bootstr
     old = Old(cli, world)
     expected = old.offsets(old.pay)
     error = cli.fails("migrate", "split.toml", "--yes", "--on-start", f"{sys.executable} no-such-script.py", code=4)
-    assert "ended with exit code 2; the offsets are written and confirmed" in error
+    assert "ended with exit code 2; the offsets are written and read back" in error
     assert world.committed(old.pay_group) == expected
     cli("migrate", "split.toml", "--yes", "--on-start", command(cli, bootstrap_servers, (old.pay_group, old.pay)))
     assert set(world.committed(old.pay_group).values()) == {10}

@@ -128,9 +128,9 @@ def test_permissions_include_resources_that_do_not_exist(world):
     world.leave(joined)
 
 
-def test_offsets_retention_is_read_from_the_brokers(world):
-    """`offsets_retention` returns the time for which the brokers keep committed offsets: seven days by default."""
-    assert world.writer.offsets_retention() == timedelta(days=7)
+def test_limits_of_offsets_are_read_from_the_brokers(world):
+    """`offset_limits` returns the defaults: offsets are kept for seven days, and metadata has 4,096 characters."""
+    assert world.writer.offset_limits() == (timedelta(days=7), 4096)
 
 
 def test_the_initial_rebalance_delay_is_read_from_the_brokers(world):

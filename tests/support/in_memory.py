@@ -12,6 +12,7 @@ from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refuse
 from migrate_groups.migration.ports import HeldGroup
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import GroupDescription, GroupListing, Member
+from migrate_groups.model.offset_limits import OffsetLimits
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import (
     CommittedOffset,
@@ -72,6 +73,7 @@ class InMemoryCluster:
         self._groups: dict[str, _Group] = {}
         self._denied: set[tuple[Resource, Operation]] = set()
         self._retention: timedelta | None = timedelta(days=7)
+        self._metadata_limit: int | None = 4096
         self.rebalance_delay = timedelta(0)
         self._created = 0
         self._ends_told: dict[TopicPartition, tuple[int, int]] = {}  # leader epoch, last returned log end offset
@@ -166,9 +168,9 @@ class InMemoryCluster:
         """Make `permissions` omit these operations on a resource. Requests are not refused because of this."""
         self._denied |= {(resource, operation) for operation in operations}
 
-    def keep_offsets(self, retention: timedelta | None) -> None:
-        """Set the result of `offsets_retention`; None: the principal may not read it."""
-        self._retention = retention
+    def keep_offsets(self, retention: timedelta | None, metadata: int | None = 4096) -> None:
+        """Set the result of `offset_limits`; None: the principal may not read it."""
+        self._retention, self._metadata_limit = retention, metadata
 
     # GroupReader
 
@@ -295,9 +297,12 @@ class InMemoryCluster:
     def _permitted(self, resource: Resource) -> frozenset[Operation]:
         return frozenset(operation for operation in Operation if (resource, operation) not in self._denied)
 
-    def offsets_retention(self) -> timedelta | None:
-        """Return the retention that `keep_offsets` has set, by default 7 days; None: the principal may not read it."""
-        return self._retention
+    def offset_limits(self) -> OffsetLimits:
+        """Return the limits that `keep_offsets` has set, by default 7 days and 4,096 characters.
+
+        None: the principal may not read it.
+        """
+        return OffsetLimits(self._retention, self._metadata_limit)
 
     def compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
         """Return which of these topics were created as compacted. This cluster never compacts a record away."""

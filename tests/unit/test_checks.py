@@ -168,14 +168,14 @@ def test_an_empty_group_left_by_a_killed_hold_passes_as_a_consumer_group(cluster
     ("protocol_type", "permitted", "verdict", "reason"),
     [
         ("consumer", frozenset({Operation.READ}), Verdict.PASS, "g can be held during the hand-over"),
-        ("consumer", None, Verdict.PASS, "g can be held during the hand-over"),
+        ("consumer", None, Verdict.NOT_KNOWN, "the brokers do not return what User:a may do with Group 'g'"),
         ("consumer", frozenset({Operation.DESCRIBE}), Verdict.REFUSE, "User:a lacks Read on Group 'g'"),
         ("", frozenset(), Verdict.REFUSE, "User:a lacks Read on Group 'g'"),
         ("", frozenset({Operation.READ}), Verdict.WARN, "g never had a member: with --hold, all its offsets expire"),
     ],
 )
 def test_a_hold_needs_read_on_the_group(protocol_type, permitted, verdict, reason):
-    """``--hold`` is refused without Read on the group.
+    """``--hold`` is refused without Read on the group. If the brokers do not report permissions, it is not known.
 
     If the group never had a member, the check warns that all its offsets expire.
     """
@@ -199,17 +199,17 @@ def test_missing_describe_is_an_error_and_missing_read_a_refusal(cluster, operat
         checks(cluster, BOTH)
 
 
-def test_brokers_that_do_not_report_permissions_are_a_warning(cluster, monkeypatch):
-    """If the brokers do not report permissions (before Kafka 2.3), the check warns."""
+def test_permissions_that_brokers_do_not_report_are_not_known(cluster, monkeypatch):
+    """If the brokers do not report permissions (before Kafka 2.3), the check says `not known`."""
     monkeypatch.setattr(cluster, "permissions", dict.fromkeys)
     found = checks(cluster, BOTH)["permission"]
-    assert (found.verdict, "the brokers do not return" in found.reason) == (Verdict.WARN, True)
+    assert (found.verdict, "the brokers do not return" in found.reason) == (Verdict.NOT_KNOWN, True)
 
 
 def test_known_cluster_facts_are_not_requested_again(cluster, monkeypatch):
     """If permissions and offset retention are known, a further reading of the cluster does not request them again."""
     known = read_cluster_facts(cluster, wanted_rows(BOTH))
-    for question in ("permissions", "offsets_retention"):
+    for question in ("permissions", "offset_limits"):
         monkeypatch.setattr(cluster, question, None)
     describe = cluster.describe_topics
     monkeypatch.setattr(cluster, "describe_topics", lambda topics: describe([*topics]))  # not all of them
@@ -265,6 +265,7 @@ def test_a_partition_for_several_groups_is_counted_once(cluster):
     groups = ("a", "b", "c")
     moved = checks(cluster, [handed_over(number, group=group) for number in (0, 1) for group in groups])
     assert moved["not moved"].reason.startswith("1 committed offset moved since the snapshot: t-0 4 → 9 (+5);")
+    cluster.commit("old", TopicPartition("t", 0), 4)
     cluster.delete_offsets("old", [TopicPartition("t", 1)])
     gone = checks(cluster, [handed_over(number, group=group) for number in (0, 1) for group in groups])
     assert gone["vanished"].reason.startswith("1 committed offset expired or deleted since the snapshot: t-1 at 4;")

@@ -23,7 +23,7 @@ from tests.support.connected import APPLY, MIGRATE, Connected
 
 NOTHING = "interrupted; nothing was written to the cluster\n"
 WRITTEN = (
-    "interrupted; all offsets are written and confirmed; "
+    "interrupted; all offsets are written and read back; "
     "receipt.json lists what was written: run the same command again to resume\n"
 )
 

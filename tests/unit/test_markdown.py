@@ -115,14 +115,17 @@ def test_counts_and_verdict_come_first():
 @pytest.mark.parametrize(
     ("verdict", "meaning"),
     [
-        (Verdict.PASS, "every check passes"),
+        (Verdict.NOT_APPLICABLE, "every check that applies passes"),
+        (Verdict.PASS, "every check that applies passes"),
         (Verdict.WARN, "no check refuses"),
+        (Verdict.NOT_KNOWN, "no check refuses; what could not be read is named below"),
         (Verdict.REFUSE, "refused: nothing can be written"),
     ],
 )
 def test_the_verdict_has_its_meaning_in_words(verdict, meaning):
     """The comment shows the worst verdict of all checks, and says in words what it means."""
-    assert f"**{verdict}**: {meaning}" in markdown.plan(plan(change(), checks=(check(), check(verdict))))
+    worst = max(verdict, Verdict.PASS, key=list(Verdict).index)
+    assert f"**{worst}**: {meaning}" in markdown.plan(plan(change(), checks=(check(), check(verdict))))
 
 
 def test_a_deletion_and_an_empty_plan_are_shown():

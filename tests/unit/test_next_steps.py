@@ -179,7 +179,7 @@ def test_a_cluster_that_fails_after_the_write_began(cli, monkeypatch):
 
     monkeypatch.setattr(carry_out, "guard", unavailable)
     assert last(cli, *APPLY, code=5) == (
-        "exit 5: all offsets are written and confirmed; "
+        "exit 5: all offsets are written and read back; "
         "receipt.json lists what was written: run the same command again to resume"
     )
 
@@ -237,7 +237,7 @@ def test_a_replay_names_no_old_applications(cli):
     done = cli("rollback", "replay.csv.replay.receipt.json", "--yes")
     assert "processed twice" not in done.stderr
     assert "written and read back\n" in done.stderr
-    assert "no source group: nothing to check" in done.stdout
+    assert "not applicable  source group" in done.stdout
     assert cli.offset("replay") is None
 
 

@@ -151,7 +151,7 @@ def test_a_command_that_fails_is_exit_4(cli, lines, said):
     """
     error = cli.fails(*MIGRATE, "--on-start", f"{program(cli.folder, *lines)} --token=s3cret", code=4)
     assert "s3cret" not in error
-    assert f"{said}; the offsets are written and confirmed: see which new applications run, and start" in error
+    assert f"{said}; the offsets are written and read back: see which new applications run, and start" in error
     assert (cli.offset("new"), outcomes(cli)) == (5, {"confirmed"})
     cli(*MIGRATE, "--on-start", program(cli.folder))
     assert runs(cli) == 2
@@ -175,7 +175,7 @@ def test_a_failed_command_is_said_if_the_watch_fails_too(cli, monkeypatch):
 def test_a_command_that_can_not_be_started_is_exit_4(cli):
     """If the system can't start the ``--on-start`` command, `migrate` tells the user to start the new groups by hand.
 
-    It ends with exit code 4. The offsets stay written and confirmed.
+    It ends with exit code 4. The offsets stay written and read back.
     """
     (cli.folder / "script").write_bytes(b"\x7fELF broken")
     (cli.folder / "script").chmod(0o755)
@@ -212,7 +212,7 @@ def test_what_an_old_application_did_is_said_beside_a_failed_command(cli, monkey
 
 
 def test_an_interrupt_while_it_runs_says_that_the_offsets_are_in_place(cli, monkeypatch):
-    """After Ctrl-C while the ``--on-start`` command runs, `migrate` says that all offsets are written and confirmed.
+    """After Ctrl-C while the ``--on-start`` command runs, `migrate` says that all offsets are written and read back.
 
     It also says that the command may still be running, and ends with exit code 130.
     """
@@ -223,7 +223,7 @@ def test_an_interrupt_while_it_runs_says_that_the_offsets_are_in_place(cli, monk
     monkeypatch.setattr(on_start.OnStart, "wait", interrupt)
     said = cli(*MIGRATE, "--on-start", program(cli.folder), code=130).stderr
     assert (
-        "interrupted; all offsets are written and confirmed; --on-start may still be running; "
+        "interrupted; all offsets are written and read back; --on-start may still be running; "
         "split.toml.run/receipt.json lists"
     ) in said
 

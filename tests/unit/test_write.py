@@ -67,14 +67,19 @@ def test_a_clean_write_is_confirmed_by_both_clients():
 def test_the_receipt_is_recorded_before_the_first_request_and_after_every_answer():
     """The receipt is saved with "not attempted" before the first request, and with "unknown" after the answer.
 
-    After the read-back, the receipt is saved with "confirmed".
+    After kafka-python's reading, it is saved with "confirmed by one client", and after the second client's with
+    "confirmed".
     """
     made = cluster()
     made.commit("new", FIRST, 1)
     _, states = run(made, options=WriteOptions(on_existing="overwrite"))
     assert outcomes(states[0]) == [Outcome.NOT_ATTEMPTED] * 2
     assert [entry.change.before and entry.change.before.offset for entry in states[0].entries] == [1, None]
-    assert [outcomes(state) for state in states[1:3]] == [[Outcome.UNKNOWN] * 2, [Outcome.CONFIRMED] * 2]
+    assert [outcomes(state) for state in states[1:]] == [
+        [Outcome.UNKNOWN] * 2,
+        [Outcome.CONFIRMED_BY_ONE] * 2,
+        [Outcome.CONFIRMED] * 2,
+    ]
 
 
 class InterruptedLater(InMemoryCluster):
@@ -111,7 +116,7 @@ def test_the_receipt_is_recorded_once_for_all_requests_of_an_attempt():
     assert [outcomes(state) for state in states[:3]] == [
         [Outcome.NOT_ATTEMPTED] * 2,
         [Outcome.UNKNOWN] * 2,
-        [Outcome.CONFIRMED] * 2,
+        [Outcome.CONFIRMED_BY_ONE] * 2,
     ]
 
 
@@ -223,9 +228,10 @@ def test_a_partition_that_the_second_client_reads_differently_is_refused():
     assert receipt.failed[0].error == "kafka-python reads 3, confluent-kafka reads 4"
 
 
-@pytest.mark.parametrize(("mode", "expected"), [("auto", Outcome.CONFIRMED), ("required", Outcome.UNKNOWN)])
+@pytest.mark.parametrize(("mode", "expected"), [("auto", Outcome.CONFIRMED_BY_ONE), ("required", Outcome.UNKNOWN)])
 def test_a_write_without_the_second_clients_answer(mode, expected):
-    """If the second client does not answer, a write is confirmed, or "unknown" with ``--second-client required``.
+    """If the second client does not answer, the outcome is "confirmed by one client", or "unknown" with
+    ``--second-client required``.
 
     A remark names the reason.
     """

@@ -45,14 +45,17 @@ def verify(
         person = Person()
         how = Wait(wait=seconds, settle=quiet, offsets=True, progress=person.still_running, said=person.said)
         prove_stopped(reader, wanted, SystemClock(), how, patterns=patterns)
-        warn_of_hidden_topics(reader)
+        left_out = warn_of_hidden_topics(reader)
+    unseen = "; topics that are hidden from this principal are not included" if left_out else ""
     if output_format == "json":
         from migrate_groups.show.documents import VerifyDocument
 
-        print_document(VerifyDocument(groups=tuple(wanted), topics=tuple(topic or []), settle=quiet))
+        print_document(
+            VerifyDocument(groups=tuple(wanted), topics=tuple(topic or []), settle=quiet, sees_every_topic=not left_out)
+        )
     elif topic:
         which = f"{some(topic)} of {some(wanted)}"
-        show(f"stopped: {which}; no member on these topics, and no offset of theirs moved within {settle}")
+        show(f"stopped: {which}; no member on these topics, and no offset of theirs moved within {settle}{unseen}")
     else:
-        show(f"stopped: {some(wanted)}; no member, and no offset moved within {settle}")
+        show(f"stopped: {some(wanted)}; no member, and no offset moved within {settle}{unseen}")
     talk(f"next: migrate-groups {shell_command('snapshot', wanted, '-o before.parquet')}")

@@ -30,7 +30,8 @@ class ExecutionJson(strict_json.Strict, frozen=True):
     of the plan that was written, without and with the offsets. topic_ids: topic ids by topic name, if brokers return
     them. source: the source group if it is on another cluster; otherwise null. moved: messages about groups that still
     consumed partitions although they had to stop. not_watched: messages about groups that brokers did not describe.
-    remarks: other messages.
+    remarks: other messages. guard_readings: how often these groups were read during the guard after the write.
+    longest_gap: the longest time in seconds between two of these readings; null if there was none.
     """
 
     number: Int32
@@ -45,6 +46,8 @@ class ExecutionJson(strict_json.Strict, frozen=True):
     moved: tuple[str, ...]
     not_watched: tuple[str, ...]
     remarks: tuple[str, ...]
+    guard_readings: Int32
+    longest_gap: Annotated[float, msgspec.Meta(ge=0)] | None
 
 
 class EntryJson(ChangeJson, frozen=True):
@@ -157,6 +160,8 @@ def _execution(execution: Execution) -> ExecutionJson:
         moved=execution.moved,
         not_watched=execution.not_watched,
         remarks=execution.remarks,
+        guard_readings=execution.guard_readings,
+        longest_gap=execution.longest_gap,
     )
 
 
@@ -177,6 +182,8 @@ def _of_execution(
         moved=found.moved,
         not_watched=found.not_watched,
         remarks=found.remarks,
+        guard_readings=found.guard_readings,
+        longest_gap=found.longest_gap,
     )
 
 

@@ -9,6 +9,7 @@ from migrate_groups.clock import Clock
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.knowledge import AllWanted, Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import LastCommitted
+from migrate_groups.migration.reading.hidden import hidden_topics_named
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import Reading, TopicsToRead, check_visible, read_group
 from migrate_groups.model.permissions import Resource, ResourceType
@@ -117,7 +118,8 @@ def prepare(
         reading = read_group(reader, spec.source, clock, topics=topics)
         last = LastCommitted.of_observation(reading.observed)
     knowledge = Knowledge(spec=spec, options=options, receipt=receipt, last=last, ends=ends_of_live(reading))
-    wanted = knowledge.wanted(reading)
+    with hidden_topics_named(reader):
+        wanted = knowledge.wanted(reading)
     planned = clusters.plan(wanted)
     checks = planned.plan.checks
     if hold:

@@ -1,4 +1,4 @@
-"""Cache topics and permissions for one step, such as making a plan, so that each is requested only once.
+"""Cache the cluster id, topics and permissions for one step, such as making a plan: each is requested only once.
 
 Committed offsets, group descriptions and log end offsets are never cached.
 """
@@ -24,9 +24,16 @@ class _CachingReader:
         self._topics: dict[str, TopicDescription] = {}
         self._has_all = False
         self._permissions: dict[Resource, frozenset[Operation] | None] = {}
+        self._cluster_id: str | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._reader, name)
+
+    def cluster_id(self) -> str:
+        """Return the id of the cluster, which is requested once."""
+        if self._cluster_id is None:
+            self._cluster_id = self._reader.cluster_id()
+        return self._cluster_id
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
         """Return the descriptions of these topics, and request only those that are not cached.

@@ -47,16 +47,19 @@ def refuse_unreadable(reader: GroupReader, topics: Collection[str]) -> None:
 
 
 def read_cluster_facts(reader: GroupReader, wanted: Sequence[Wanted]) -> ClusterFacts:
-    """Return the permissions on the groups and topics in ``wanted``, all visible topics, and the offsets retention.
+    """Return the permissions on the groups and topics in ``wanted``, all visible topics, and the limits of offsets.
 
     Raises `NotAuthorized` if the client's principal lacks Describe on a group or topic; `ClusterUnavailable`.
     """
     visible = reader.describe_topics(None)
+    permissions = permissions_unless_hidden(reader, needed(wanted))
+    limits = reader.offset_limits()
     return ClusterFacts(
         principal=reader.principal,
-        permissions=permissions_unless_hidden(reader, needed(wanted)),
+        permissions=permissions,
         topic_names=frozenset(visible),
-        offsets_retention=reader.offsets_retention(),
+        offsets_retention=limits.retention,
+        metadata_limit=limits.metadata,
         second_client_lacks=reader.second_client_lacks,
     )
 
@@ -69,7 +72,7 @@ def survey(
 ) -> Survey:
     """Return the groups in ``wanted`` with their committed offsets, topics and log ranges.
 
-    cluster_facts: permissions, topic names and offsets retention, if they were just read. reading: the source group, if
+    cluster_facts: permissions, topic names and limits, if they were just read. reading: the source group, if
     it was just read.
 
     Raises `NotAuthorized` if the client's principal lacks Describe on a group or topic; `PendingCommits` if a

@@ -9,7 +9,7 @@ from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
-from migrate_groups.planning.checks.permission import Permissions, lacks, missing
+from migrate_groups.planning.checks.permission import Permissions, not_granted
 from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.checks.target import is_trimmed
 from migrate_groups.planning.execution import Execution
@@ -92,12 +92,12 @@ def permissions_wanted(
 def permitted(reader: GroupReader, wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions) -> Check:
     """Return a check that refuses if the client's principal lacks a wanted permission.
 
-    permissions: the operations that the principal may perform; None (the brokers don't return them) counts as all.
+    permissions: the operations that the principal may perform; if the brokers don't return them (None), the verdict is
+    ``not known``.
     """
-    lacking = missing(wanted, permissions)
-    if not lacking:
-        return Check.passed("permission", f"{reader.principal} has all permissions for the write")
-    return Check.refused("permission", lacks(reader.principal, lacking))
+    name = "permission"
+    fine = Check.passed(name, f"{reader.principal} has all permissions for the write")
+    return not_granted(name, reader.principal, wanted, permissions) or fine
 
 
 def nobody_holds(described: Mapping[str, GroupDescription], topics: Mapping[str, set[str]]) -> Check:
@@ -111,4 +111,4 @@ def nobody_holds(described: Mapping[str, GroupDescription], topics: Mapping[str,
         if described[group].exists
         for reason in running(described[group], held)
     ]
-    return Check.of("stopped", live, "stop these consumers", "no member is on the topics")
+    return Check.of("stopped", live, "stop these consumers", "no member is on the topics", compared=topics)

@@ -83,6 +83,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
                 changed,
                 "the source group has committed since the hand-over: stop its consumers of these topics",
                 "the source group has not committed since the hand-over",
+                compared=[each for each in now.values() if each is not None],
             ),
             nobody_holds(described, topics),
             *gone,
@@ -127,6 +128,7 @@ def _taken_over(reader: GroupReader, handed_over: Collection[Change], refused: C
             "no committed offset, or a lower one than was handed over: start the group; if brokers refused the write, "
             "run migrate or apply again or, if the group has started, set its offset with snapshot, filter and apply",
             "every target group has a member or has committed since, and no offset is lower than was handed over",
+            compared=now,
         )
     reason = (
         f"{named('target group', not_started)} not seen to run: no member, and every offset is the one that was handed "

@@ -160,7 +160,7 @@ def _not_handed_over(reader: GroupReader, refused: Sequence[Lane], groups: Colle
     name = "not handed over"
     if found:
         return [Check.refused(name, f"of partitions that were refused in the hand-over, {'; '.join(found)}")]
-    return [Check.passed(name, f"{counted(len(moved), 'partition')} stayed with the old group")]
+    return [Check.of(name, (), "", f"{counted(len(moved), 'partition')} stayed with the old group", compared=moved)]
 
 
 def _offset(committed: CommittedOffset | None) -> int:

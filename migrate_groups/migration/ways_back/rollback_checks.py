@@ -9,13 +9,13 @@ from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
-from migrate_groups.model.topics import TopicDescription, is_recreated
-from migrate_groups.planning.checks.source import NOTHING_TO_CHECK, running
+from migrate_groups.model.topics import TopicDescription, is_recreated, is_same_topic
+from migrate_groups.planning.checks.source import NO_SOURCE_GROUP, running
 from migrate_groups.planning.execution import Execution, Order
 from migrate_groups.planning.lanes import Lane
 from migrate_groups.planning.plan import Change, Check
 from migrate_groups.planning.run_states import State, Verb
-from migrate_groups.text import shell_command, some
+from migrate_groups.text import named, shell_command, some
 
 
 def source_group(
@@ -27,15 +27,17 @@ def source_group(
     """Return a check of whether the source groups will continue from the offsets at which they stopped.
 
     The check refuses if a source group lost an offset and has members, so that the offset can't be set again. It warns
-    if a lost offset will be set again, if a source group has committed since the hand-over, or if it is on another
-    cluster. stopped: the changes that set lost offsets again. now: the current committed offsets.
+    if a lost offset will be set again, or if a source group has committed since the hand-over. The verdict is
+    ``not known`` if the group is on another cluster.
+
+    stopped: the changes that set lost offsets again. now: the current committed offsets.
     """
     name = "source group"
     if (there := execution.translation) is not None:
         reason = f"group {there.group} on cluster {there.cluster_id} is not read: check its offsets with describe"
-        return Check.warned(name, reason)
+        return Check.not_known(name, reason)
     if not stopped:
-        return Check.passed(name, NOTHING_TO_CHECK)
+        return Check.not_applicable(name, NO_SOURCE_GROUP)
     lost: dict[str, list[str]] = defaultdict(list)
     moved: dict[str, list[str]] = defaultdict(list)
     for order, change in stopped.items():
@@ -81,9 +83,9 @@ def in_range(
 ) -> Check:
     """Return a check of whether all groups continue within the log; outside it, consumers apply auto.offset.reset.
 
-    The check refuses if an offset in ``restored`` is outside the log, and warns about other offsets. restored: the
-    changes that restore a source group's lost offset. changes: the changes of the target groups' offsets. now: the
-    source groups' offsets.
+    The check refuses if an offset in ``restored`` is outside the log, and warns about other offsets. The verdict is
+    ``not known`` if the log of another offset can't be read. restored: the changes that restore a source group's lost
+    offset. changes: the changes of the target groups' offsets. now: the source groups' offsets.
     """
     lost = [(change.group, change.topic_partition, change.after) for change in restored]
     others = [(change.group, change.topic_partition, change.after) for change in changes]
@@ -97,10 +99,15 @@ def in_range(
     try:
         bounds = reader.log_ranges({partition for _, partition, _ in others})
     except ClusterUnavailable as error:  # these are only warned about
-        return Check.warned(name, f"the logs could not be read, so it is not known whether offsets are within: {error}")
+        reason = f"the logs could not be read, so it is not known whether offsets are within: {error}"
+        return Check.not_known(name, reason)
     if out := _outside(others, bounds):
         return Check.warned(name, f"{some(out, 3)}: outside the log by now, so auto.offset.reset decides there")
-    return Check.passed(name, "the offsets of all groups are within the log")
+    compared = [str(partition) for _, partition, committed in (*lost, *others) if committed is not None]
+    without_leader = [str(partition) for _, partition, committed in others if committed and partition not in bounds]
+    if without_leader:
+        return Check.not_known(name, f"{some(without_leader, 3)}: no leader, so the log end is not known")
+    return Check.of(name, (), "", "the offsets of all groups are within the log", compared=compared)
 
 
 def _outside(
@@ -125,13 +132,25 @@ def is_deleted_or_recreated(topics: Mapping[str, TopicDescription], execution: E
 def same_topics(topics: Mapping[str, TopicDescription], execution: Execution, changed: Collection[str]) -> Check:
     """Return a check that refuses if a topic was deleted or recreated since ``execution``, an earlier write.
 
-    topics: the current topics. changed: the names of the topics whose offsets the rollback changes.
+    The verdict is ``not known`` if the id of a topic is not known. topics: the current topics. changed: the names of
+    the topics whose offsets the rollback changes.
     """
     # A recreated topic has another topic id (KIP-516), and starts at offset 0.
     recreated = [topic for topic in sorted(changed) if is_deleted_or_recreated(topics, execution, topic)]
     write = _name_of(execution)
     complaint = f"deleted, or created again, since the {write}: set offsets on the new topic with rewind and apply"
-    return Check.of("topics", recreated, complaint, f"the topics are those of the {write}")
+    unknown = [
+        topic
+        for topic in sorted(changed)
+        if topic in topics and is_same_topic(execution.topic_ids.get(topic), topics[topic].topic_id) is None
+    ]
+    if unknown and not recreated:
+        reason = (
+            f"the id of {named('topic', unknown)} is not known, so a topic that was created again since the {write} is "
+            "not recognised: make sure that none was"
+        )
+        return Check.not_known("topics", reason)
+    return Check.of("topics", recreated, complaint, f"the topics are those of the {write}", compared=changed)
 
 
 def _name_of(execution: Execution) -> str:
@@ -146,8 +165,7 @@ def nobody_in(reader: GroupReader, groups: set[str]) -> Check:
         if (described := reader.describe_group(group)).exists
         for reason in running(described, None)
     ]
-    passed = f"no members in {some(groups)}" if groups else "nothing to undo"
-    return Check.of("targets", live, "stop these members first", passed)
+    return Check.of("targets", live, "stop these members first", f"no members in {some(groups)}", compared=groups)
 
 
 def not_committed_since(
@@ -175,22 +193,26 @@ def not_committed_since(
         complaint = (
             "the committed offset expired or was deleted, so it is not known how far the group read: set it with apply"
         )
-        return Check.of("not committed since", gone, complaint, "")
+        return Check.refused("not committed since", f"{some(gone, 3)}: {complaint}")
     if execution.translation is not None and since:
         complaint = (
             "the group has committed since the move to this cluster, and a rollback would lose how far it has read: "
             "let it run on here"
         )
-        return Check.of("not committed since", since, complaint, "")
+        return Check.refused("not committed since", f"{some(since, 3)}: {complaint}")
     if execution.verb is Verb.HAND_OVER and since and not any(lane.sources for lane in lanes):
         delete = shell_command("delete-group", sorted({lane.entry.change.group for lane in lanes}))
         complaint = (
             "the group has committed since the write, and no old group can take that back: stop it, and delete it with "
             f"migrate-groups {delete}, or set other offsets with rewind and apply --on-existing overwrite"
         )
-        return Check.of("not committed since", since, complaint, "")
+        return Check.refused("not committed since", f"{some(since, 3)}: {complaint}")
     if execution.verb is Verb.HAND_OVER:
         complaint = "the group has committed since the hand-over: use hand-back, which moves the source group forward"
-        return Check.of("not committed since", since, complaint, "no target group has committed since the hand-over")
+        return Check.of(
+            "not committed since", since, complaint, "no target group has committed since the hand-over", compared=lanes
+        )
     complaint = "the group has committed since the deletion: set the right offsets with apply"
-    return Check.of("not committed since", since, complaint, "the group has not committed since the deletion")
+    return Check.of(
+        "not committed since", since, complaint, "the group has not committed since the deletion", compared=lanes
+    )

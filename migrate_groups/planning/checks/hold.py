@@ -10,12 +10,16 @@ from migrate_groups.planning.plan import Check
 def can_be_held(principal: str, source: GroupDescription, permitted: frozenset[Operation] | None) -> Check:
     """Check that the principal may hold the source group: join it under a protocol type that keeps consumers out.
 
-    The check refuses if the principal lacks Read on the group. It warns if the group never had a member: joining makes
+    The check refuses if the principal lacks Read on the group. permitted: the operations that it may perform; with None
+    the verdict is ``not known``. The check warns if the group never had a member: joining makes
     all its offsets expire together (KIP-211, docs/kafka-behaviour.md#holding-a-group).
     """
     if permitted is not None and Operation.READ not in permitted:
         reason = f"{principal} lacks Read on Group {source.group!r}, which --hold needs: grant it, or drop --hold"
         return Check.refused("hold", reason)
+    if permitted is None:
+        reason = f"the brokers do not return what {principal} may do with Group {source.group!r}: check its ACLs first"
+        return Check.not_known("hold", reason)
     if not source.protocol_type:
         reason = (
             f"{source.group} never had a member: with --hold, all its offsets expire together, "

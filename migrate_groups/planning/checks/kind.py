@@ -24,6 +24,8 @@ def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Che
     name = "kind"
     involved = {group for row in wanted for group in (row.group, row.source_group) if group is not None}
     groups = [survey.groups[group] for group in sorted(involved)]
+    if not groups:
+        return Check.not_applicable(name, "no group to write to")
     share = [group.group for group in groups if group.group_type == "share"]
     if share:
         reason = f"{named('share group', share)} without committed offsets (KIP-932): use Kafka's kafka-share-groups.sh"

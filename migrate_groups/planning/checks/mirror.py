@@ -48,6 +48,8 @@ def delivered(translation: Translation) -> Check:
     MirrorMaker 2 delivers them by default. It does not if its consumer has ``isolation.level=read_committed``.
     """
     aborted = sum(each.place.counts.aborted for each in translation.partitions)
+    if not any(each.place.method for each in translation.partitions):
+        return Check.not_applicable("mirror", "no records of the mirror were compared")
     if not aborted:
         return Check.passed("mirror", "no record of an aborted transaction is behind a place")
     reason = (
@@ -77,6 +79,8 @@ def synchronised(decisions: Sequence[Decision]) -> Check:
         )
         return Check.refused(name, reason)
     groups = {each.wanted.group for each in decisions if each.before is not None}
+    if not decisions:
+        return Check.not_applicable(name, "no copy was found, in which a target group could have an offset")
     if not groups:
         return Check.passed(name, "the mirror has written no offset of the target groups")
     reason = (
@@ -93,15 +97,17 @@ def partitions(
 
     here, there: the topics of the source cluster and of the target cluster.
     """
+    found = [(topic, copy) for topic, copy in translation.topics if topic in here and copy in there]
     more = [
         f"{copy} has {counted(len(there[copy].partitions), 'partition')}, not {len(here[topic].partitions)}"
-        for topic, copy in translation.topics
-        if topic in here and copy in there and len(there[copy].partitions) > len(here[topic].partitions)
+        for topic, copy in found
+        if len(there[copy].partitions) > len(here[topic].partitions)
     ]
     complaint = (
         "in the others auto.offset.reset decides where a group starts: mirror into the same number of partitions"
     )
-    return Check.of("partitions", more, complaint, "every copy has as many partitions as its topic")
+    fine = "every copy has as many partitions as its topic"
+    return Check.of("partitions", more, complaint, fine, compared=found)
 
 
 def _named(found: list[Translated]) -> str:

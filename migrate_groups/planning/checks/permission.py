@@ -25,8 +25,8 @@ _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
     """Check that the principal has Describe on the source groups, and Read on the target groups and on each topic.
 
-    The check warns if brokers don't return the permissions, or if the permissions for a later rollback are missing
-    (docs/kafka-behaviour.md#what-a-principal-may-not-see).
+    The verdict is ``not known`` if brokers don't return the permissions. The check warns if the permissions for a later
+    rollback are missing (docs/kafka-behaviour.md#what-a-principal-may-not-see).
     """
     name = "permission"
     permissions, principal = survey.cluster_facts.permissions, survey.cluster_facts.principal
@@ -45,7 +45,7 @@ def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
 def source_permission(rows: Sequence[Wanted], survey: Survey) -> Check:
     """Check that the principal has Describe on the source groups, and Read on each topic, on the source cluster.
 
-    The check warns if brokers don't return the permissions.
+    The verdict is ``not known`` if brokers don't return the permissions.
     """
     name = "permission"
     wanted = of_hand_over({row.source_group for row in rows if row.source_group}, (), {row.topic for row in rows})
@@ -54,32 +54,45 @@ def source_permission(rows: Sequence[Wanted], survey: Survey) -> Check:
 
 
 def _not_granted(name: str, wanted: Mapping[Resource, frozenset[Operation]], survey: Survey) -> Check | None:
-    """Return a check that refuses missing permissions, or warns of unknown ones. None if all are granted."""
-    permissions, principal = survey.cluster_facts.permissions, survey.cluster_facts.principal
+    facts = survey.cluster_facts
+    return not_granted(name, facts.principal, wanted, facts.permissions)
+
+
+def not_granted(
+    name: str, principal: str, wanted: Mapping[Resource, frozenset[Operation]], permissions: Permissions
+) -> Check | None:
+    """Return a check of permissions that are missing, not known, or not needed; None if all are granted.
+
+    wanted: the operations that the principal needs. permissions: the operations that it may perform; None: not known.
+    """
+    if not wanted:
+        return Check.not_applicable(name, "no permission is needed: there is nothing to write")
     if lacking := missing(wanted, permissions):
         return Check.refused(name, lacks(principal, lacking))
     if silent := [resource for resource in wanted if permissions[resource] is None]:
         reason = f"the brokers do not return what {principal} may do with {some(silent)}: check its ACLs first"
-        return Check.warned(name, reason)
+        return Check.not_known(name, reason)
     return None
 
 
 def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
-    """Warn if a source group may have offsets on topics that the principal can't see because it lacks Describe.
+    """Say whether a source group may have offsets on topics that the principal can't see because it lacks Describe.
 
-    Brokers leave out these topics without an error (docs/kafka-behaviour.md#what-a-principal-may-not-see). The check
-    warns if ``__consumer_offsets`` is not visible, because other topics may be hidden then too.
+    Brokers leave out these topics without an error (docs/kafka-behaviour.md#what-a-principal-may-not-see). The verdict
+    is ``not known`` if ``__consumer_offsets`` is not visible, because other topics may be hidden then too.
     """
     name = "hidden topics"
     sources = {row.source_group for row in rows if row.source_group is not None}
-    if not sources or OFFSETS.name in survey.cluster_facts.topic_names:
+    if not sources:
+        return Check.not_applicable(name, "no source group, whose topics could be hidden")
+    if OFFSETS.name in survey.cluster_facts.topic_names:
         return Check.passed(name, "no topic is hidden, as far as the brokers show it")
     reason = (
         f"{survey.cluster_facts.principal} may not describe every topic, so topics with commits but no member of "
         f"{some(sources)} may be missing here; grant Describe on Topic '*' for the dry run, or compare with a "
         "snapshot that another principal takes"
     )
-    return Check.warned(name, reason)
+    return Check.not_known(name, reason)
 
 
 def needed(rows: Sequence[Wanted]) -> Mapping[Resource, frozenset[Operation]]:

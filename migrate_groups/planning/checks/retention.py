@@ -16,14 +16,18 @@ _SHORT = timedelta(days=1)
 def retention(changes: Sequence[Change], survey: Survey) -> Check:
     """Report when the offsets written to the target groups expire, and warn if that may be soon (KIP-211).
 
+    The verdict is ``not known`` if the brokers do not report it.
+
     In a classic group that has had members, all offsets expire ``offsets.retention.minutes`` after the last member
     left. In other groups, each offset expires this long after its commit (docs/kafka-behaviour.md#expiry).
     """
     name = "retention"
     kept = survey.cluster_facts.offsets_retention
+    if not changes:
+        return Check.not_applicable(name, "no offset is written")
     if kept is None:
         reason = "offsets.retention.minutes is not known (default: 7 days); grant DescribeConfigs on Cluster to read it"
-        return Check.passed(name, reason)
+        return Check.not_known(name, reason)
     targets = sorted({change.group for change in changes})
     started = [group for group in targets if _counts_from_last_member(survey.groups[group])]
     if started:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from migrate_groups.planning.checks import offsets, source, target
 from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.checks.kind import kind
+from migrate_groups.planning.checks.metadata import metadata
 from migrate_groups.planning.checks.permission import hidden_topics, permission
 from migrate_groups.planning.checks.retention import retention
 from migrate_groups.planning.decide import Decision
@@ -37,20 +38,26 @@ def run_checks(
     changes: the changes that follow from the decisions. receipt: the record of the run so far.
     """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
+    topics = source.same_topics(wanted, survey, advice)
+    stopped = source.stopped(wanted, survey, options, advice)
+    not_moved = source.not_moved(wanted, survey, advice).depending_on(topics)
+    # Offsets that are out of date are not judged further: another advice would contradict "take a new snapshot".
+    outdated = (topics, not_moved)
     return (
-        source.cluster(wanted, survey, advice),
+        source.cluster(wanted, survey.cluster_id, advice),
         source.hand_over(wanted, advice),
-        source.same_topics(wanted, survey, advice),
+        topics,
         kind(wanted, survey, options),
         permission(wanted, survey),
         hidden_topics(wanted, survey),
-        source.stopped(wanted, survey, options, advice),
-        source.not_moved(wanted, survey, advice),
-        source.vanished(wanted, survey, options, receipt),
+        stopped,
+        not_moved,
+        source.vanished(wanted, survey, options, receipt).depending_on(*outdated, stopped),
         target.writable(wanted, survey, options),
-        target.existing_offsets(decisions, options, receipt),
-        offsets.complete(decisions, survey, options, advice),
-        offsets.in_range(decisions, written(changes), survey),
+        target.existing_offsets(decisions, options, receipt).depending_on(*outdated),
+        offsets.complete(decisions, survey, options, advice).depending_on(*outdated),
+        offsets.in_range(decisions, written(changes), survey).depending_on(*outdated),
+        *(each.depending_on(*outdated) for each in metadata(changes, survey)),
         retention(changes, survey),
         *target.second_client(survey, options),
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from migrate_groups.planning.checks import mirror, offsets, source, target
 from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.checks.kind import kind
+from migrate_groups.planning.checks.metadata import metadata
 from migrate_groups.planning.checks.permission import hidden_topics, permission, source_permission
 from migrate_groups.planning.checks.retention import retention
 from migrate_groups.planning.checks.run import written
@@ -32,17 +33,18 @@ def checks_of_source(
     """
     wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
     starts = [(each.wanted.topic_partition, each.after) for each in decisions if each.after is not None]
+    topics = source.same_topics(wanted, survey, _ADVICE)
     return (
         source.hand_over(wanted, _ADVICE),
-        source.same_topics(wanted, survey, _ADVICE),
+        topics,
         kind(wanted, survey, options),
         source_permission(wanted, survey),
         hidden_topics(wanted, survey),
         source.stopped(wanted, survey, options, _ADVICE),
-        source.not_moved(wanted, survey, _ADVICE),
-        source.vanished(wanted, survey, options, receipt),
-        offsets.complete(decisions, survey, options, _ADVICE),
-        offsets.in_range(decisions, starts, survey),
+        source.not_moved(wanted, survey, _ADVICE).depending_on(topics),
+        source.vanished(wanted, survey, options, receipt).depending_on(topics),
+        offsets.complete(decisions, survey, options, _ADVICE).depending_on(topics),
+        offsets.in_range(decisions, starts, survey).depending_on(topics),
     )
 
 
@@ -75,6 +77,7 @@ def checks_of_target(
         target.existing_offsets(decisions, options, receipt),
         mirror.synchronised(decisions),
         _of_target(offsets.in_range(decisions, written(changes), survey)),
+        *metadata(changes, survey),
         retention(changes, survey),
         *target.second_client(survey, options),
     )

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence, Set
 from migrate_groups.errors import InvalidInput
 from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.model.topics import is_recreated
+from migrate_groups.model.topics import is_same_topic
 from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Verdict
@@ -18,30 +18,32 @@ from migrate_groups.planning.wanted import Wanted
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.text import counted, did_you_mean, named, some
 
-NOTHING_TO_CHECK = "no source group: nothing to check"
-"""The reason of a check that passes because the offsets have no source group."""
+NO_SOURCE_GROUP = "no source group to compare with"
+"""The reason of a check that does not apply because the offsets have no source group."""
 # Until the session timeout, no request distinguishes a member that was killed from one that runs
 # (docs/kafka-behaviour.md#members-and-states).
 _LINGERS = "a killed member, or a closed static one, stays until its session timeout, 45 s by default"
 
 
-def cluster(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check:
+def cluster(wanted: Sequence[Wanted], cluster_id: str, advice: Advice) -> Check:
     """Check that the offsets were read on this cluster, because elsewhere the same offset is another record.
 
-    The check warns if the cluster of an offset is not known.
+    The verdict is ``not known`` if an offset names no cluster. cluster_id: the id of this cluster.
     """
-    others = {each.cluster_id for each in wanted if each.cluster_id not in (None, survey.cluster_id)}
+    others = {each.cluster_id for each in wanted if each.cluster_id not in (None, cluster_id)}
     if others:
         return Check.refused(
             "cluster",
-            f"the offsets are from {named('cluster', [*map(str, others)])}, this is {survey.cluster_id}: "
+            f"the offsets are from {named('cluster', [*map(str, others)])}, this is {cluster_id}: "
             f"check --bootstrap-server, or {advice.read_again}",
         )
     if any(each.cluster_id is None for each in wanted):
-        return Check.warned(
-            "cluster", f"the file names no cluster: make sure that its offsets are from this one, {survey.cluster_id}"
+        return Check.not_known(
+            "cluster", f"the file names no cluster: make sure that its offsets are from this one, {cluster_id}"
         )
-    return Check.passed("cluster", f"the offsets are from this cluster, {survey.cluster_id}")
+    if not wanted:
+        return Check.not_applicable("cluster", f"no offset to compare with this cluster, {cluster_id}")
+    return Check.passed("cluster", f"the offsets are from this cluster, {cluster_id}")
 
 
 def hand_over(wanted: Sequence[Wanted], advice: Advice) -> Check:
@@ -95,7 +97,9 @@ def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, adv
     ]
     if reasons:
         return Check.pending("stopped", f"{some(reasons, most=3)}; {advice.still_running}")
-    return Check.passed("stopped", "no member is on the moved topics" if topics else NOTHING_TO_CHECK)
+    if not topics:
+        return Check.not_applicable("stopped", NO_SOURCE_GROUP)
+    return Check.passed("stopped", "no member is on the moved topics")
 
 
 def running(group: GroupDescription, topics: Set[str] | None) -> list[str]:
@@ -163,17 +167,26 @@ def not_moved(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check
     """Check that the source groups' committed offsets are still those of the snapshot, with the same leader epochs.
 
     If an offset differs, the verdict is ``pending`` while a source group runs, and otherwise ``refuse``. Offsets that
-    have expired or were deleted are ignored.
+    have expired or were deleted are not compared.
     """
-    if all(each.source_group is None for each in wanted):
-        return Check.passed("not moved", NOTHING_TO_CHECK)
-    moved = {}  # by source group and partition, because several target groups may get the same partition
+    # By source group and partition, because several target groups may get the same partition.
+    changes: dict[tuple[str, TopicPartition], str] = {}
+    gone = set()
     for each in wanted:
         if each.source_group is None:
             continue
         now = survey.committed[each.source_group].get(each.topic_partition)
-        if now is not None and (change := _change(each, now)):
-            moved[each.source_group, each.topic_partition] = f"{each.topic_partition} {change}"
+        if now is None and each.offset is not None:
+            gone.add((each.source_group, each.topic_partition))
+        else:
+            changes[each.source_group, each.topic_partition] = _change(each, now)
+    moved = {place: f"{place[1]} {change}" for place, change in changes.items() if change}
+    if not changes:
+        reason = "no committed offset of the snapshot is left to compare" if gone else NO_SOURCE_GROUP
+        return Check.not_applicable("not moved", reason)
+    if not moved and gone:
+        reason = f"{counted(len(changes), 'partition')} as in the snapshot, {len(gone):,} no longer has an offset"
+        return Check.passed("not moved", reason)
     if not moved:
         return Check.passed("not moved", "the source groups have the committed offsets of the snapshot")
     examples = some(moved.values(), most=3)
@@ -191,16 +204,14 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
     The option ``vanished`` "restore" turns a refusal into a warning. Offsets that an interrupted run has handed over
     only cause a warning. Offsets can expire even in a live group (docs/kafka-behaviour.md#expiry).
     """
-    if all(each.source_group is None for each in wanted):
-        return Check.passed("vanished", NOTHING_TO_CHECK)
-    handed_over = receipt.source_offsets
-    missing = [
-        each
-        for each in wanted
-        if each.source_group is not None
-        and each.offset is not None
-        and survey.committed[each.source_group].get(each.topic_partition) is None
+    compared = [
+        (each, each.source_group) for each in wanted if each.source_group is not None and each.offset is not None
     ]
+    if not compared:
+        reason = "the snapshot has no committed offset of a source group"
+        return Check.not_applicable("vanished", reason)
+    handed_over = receipt.source_offsets
+    missing = [each for each, source in compared if survey.committed[source].get(each.topic_partition) is None]
     if not missing:
         return Check.passed("vanished", "no committed offset has expired since the snapshot")
     gone = {(each.source_group, each.topic_partition): f"{each.topic_partition} at {each.offset}" for each in missing}
@@ -231,7 +242,8 @@ def way_back(source: str, wanted: Sequence[Wanted], source_topics: Collection[st
 def same_topics(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check:
     """Check that every topic exists and has the topic id of the snapshot (KIP-516).
 
-    The offsets of the snapshot do not apply to a topic that was deleted and created again.
+    The offsets of the snapshot do not apply to a topic that was deleted and created again. The verdict is ``not known``
+    if the snapshot or the brokers (before Kafka 2.8) do not name the id of a topic.
     """
     gone = {each.topic for each in wanted if each.topic not in survey.topics}
     if gone:
@@ -239,16 +251,29 @@ def same_topics(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Che
             "leave deleted topics out with filter --exclude-topic"
         )
         return Check.refused("topics", f"{named('topic', gone)} not found: {hint}")
-    recreated = {each.topic for each in wanted if is_recreated(each.topic_id, survey.topics[each.topic].topic_id)}
-    if recreated:
+    same = {(each.topic, is_same_topic(each.topic_id, survey.topics[each.topic].topic_id)) for each in wanted}
+    if recreated := {topic for topic, is_same in same if is_same is False}:
         return Check.refused(
             "topics", f"{named('topic', recreated)} deleted and created again since the snapshot: {advice.read_again}"
         )
-    return Check.passed("topics", f"{counted(len({each.topic for each in wanted}), 'topic')}, as in the snapshot")
+    if unknown := {topic for topic, is_same in same if is_same is None}:
+        reason = (
+            f"the id of {named('topic', unknown)} is not known, so a topic that was deleted and created again is not "
+            "recognised: make sure that none was"
+        )
+        return Check.not_known("topics", reason)
+    if not same:
+        return Check.not_applicable("topics", "no topic to compare")
+    return Check.passed("topics", f"{counted(len(same), 'topic')}, as in the snapshot")
 
 
-def _change(wanted: Wanted, now: CommittedOffset) -> str:
-    """Return how a source group's current committed offset differs from the wanted one; empty if it does not."""
+def _change(wanted: Wanted, now: CommittedOffset | None) -> str:
+    """Return how a source group's current committed offset differs from the wanted one; empty if it does not.
+
+    now: None if neither the group nor the snapshot has an offset.
+    """
+    if now is None:
+        return ""
     if wanted.offset is None:
         return f"no offset → {now.offset}"
     if wanted.offset != now.offset:

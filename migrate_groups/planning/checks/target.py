@@ -23,6 +23,8 @@ def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) ->
     librdkafka would change is refused if confluent-kafka is to read the offsets back.
     """
     targets = sorted({each.group for each in wanted})
+    if not targets:
+        return Check.not_applicable("targets", "no group to write to")
     both = sorted(set(targets) & {each.source_group for each in wanted})
     if both and not options.restore:
         return Check.refused(
@@ -79,6 +81,8 @@ def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, recei
     With the option ``on_existing`` "forward" or "overwrite", the check only warns. Offsets that this migration wrote
     are allowed.
     """
+    if not decisions:
+        return Check.not_applicable("existing offsets", "no group to write to")
     own = receipt.own_writes()
     differing = []
     for decision in decisions:

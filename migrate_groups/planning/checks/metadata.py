@@ -1,0 +1,44 @@
+"""Check that brokers accept the metadata of the offsets to write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from migrate_groups.planning.plan import Action, Change, Check
+from migrate_groups.planning.survey import Survey
+from migrate_groups.text import counted, some
+
+_DEFAULT = 4096
+
+
+def metadata(changes: Sequence[Change], survey: Survey) -> tuple[Check, ...]:
+    """Return a check that refuses metadata longer than ``offset.metadata.max.bytes``; ``()`` if there is no metadata.
+
+    If the brokers do not report this setting, its default is assumed, and the verdict is at best ``not known``.
+    """
+    lengths = {
+        change.topic_partition: _length(change.after.metadata)
+        for change in changes
+        if change.after is not None and change.action is not Action.UNCHANGED and change.after.metadata
+    }
+    if not lengths:
+        return ()
+    name = "metadata"
+    known = survey.cluster_facts.metadata_limit
+    limit = _DEFAULT if known is None else known
+    setting = f"offset.metadata.max.bytes is {limit:,}"
+    if known is None:
+        setting = f"{setting} by default; grant DescribeConfigs on Cluster to read it"
+    if longer := [f"{partition}: {length:,}" for partition, length in lengths.items() if length > limit]:
+        reason = (
+            f"{counted(len(longer), 'offset')} with longer metadata than brokers accept: {some(longer, most=3)} "
+            f"characters, and {setting}: shorten it, or raise the setting"
+        )
+        return (Check.refused(name, reason),)
+    longest = f"the longest metadata has {counted(max(lengths.values()), 'character')}, and {setting}"
+    return (Check.not_known(name, longest) if known is None else Check.passed(name, longest),)
+
+
+def _length(text: str) -> int:
+    """Return the length of a text as brokers count it: in UTF-16 code units, in spite of the setting's name."""
+    return len(text.encode("utf-16-le", errors="surrogatepass")) // 2

@@ -1,0 +1,108 @@
+"""The receipt says how often the old group was read after the write, and which clients read the offsets back."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from migrate_groups.files.runs import receipt_json
+from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.carry_out import watch_afterwards
+from migrate_groups.migration.events import Silent
+from migrate_groups.migration.guard import guard
+from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.reading.take import take_snapshot
+from migrate_groups.migration.write import write
+from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.execution import Execution
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.show import terminal
+from migrate_groups.snapshots.regroup import name_groups
+from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
+
+PARTITION = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def cluster() -> InMemoryCluster:
+    """A cluster where group ``old`` has committed offset 4 in a partition of ten records."""
+    made = InMemoryCluster()
+    made.create_topic("t", 1)
+    made.produce("t", 0, 10)
+    made.commit("old", PARTITION, 4)
+    return made
+
+
+def written(cluster: InMemoryCluster, states: list[Execution] | None = None, second=None, **options) -> Execution:
+    """Return the record of a hand-over from ``old`` to ``new``."""
+    rows = name_groups(take_snapshot(cluster, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
+    plan = make_plan(cluster, rows, WriteOptions(**options))
+    return write(cluster, second, Execution.of(plan, FakeClock().now()), (states if states is not None else []).append)
+
+
+def shown(execution: Execution) -> str:
+    """Return the result of a write as the terminal shows it."""
+    console = Console(file=StringIO(), width=200)
+    console.print(terminal.execution(execution))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_a_receipt_counts_the_readings_of_the_guard(cluster):
+    """A guard of 5 s reads the old group five times, 1 s apart, and the receipt and the result say so."""
+    execution = guard(cluster, written(cluster), 5.0, FakeClock())
+    assert (execution.guard_readings, execution.longest_gap) == (5, 1.0)
+    assert "watched after the write: old (5 readings, at most 1 s apart)" in shown(execution)
+    saved = receipt_json.to_bytes(Receipt((execution,)))
+    assert receipt_json.read(saved, "receipt.json").executions == (execution,)
+
+
+def test_a_slow_broker_shows_as_a_longer_gap(cluster, monkeypatch):
+    """If a broker takes 7 s to answer, the longest gap includes these seconds."""
+    clock = FakeClock()
+    execution, describe = written(cluster), cluster.describe_group
+
+    def slowly(group: str) -> GroupDescription:
+        clock.sleep(7)
+        return describe(group)
+
+    monkeypatch.setattr(cluster, "describe_group", slowly)
+    execution = guard(cluster, execution, 5.0, clock)
+    assert (execution.guard_readings, execution.longest_gap) == (1, 8.0)
+
+
+def test_without_a_guard_the_result_says_that_nothing_was_watched(cluster):
+    """With ``--guard 0s`` the receipt has no readings, and a remark says that later consumption is not known."""
+    file = ReceiptFile(None)
+    execution = watch_afterwards(cluster, written(cluster, guard=0.0), file, FakeClock(), Silent())
+    assert (execution.guard_readings, execution.longest_gap) == (0, None)
+    assert execution.remarks == (
+        "not watched after the write (guard 0s), so it is not known whether a consumer comes back: old",
+    )
+    assert execution.remarks[0] in shown(execution)
+
+
+@pytest.mark.parametrize("mode", ["none", "auto"])
+def test_an_offset_that_one_client_read_back_is_not_called_confirmed(cluster, mode):
+    """If only kafka-python reads back, the outcome is `confirmed by one client`; the offset counts as in place."""
+    execution = written(cluster, second_client=mode)
+    assert [str(each.outcome) for each in execution.entries] == ["confirmed by one client"]
+    assert (execution.failed, execution.is_whole) == ((), True)
+    assert "1 partition: 1 confirmed by one client" in shown(execution)
+
+
+def test_no_receipt_says_confirmed_before_the_second_client_has_read(cluster):
+    """Only the last state of the receipt says `confirmed`; a process that is killed before leaves another word."""
+    states: list[Execution] = []
+    written(cluster, states, second=cluster)
+    assert [str(state.entries[0].outcome) for state in states] == [
+        "not attempted",
+        "unknown",
+        "confirmed by one client",
+        "confirmed",
+    ]
