@@ -45,6 +45,17 @@ def test_a_stopped_group_hands_over_all_its_committed_offsets(cli):
     assert cli.offset("new") is None
 
 
+def test_a_second_apply_says_that_it_wrote_nothing(cli):
+    """If ``apply`` has handed over and the new group has not started, the same command says that it wrote nothing."""
+    assert "written and read back: START THE NEW GROUPS NOW\n" in cli(*APPLY).stderr
+    again = cli(*APPLY).stderr
+    assert "handed over already, nothing was written: START THE NEW GROUPS NOW\n" in again
+    assert "written and read back" not in again
+    cli("rollback", "old.new.receipt.json", "--yes")
+    cli.cluster.commit("new", PARTITION, 5)
+    assert "handed over already, nothing was written: START" in cli(*APPLY, "--receipt", "other.json").stderr
+
+
 def test_a_dry_run_writes_nothing_and_its_saved_plan_can_be_applied(cli):
     """A dry run of ``apply --group`` changes neither cluster nor folder; ``apply`` accepts the plan that it saves."""
     before = set(cli.folder.iterdir())
