@@ -142,7 +142,7 @@ class Person:
         self._show_text(f"deleted: {group}")
 
     def read_back(self, verb: Verb, sources: Collection[str], *, wrote: bool) -> None:
-        """Print that all offsets are written and read back, or were there already, and which applications may start now.
+        """Print that all offsets are written and read back, or were in place, and which applications may start now.
 
         After a hand-over, also start the command of ``--on-start``, if given. sources: the groups whose offsets were
         handed over; empty if there are none, as after a rewind. wrote: False if every offset was in place already.

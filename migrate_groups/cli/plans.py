@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -60,7 +61,8 @@ def read_application(
     this file.
     """
     from migrate_groups.migration.hand_over.apply import ApplyRequest
-    from migrate_groups.planning.options import in_words
+    from migrate_groups.planning.intent import shorter_settle
+    from migrate_groups.planning.options import FREE, in_words
     from migrate_groups.snapshots.regroup import name_groups
 
     saved = _saved_plan(file)
@@ -71,7 +73,7 @@ def read_application(
     if to_group or fan_out:
         raise UsageError(f"{file} is a plan, which names its groups: --to-group and --fan-out don't go with it")
     for name, value in given.items():
-        if value != getattr(saved.plan.options, name):
+        if name not in FREE and value != getattr(saved.plan.options, name):
             option = name.replace("_", "-")
             reviewed = in_words(getattr(saved.plan.options, name))
             raise UsageError(
@@ -86,7 +88,10 @@ def read_application(
             f"{file} was planned with --uncommitted latest, which only migrate can do: pass the plan to migrate "
             "--approved, or make a plan with --uncommitted earliest or leave"
         )
-    return ApplyRequest(rows=saved.rows, options=saved.plan.options, approved=saved.plan)
+    options = replace(saved.plan.options, **{name: value for name, value in given.items() if name in FREE})
+    if shorter := shorter_settle(str(file), saved.plan.options, options):
+        talk(shorter)
+    return ApplyRequest(rows=saved.rows, options=options, approved=replace(saved.plan, options=options))
 
 
 def application_of_group(
