@@ -23,8 +23,8 @@ from migrate_groups.text import some
 def intent_differences(approved: Plan, now: Plan) -> list[str]:
     """Return a message for each difference between an approved plan and the current plan, except in offsets.
 
-    The clusters, the options that change what is written, the names of copied topics, and the source and target group of each partition are
-    compared.
+    The clusters, the options that change what is written, the names of copied topics, and the source and target group
+    of each partition are compared.
     """
     if approved.intent == now.intent:
         return []
