@@ -125,7 +125,11 @@ def cover(spec: SplitSpec, topics: Iterable[str]) -> Coverage:
     if useless := [(pattern, group) for group, pattern, matched in expansions if not matched]:
         patterns = some([f"{pattern} ({group or 'stay'})" for pattern, group in useless], most=10)
         advice = advice_for([pattern for pattern, _ in useless], present) or "correct or remove the pattern"
-        raise InvalidInput(f"no topic of the group matches {patterns}: {advice}")
+        # A topic without Describe is left out of what was read, without an error.
+        raise InvalidInput(
+            f"no topic of the group matches {patterns}: {advice}; or, if this client may not see the topics, grant it "
+            "Describe and Read on them"
+        )
     if forgotten := present - takers.keys():
         topics = named("topic", forgotten, most=10)
         raise InvalidInput(

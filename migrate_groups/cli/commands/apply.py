@@ -59,8 +59,8 @@ def apply(
         bool,
         typer.Option(
             "--no-source-group",
-            help="Required for a kafka-consumer-groups CSV that does not name the old group: no group is handing over "
-            "these offsets, so none is checked.",
+            help="Required for a file that names no old group and no cluster, such as a CSV of kafka-consumer-groups: "
+            "no group hands over these offsets, so none is checked.",
         ),
     ] = False,
     dry_run: options.DryRun = False,
