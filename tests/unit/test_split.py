@@ -69,8 +69,8 @@ def test_patterns_match_whole_names_and_case():
         (lambda: spec(("a", ["*"]), ("b", ["one"]), stay=("one",)), r"^topic one \(a, b, stay\) would both"),
         (
             lambda: spec(("a", ["*", "three"])),
-            r"of the group matches three \(a\): correct or remove the pattern; or, if this client may not see the topics, grant "
-            "it Describe and Read on them",
+            r"of the group matches three \(a\): correct or remove the pattern; or, if this client may not see the "
+            "topics, grant it Describe and Read on them",
         ),
         (lambda: spec(("a", ["one", "twoo"])), r"matches twoo \(a\): did you mean two\?"),
         (lambda: spec(("a", ["one", "tw."])), r"matches tw\. \(a\): did you mean two\?"),
