@@ -45,7 +45,7 @@ class Moments(Silent):
         """Keep the CPU time so far. The wait for the stop ends right after the last call."""
         self.stopped = time.process_time()
 
-    def read_back(self, verb: Verb, sources: Collection[str]) -> None:
+    def read_back(self, verb: Verb, sources: Collection[str], *, wrote: bool) -> None:
         """Keep the CPU time at which the new groups may start."""
         self.started = time.process_time()
 

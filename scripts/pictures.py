@@ -11,6 +11,7 @@ seconds. The HTML pages become PNG, which needs a Chromium on the PATH.
 from __future__ import annotations
 
 import argparse
+import codecs
 import fcntl
 import io
 import json
@@ -54,6 +55,8 @@ AWAIT = tenacity.retry(
     wait=tenacity.wait_fixed(0.5),
     stop=tenacity.stop_after_delay(60),
 )
+
+_CUT_OFF = re.compile(r"(?:\x1b(?:\[[\d;]*)?)?\Z")
 
 Piece = tuple[float, str]
 """Text that a command printed at once: the seconds since the command's start, and the text."""
@@ -185,7 +188,9 @@ class Scene:
         os.close(theirs)
         began, to_do = time.monotonic(), [*actions]
         pieces, said = [(0.0, f"\x1b[1m$ migrate-groups {' '.join(arguments)}\x1b[0m\n")], ""
-        while text := _read(ours):
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")  # because a read can end within a character
+        while read := _read(ours):
+            text = decoder.decode(read)
             pieces.append((time.monotonic() - began, text.replace("\r\n", "\n")))
             said += text
             while to_do and to_do[0][0] in said:
@@ -200,11 +205,11 @@ class Scene:
         return os.environ | here
 
 
-def _read(terminal: int) -> str:
+def _read(terminal: int) -> bytes:
     try:
-        return os.read(terminal, 1 << 16).decode(errors="replace")
+        return os.read(terminal, 1 << 16)
     except OSError:  # the command has ended
-        return ""
+        return b""
 
 
 def svg(pieces: Sequence[Piece], name: str, *, animated: bool = False) -> str:
@@ -213,13 +218,18 @@ def svg(pieces: Sequence[Piece], name: str, *, animated: bool = False) -> str:
     pieces: the output. name: a prefix of the ids in the SVG. The last line stays empty, because Rich cuts off the lower
     half of the last line.
     """
+    from rich.ansi import AnsiDecoder
     from rich.console import Console
     from rich.text import Text
 
     lines = [Text()]
     steps: list[list[int]] = [[]]
+    decoder, cut_off = AnsiDecoder(), ""
     for step, (_, said) in enumerate(pieces):
-        for number, row in enumerate(map(Text.from_ansi, said.split("\n"))):
+        # A read of the terminal can end within an escape sequence. Its rest is in the next piece.
+        whole = cut_off + said
+        cut_off = _CUT_OFF.findall(whole)[0]
+        for number, row in enumerate(map(decoder.decode_line, whole.removesuffix(cut_off).split("\n"))):
             if number:
                 lines.append(Text())
                 steps.append([])

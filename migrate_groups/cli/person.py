@@ -141,19 +141,23 @@ class Person:
         """Print that a group was deleted: on stdout, or on stderr if the output format is not ``table``."""
         self._show_text(f"deleted: {group}")
 
-    def read_back(self, verb: Verb, sources: Collection[str]) -> None:
-        """Print that all offsets are written and read back, and which applications may start now.
+    def read_back(self, verb: Verb, sources: Collection[str], *, wrote: bool) -> None:
+        """Print that all offsets are written and read back, or were in place, and which applications may start now.
 
         After a hand-over, also start the command of ``--on-start``, if given. sources: the groups whose offsets were
-        handed over; empty if there are none, as after a rewind.
+        handed over; empty if there are none, as after a rewind. wrote: False if every offset was in place already.
         """
         from migrate_groups.planning.run_states import Verb
 
         launch = self.on_start if verb is Verb.HAND_OVER else None
         running = "; --on-start may still be running" if launch else ""
         written.so_far.set(f"all offsets are written and read back{running}; {written.so_far.get()}")
+        done = "written and read back"
+        if not wrote:
+            done = "handed over already" if verb is Verb.HAND_OVER and sources else "every offset was in place already"
+            done += ", nothing was written"
         if launch:
-            talk(f"written and read back; starting the new groups: {launch.program}")
+            talk(f"{done}; starting the new groups: {launch.program}")
             launch.start()
         else:
             start = ""
@@ -161,7 +165,7 @@ class Person:
                 start = ": START THE NEW GROUPS NOW" if sources else ": START THE APPLICATIONS NOW"
             elif sources and verb in (Verb.ROLLBACK, Verb.HAND_BACK):
                 start = ": START THE OLD APPLICATIONS NOW"
-            talk(f"written and read back{start}")
+            talk(f"{done}{start}")
 
     def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
         """Return a context manager that shows the progress of its block on stderr, if the block is not short.

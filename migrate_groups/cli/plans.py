@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -13,7 +14,7 @@ import typer
 from migrate_groups.cli.console import load_table, show, talk
 from migrate_groups.cli.documents import print_bytes, print_document
 from migrate_groups.errors import EXIT_CHANGES, UsageError
-from migrate_groups.text import counted
+from migrate_groups.text import counted, named
 
 if TYPE_CHECKING:
     from migrate_groups.clock import Clock
@@ -60,7 +61,8 @@ def read_application(
     this file.
     """
     from migrate_groups.migration.hand_over.apply import ApplyRequest
-    from migrate_groups.planning.options import in_words
+    from migrate_groups.planning.intent import shorter_settle
+    from migrate_groups.planning.options import FREE, in_words
     from migrate_groups.snapshots.regroup import name_groups
 
     saved = _saved_plan(file)
@@ -71,7 +73,7 @@ def read_application(
     if to_group or fan_out:
         raise UsageError(f"{file} is a plan, which names its groups: --to-group and --fan-out don't go with it")
     for name, value in given.items():
-        if value != getattr(saved.plan.options, name):
+        if name not in FREE and value != getattr(saved.plan.options, name):
             option = name.replace("_", "-")
             reviewed = in_words(getattr(saved.plan.options, name))
             raise UsageError(
@@ -86,7 +88,29 @@ def read_application(
             f"{file} was planned with --uncommitted latest, which only migrate can do: pass the plan to migrate "
             "--approved, or make a plan with --uncommitted earliest or leave"
         )
-    return ApplyRequest(rows=saved.rows, options=saved.plan.options, approved=saved.plan)
+    options = replace(saved.plan.options, **{name: value for name, value in given.items() if name in FREE})
+    if shorter := shorter_settle(str(file), saved.plan.options, options):
+        talk(shorter)
+    return ApplyRequest(rows=saved.rows, options=options, approved=replace(saved.plan, options=options))
+
+
+def check_source_groups(wanted: ApplyRequest, file: Path, *, no_source_group: bool) -> None:
+    """Check that a file without source groups was passed with ``--no-source-group``, and no other file.
+
+    The results of ``rewind`` and ``compare`` do not need the option: these commands leave out the source group on
+    purpose. Only other snapshots without a source group lack the cluster id. Raises `UsageError`.
+    """
+    sources = {each.source_group for each in wanted.rows.rows()}
+    if no_source_group and sources != {None}:
+        hands_over = named("group", [each for each in sources if each is not None])
+        raise UsageError(f"{file}: {hands_over} hands over these offsets: drop --no-source-group")
+    if no_source_group or wanted.approved:
+        return
+    if any(row.source_group is None and row.cluster_id is None for row in wanted.rows.rows()):
+        raise UsageError(
+            f"{file} does not say which group hands over its offsets, so nothing shows whether consumers have stopped: "
+            "pass --no-source-group if no group hands them over; otherwise use apply --group OLD --to-group NEW"
+        )
 
 
 def application_of_group(

@@ -116,8 +116,9 @@ def _lists(patterns: Sequence[TopicPattern]) -> list[str]:
 
 def _quoted(text: str) -> str:
     """Return a text as a TOML string, with its quotes."""
-    # JSON has the same escapes, except that it does not escape the character DEL.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", r"\u007f")
+    # JSON has the same escapes for ASCII, except that it does not escape DEL.
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)
 
 
 def _spec(document: dict[str, Any]) -> SplitSpec:

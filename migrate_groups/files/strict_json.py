@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, TypeVar, get_type_hints
@@ -54,6 +55,11 @@ Kind = TypeVar("Kind", bound=Document)
 
 _ENCODER = msgspec.json.Encoder()
 _CHECKSUM = b',\n "checksum": "%s"'
+# Controls, and characters that change the direction of a text or are invisible. It is a fixed list, because what Python
+# calls printable depends on its version, and a plan must have the same bytes with each.
+_UNPRINTABLE = re.compile(
+    "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 
 
 def decode(data: bytes, name: str, kind: type[Kind], schema: str, version: int) -> Kind:
@@ -143,9 +149,19 @@ def _pieces(document: Document) -> Iterator[bytes]:
             # Each item of a list is on one line, so that a review shows which items changed.
             yield b'%s "%s": [\n  ' % (before, field.encode())
             # Each line feed separates two items, because JSON escapes the line feeds within an item.
-            yield _ENCODER.encode_lines(value).replace(b"\n", b",\n  ", len(value) - 1)
+            yield _printable(_ENCODER.encode_lines(value)).replace(b"\n", b",\n  ", len(value) - 1)
             yield b" ]"
         else:
-            yield b'%s "%s": %s' % (before, field.encode(), _ENCODER.encode(value))
+            yield b'%s "%s": %s' % (before, field.encode(), _printable(_ENCODER.encode(value)))
         before = b",\n"
     yield b"\n}\n"
+
+
+def _printable(content: bytes) -> bytes:
+    r"""Return JSON with unprintable characters escaped (``\u202e``), which JSON itself allows in texts.
+
+    Otherwise the name of a group could reverse the text of a terminal, or of a review of the file.
+    """
+    if content.isascii() and b"\x7f" not in content:
+        return content
+    return _UNPRINTABLE.sub(lambda found: json.dumps(found[0])[1:-1], content.decode()).encode()

@@ -130,7 +130,7 @@ def write_plan(
     with events.working(f"writing {counted(len(plan.changes), 'offset')} and reading them back", sent):
         execution = write(clients.writer, second, execution, record, clients.elsewhere)
     if execution.is_whole:
-        events.read_back(verb, file.receipt.source_groups)
+        events.read_back(verb, file.receipt.source_groups, wrote=bool(plan.to_write()))
     return execution
 
 

@@ -67,12 +67,13 @@ class Events(Protocol):
         """
         ...
 
-    def read_back(self, verb: Verb, sources: Collection[str]) -> None:
+    def read_back(self, verb: Verb, sources: Collection[str], *, wrote: bool) -> None:
         """Receive notice that all offsets were read back as planned, and that groups that must stop have stopped.
 
         - verb: the kind of write. After a hand-over, the target groups may start; after a rollback or hand-back, the
           source groups.
         - sources: the source groups; empty if there are none, as for a replay.
+        - wrote: False if every offset was in place already, so that nothing was written.
         """
         ...
 
@@ -136,7 +137,7 @@ class Silent:
     def writing(self, told_by: str) -> None:
         """Ignore the notice that a write is in progress."""
 
-    def read_back(self, verb: Verb, sources: Collection[str]) -> None:
+    def read_back(self, verb: Verb, sources: Collection[str], *, wrote: bool) -> None:
         """Ignore the notice that the write has succeeded."""
 
     def working(self, doing: str, done: Done) -> AbstractContextManager[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from migrate_groups.model.partitions import TopicPartition
@@ -9,6 +10,8 @@ from migrate_groups.model.partitions import TopicPartition
 # The protocol type with which this tool joins a group to hold it, that is, to keep consumers out
 # (`migrate_groups.kafka.hold`). A group keeps this protocol type if the tool is killed while it holds the group.
 HOLD_PROTOCOL_TYPE = "migrate-groups"
+# A task of a sink connector has a client id such as connector-consumer-NAME-0.
+_CONNECT_CLIENT = "connector-consumer-"
 
 STATES = (
     *("Assigning", "CompletingRebalance", "Dead", "Empty"),
@@ -98,6 +101,24 @@ class GroupDescription:
         """The group type, followed by the protocol type if the two differ, such as ``classic connect``."""
         other = "" if self.protocol_type == self.group_type else self.protocol_type
         return f"{self.group_type} {other}".rstrip()
+
+    @property
+    def connect(self) -> str:
+        """The part of Kafka Connect to which the group belongs, such as ``workers of Kafka Connect``; otherwise empty.
+
+        A dedicated MirrorMaker 2 names the group of its workers after the cluster that it writes to: ``target-mm2``.
+        """
+        if self.protocol_type == "connect":
+            return "workers of MirrorMaker 2" if self.group.endswith("-mm2") else "workers of Kafka Connect"
+        return "a Connect sink" if self.connectors else ""
+
+    @property
+    def connectors(self) -> tuple[str, ...]:
+        """The names of the sink connectors of Kafka Connect to which the group belongs, by its name or its members."""
+        clients = (each.client_id for each in self.members if each.client_id.startswith(_CONNECT_CLIENT))
+        found = {re.sub(r"-\d+$", "", client.removeprefix(_CONNECT_CLIENT)) for client in clients}
+        by_name = self.group.removeprefix("connect-")
+        return tuple(sorted(found | ({by_name} if by_name != self.group else set())))
 
     @property
     def stopped(self) -> bool:

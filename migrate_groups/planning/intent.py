@@ -5,12 +5,12 @@ A split says which target group gets which topics.
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from msgspec import structs
 
 from migrate_groups.model.topics import is_recreated
-from migrate_groups.planning.options import in_words
+from migrate_groups.planning.options import WriteOptions, in_words
 from migrate_groups.planning.plan import Change, Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State
@@ -23,8 +23,8 @@ from migrate_groups.text import some
 def intent_differences(approved: Plan, now: Plan) -> list[str]:
     """Return a message for each difference between an approved plan and the current plan, except in offsets.
 
-    The clusters, the options, the names of copied topics, and the source and target group of each partition are
-    compared.
+    The clusters, the options that change what is written, the names of copied topics, and the source and target group
+    of each partition are compared.
     """
     if approved.intent == now.intent:
         return []
@@ -32,10 +32,10 @@ def intent_differences(approved: Plan, now: Plan) -> list[str]:
         # Topics and groups of the same names are others there, so that every further difference would mislead.
         return [f"the cluster was {approved.cluster_id}, this is {now.cluster_id}"]
     differences = _source_differences(approved.translation, now.translation)
-    chosen = asdict(now.options)
+    chosen = now.options.reviewed
     differences += [
         f"option {name} was {in_words(value)}, is {in_words(chosen[name])}"
-        for name, value in asdict(approved.options).items()
+        for name, value in approved.options.reviewed.items()
         if value != chosen[name]
     ]
     before, after = _moves(approved), _moves(now)
@@ -65,6 +65,19 @@ def _source_differences(before: Translation | None, after: Translation | None) -
     differences = [f"the old group was {was}, is {now}"] if was != now else []
     copies = {*before.topics} ^ {*after.topics}
     return [*differences, *(f"topic {topic} has the copy {copy} in one of them" for topic, copy in sorted(copies))]
+
+
+def shorter_settle(name: str, reviewed: WriteOptions, now: WriteOptions) -> str:
+    """Return a message if ``settle`` is shorter than in the reviewed plan; otherwise an empty text.
+
+    name: the name of the plan's file.
+    """
+    if now.settle >= reviewed.settle:
+        return ""
+    return (
+        f"settle is {in_words(now.settle)}, and {name} was reviewed with {in_words(reviewed.settle)}: an old consumer "
+        "that commits less often than that is not seen before the write"
+    )
 
 
 def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from migrate_groups.arguments import check_bool, check_choice, check_whole_number, checked_seconds
@@ -12,6 +13,9 @@ OnExisting = Literal["refuse", "forward", "overwrite"]
 OutOfRange = Literal["refuse", "earliest"]
 Vanished = Literal["refuse", "restore"]
 SecondClientMode = Literal["auto", "required", "none"]
+
+FREE = frozenset({"settle", "guard", "second_client"})
+"""The options that do not change which offsets are written. They may differ from a reviewed plan, and between runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,11 @@ class WriteOptions:
         check_bool("restore", self.restore)
         check_bool("any_kind", self.any_kind)
         check_whole_number("accept_reread", self.accept_reread)
+
+    @property
+    def reviewed(self) -> Mapping[str, object]:
+        """The options that are part of a plan's intent, by name: all except those in `FREE`."""
+        return {name: value for name, value in asdict(self).items() if name not in FREE}
 
 
 def in_words(value: object) -> str:

@@ -185,9 +185,12 @@ class Plan:
 
     @cached_property
     def intent(self) -> str:
-        """The hash of what a reviewer approves: clusters, groups, topic partitions and options, without offsets."""
+        """The hash of what a reviewer approves: clusters, groups, topic partitions and options, without offsets.
+
+        Options that do not change what is written are left out (``planning.options.FREE``).
+        """
         moves = [(change.source_group, *change.order) for change in self.changes]
-        return _hash(self.cluster_id, self.options, moves, *self._from_elsewhere)
+        return _hash(self.cluster_id, self.options.reviewed, moves, *self._from_elsewhere)
 
     @cached_property
     def content(self) -> str:

@@ -380,6 +380,26 @@ def test_plan_says_that_topics_may_be_hidden(scene):
     assert re.search("^pass +hidden topics ", out, re.M)
 
 
+def test_error_for_a_pattern_that_matches_only_hidden_topics_names_the_permissions(scene):
+    """If a pattern matches only topics that the principal may not describe, the error names Describe and Read.
+
+    The source group has no members, so no answer of the brokers mentions the topics.
+    """
+    hidden = scene.world.create_topic(topic=scene.world.name("payments.card"))
+    scene.world.commit(scene.old, TopicPartition(hidden, 0), 0)
+    spec = Path("split.toml")
+    spec.write_text(spec.read_text() + '\n[[target]]\ngroup = "payments"\ntopics = ["payments.*"]\n')
+    scene.allow([*scene.needed("migrate"), ("Read", "Group", "payments")])
+    code, _, err = scene.run("migrate", "split.toml", "--dry-run")
+    assert code == 2
+    assert (
+        "no topic of the group matches payments.* (payments): correct or remove the pattern; User:least may not "
+        "describe every topic" in err
+    )
+    scene.allow([*scene.needed("migrate"), ("Read", "Group", "payments"), ("Read", "Topic", hidden)])
+    assert scene.run("migrate", "split.toml", "--dry-run")[0] == 0
+
+
 def test_error_names_a_hidden_topic_of_a_member_or_of_the_spec(scene):
     """If the spec or a member names a topic that the principal may not describe, the error names the topic and
     Describe.

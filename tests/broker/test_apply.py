@@ -193,9 +193,9 @@ def test_file_of_kafkas_tool_is_applied(cli, world):
     (cli.folder / "three.csv").write_text(f"{topic},0,4\n")
     (cli.folder / "four.csv").write_text(f"{group}-x,{topic},0,3\n{group}-y,{topic},0,2\n")
     assert "--to-group" in cli.fails("apply", "three.csv", "--yes", code=2)
-    done = cli("apply", "three.csv", "--to-group", group, *NOW, "--yes")
+    done = cli("apply", "three.csv", "--no-source-group", "--to-group", group, *NOW, "--yes")
     assert "so no old group is checked" in done.stdout
     assert world.committed(group) == {TopicPartition(topic, 0): 4}
-    cli("apply", "four.csv", *NOW, "--yes")
+    cli("apply", "four.csv", "--no-source-group", *NOW, "--yes")
     assert world.committed(f"{group}-x") == {TopicPartition(topic, 0): 3}
     assert world.committed(f"{group}-y") == {TopicPartition(topic, 0): 2}

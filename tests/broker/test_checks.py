@@ -54,7 +54,7 @@ def test_group_of_connect_workers_is_refused(cli, world, writer):
         )
         as_source = plan_of(writer, workers, f"{workers}-new")
         assert check(as_source, "kind").reason.startswith(
-            f"{workers} is not a consumer group: its type is classic connect"
+            f"{workers} is not a consumer group: its type is classic connect (workers of Kafka Connect); pass --any"
         )
         assert refusing(as_source) == ["kind", "stopped"]
         assert refusing(plan_of(writer, old, workers)) == ["kind", "targets"]
@@ -108,12 +108,18 @@ def test_connect_sinks_are_recognised_by_group_name_and_client(world, writer):
     """
     partition, old = old_group(world)
     by_name = plan_of(writer, old, world.name("connect-sink"))
-    assert "belongs to a Connect sink" in check(by_name, "kind").reason
+    sink = by_name.changes[0].group
+    assert check(by_name, "kind").reason == (
+        f"{sink} belongs to a Connect sink; stop it in Connect with PUT /connectors/{sink.removeprefix('connect-')}"
+        "/stop, because a connector that is PAUSED and not STOPPED stays a member; pass --any-kind to treat every "
+        "group as a plain consumer group"
+    )
     assert refusing(by_name) == ["kind"]
     client_id, metadata = "connector-consumer-sink-0", subscription(partition.topic)
     with raw_member(world.bootstrap_servers, old, client_id=client_id, metadata=metadata):
         by_client = plan_of(writer, old, f"{old}-new")
-    assert check(by_client, "kind").reason.startswith(f"{old} belongs to a Connect sink")
+    reason = f"{old} belongs to a Connect sink; stop it in Connect with PUT /connectors/sink/stop, because"
+    assert check(by_client, "kind").reason.startswith(reason)
 
 
 @NEEDS_SHARE_GROUPS

@@ -134,5 +134,5 @@ def test_apply_reads_a_file_that_kafkas_tool_exported(cli, world, kafka_tool, ex
     """`apply` writes the same offsets from the file that Kafka's ``--reset-offsets --to-current --export`` prints."""
     done = kafka_tool("--reset-offsets", "--to-current", "--all-topics", "--export", "--dry-run", "--group", exported)
     (cli.folder / "kafkas.csv").write_text(done.stdout)
-    cli("apply", "kafkas.csv", "--to-group", f"{exported}-z", *NOW)
+    cli("apply", "kafkas.csv", "--no-source-group", "--to-group", f"{exported}-z", *NOW)
     assert world.committed(f"{exported}-z") == world.committed(exported)

@@ -215,15 +215,16 @@ def test_partition_added_during_the_wait_starts_at_its_first_record(cli, world):
 
 def test_approved_plan_fixes_topics_and_options_but_not_offsets(cli, world):
     """``migrate --approved`` accepts a plan if only offsets have changed, and refuses it if topics or options have
-    changed.
+    changed. Another settle is no other plan, but a shorter one is mentioned.
     """
     old = Old(cli, world)
     cli("snapshot", old.group, "-o", "early.csv")
     cli("split", "early.csv", "--spec", "split.toml", "-o", "review.csv")
-    options = ("--settle", "0s", "--guard", "0s")
+    options = ("--settle", "6s", "--guard", "0s")
     cli("apply", "review.csv", "--dry-run", *options, "--plan-out", "plan.json")
     world.commit(old.group, TopicPartition(old.pay, 0), 9)
-    cli("migrate", "split.toml", "--approved", "plan.json", "--dry-run")
+    done = cli("migrate", "split.toml", "--approved", "plan.json", "--dry-run", "--settle", "5s", "--guard", "1s")
+    assert "settle is 5s, and plan.json was reviewed with 6s" in done.stderr
     caught = world.create_topic(1, topic=world.name("pay-more"))
     world.commit(old.group, TopicPartition(caught, 0), 0)
     refusal = cli.fails("migrate", "split.toml", "--approved", "plan.json", "--yes", code=3)

@@ -234,6 +234,7 @@ def test_a_sandbox_with_a_mirror(tmp_path: Path, temporary: Path):
                 world.produce(topic, 0, 10)
                 world.commit(group, TopicPartition(topic, 0), 4)
                 until(lambda: there.committed(group), seconds=120)
+            assert "workers of MirrorMaker 2\n" in cli("list", "--bootstrap-server", target).stdout
             addresses = ("--bootstrap-server", source, "--to-bootstrap-server", target)
             shown = cli("compare", group, *addresses, code=6).stdout
             assert shown.splitlines()[1].split()[4:6] == [f"source.{topic}", "4"]

@@ -65,7 +65,7 @@ def test_both_clients_and_kafkas_tool_read_the_same_properties_file(
     (here.folder / "offsets.csv").write_text(f"{secured_topic},0,7\n")
     group = f"group of {mode}"
     code, out, err = here.outcome(
-        *("apply", "offsets.csv", "--to-group", group, "--second-client", "required", *NOW),
+        *("apply", "offsets.csv", "--no-source-group", "--to-group", group, "--second-client", "required", *NOW),
         *("--bootstrap-server", address, "--command-config", file),
     )
     assert code == 0, err
@@ -137,7 +137,17 @@ def test_a_killed_command_leaves_no_secret_behind(secured, cli, secured_topic):
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         process = cli.cold.start(
-            *("apply", "offsets.csv", "--to-group", "killed", *NOW, "-vv", "--bootstrap-server", address),
+            *(
+                "apply",
+                "offsets.csv",
+                "--no-source-group",
+                "--to-group",
+                "killed",
+                *NOW,
+                "-vv",
+                "--bootstrap-server",
+                address,
+            ),
             *("--command-config", "client.properties"),
         )
         server.settimeout(60)
@@ -279,7 +289,16 @@ def test_both_clients_read_an_encrypted_key(secured, here, secured_topic, client
     file = client_properties(tls(secured, ssl_keystore_type="PEM", ssl_key_password=SECRETS["key"], **key))
     (here.folder / "offsets.csv").write_text(f"{secured_topic},0,7\n")
     code, out, err = here.outcome(
-        *("apply", "offsets.csv", "--to-group", f"locked {given}", "--second-client", "required", *NOW),
+        *(
+            "apply",
+            "offsets.csv",
+            "--no-source-group",
+            "--to-group",
+            f"locked {given}",
+            "--second-client",
+            "required",
+            *NOW,
+        ),
         *("--bootstrap-server", secured.address("MTLS"), "--command-config", file),
     )
     assert (code, "1 confirmed" in out) == (0, True), err

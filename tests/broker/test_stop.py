@@ -201,7 +201,7 @@ def test_offset_outside_the_log_is_refused(cli, world, offset, complaint):
     world.produce(topic, 0, 10)
     world.delete_records(topic, 0, 5)
     (cli.folder / "o.csv").write_text(f"{topic},0,{offset}\n")
-    assert complaint in cli.fails("apply", "o.csv", "--to-group", group, *NOW, "--yes", code=3)
+    assert complaint in cli.fails("apply", "o.csv", "--no-source-group", "--to-group", group, *NOW, "--yes", code=3)
     assert world.committed(group) == {}
 
 
@@ -216,7 +216,7 @@ def test_existing_offsets_are_refused_forwarded_or_overwritten(cli, world):
         world.produce(topic, partition.partition, 10)
         world.commit(group, partition, 5)
     (cli.folder / "o.csv").write_text(f"{topic},0,2\n{topic},1,8\n")
-    arguments = ("apply", "o.csv", "--to-group", group, *NOW, "--yes")
+    arguments = ("apply", "o.csv", "--no-source-group", "--to-group", group, *NOW, "--yes")
     assert "is at 5, not 2" in cli.fails(*arguments, code=3)
     assert world.committed(group) == {first: 5, second: 5}
     cli(*arguments, "--on-existing", "forward", "--receipt", "forward.json")

@@ -137,7 +137,8 @@ def test_what_is_not_known_is_said(cluster):
     }
     assert {name: each.advice for name, each in advice.items()} == {
         "stopped": "not known: it has no members: stopped, or consumers without membership; run it while they consume",
-        "connect": "nothing to split: it is not a consumer group: its type is classic connect",
+        "connect": "nothing to split: it is not a consumer group: its type is classic connect (workers of Kafka "
+        "Connect)",
         "connect-sink": "nothing to split: it belongs to a Connect sink",
         "streams": "nothing to split: the topics of a Kafka Streams application belong together",
         "shared": "nothing to split: it is not a consumer group: its type is share",

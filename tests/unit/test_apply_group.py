@@ -45,6 +45,17 @@ def test_a_stopped_group_hands_over_all_its_committed_offsets(cli):
     assert cli.offset("new") is None
 
 
+def test_a_second_apply_says_that_it_wrote_nothing(cli):
+    """If ``apply`` has handed over and the new group has not started, the same command says that it wrote nothing."""
+    assert "written and read back: START THE NEW GROUPS NOW\n" in cli(*APPLY).stderr
+    again = cli(*APPLY).stderr
+    assert "handed over already, nothing was written: START THE NEW GROUPS NOW\n" in again
+    assert "written and read back" not in again
+    cli("rollback", "old.new.receipt.json", "--yes")
+    cli.cluster.commit("new", PARTITION, 5)
+    assert "handed over already, nothing was written: START" in cli(*APPLY, "--receipt", "other.json").stderr
+
+
 def test_a_dry_run_writes_nothing_and_its_saved_plan_can_be_applied(cli):
     """A dry run of ``apply --group`` changes neither cluster nor folder; ``apply`` accepts the plan that it saves."""
     before = set(cli.folder.iterdir())
@@ -221,3 +232,31 @@ def test_any_group_name_makes_a_receipt_in_the_current_directory(cli, group):
     (receipt,) = {path for path in cli.folder.iterdir() if not path.name.endswith(".lock")} - before
     cli("rollback", receipt.name, "--yes")
     assert cli.offset(f"{group}2") is None
+
+
+def test_a_reset_csv_needs_no_source_group(cli):
+    """``apply`` refuses a CSV of kafka-consumer-groups, even in a dry run while a live group consumes its topic.
+
+    The file names no old group, so no check sees the group. With ``--no-source-group`` it is written.
+    """
+    cli.cluster.join("old", MEMBER)
+    (cli.folder / "reset.csv").write_text(f"{PARTITION.topic},{PARTITION.partition},3\n")
+    command = ("apply", "reset.csv", "--to-group", "new")
+    assert cli.fails(*command, "--dry-run", code=2) == (
+        "error: reset.csv does not say which group hands over its offsets, so nothing shows whether consumers have "
+        "stopped: pass --no-source-group if no group hands them over; otherwise use apply --group OLD --to-group NEW"
+    )
+    assert cli.fails(*command, *NOW, "--yes", code=2)
+    assert cli.offset("new") is None
+    cli(*command, "--no-source-group", "--dry-run", "--plan-out", "plan.json")
+    cli(*command, "--no-source-group", *NOW, "--yes")
+    assert cli.offset("new") == 3
+    cli("apply", "plan.json", "--dry-run")
+
+
+def test_no_source_group_contradicts_a_source_group(cli):
+    """``--no-source-group`` is refused if the file or ``--group`` names a source group."""
+    (cli.folder / "four.csv").write_text(f"old,{PARTITION.topic},{PARTITION.partition},3\n")
+    error = cli.fails("apply", "four.csv", "--to-group", "new", "--no-source-group", "--dry-run", code=2)
+    assert "four.csv: group old hands over these offsets: drop --no-source-group" in error
+    assert "--no-source-group contradicts --group old" in cli.fails(*DRY, "--no-source-group", code=2)

@@ -330,7 +330,9 @@ def test_another_topic_or_option_is_another_migration():
 
     assert differences("cat") == []
     assert differences() == ["topic cat from big to shop is new"]
-    assert differences("cat", options=WriteOptions(uncommitted="leave", settle=1)) == ["option settle was 0s, is 1s"]
+    other = replace(LEAVE, on_existing="forward")
+    assert differences("cat", options=other) == ["option on_existing was refuse, is forward"]
+    assert differences("cat", options=replace(LEAVE, settle=1, guard=1, second_client="none")) == []
 
 
 def test_an_added_partition_with_a_source_commit_is_the_same_migration():

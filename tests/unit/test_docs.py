@@ -127,6 +127,24 @@ def test_command_lines_are_found():
     assert sum(len(command_lines(page)) for page in DOCS) > 25
 
 
+def test_no_message_or_help_points_into_the_docs():
+    """No text of the program, and no help of a command, names a file in docs/, which an installed package lacks.
+
+    Only docstrings and comments may do so.
+    """
+    found = []
+    for module in sorted((ROOT / "migrate_groups").rglob("*.py")):
+        tree = ast.parse(module.read_text())
+        texts = {node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+        texts -= {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        found += [f"{named(module)}, line {node.lineno}" for node in texts if "docs/" in str(node.value)]
+    helps = [
+        text for each in COMMANDS.values() for text in (each.help, *(vars(one).get("help") for one in each.params))
+    ]
+    assert found == []
+    assert [text for text in helps if "docs/" in str(text)] == []
+
+
 def test_getting_started_calls_the_applications_as_they_expect():
     """docs/getting-started.md starts each application with a group, a client id, a file and topics, in this order."""
     text = (ROOT / "docs" / "getting-started.md").read_text()

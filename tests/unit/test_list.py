@@ -355,3 +355,21 @@ def test_time_lag_is_in_the_table_and_the_document(cli):
     assert (late["oldest_unread_at"], orders["oldest_unread_at"]) == ("2001-09-09T01:46:40Z", None)
     assert late["time_lag_seconds"] > 10**8
     assert orders["time_lag_seconds"] is None
+
+
+@pytest.mark.parametrize(
+    ("group", "protocol_type", "client", "remark"),
+    [
+        ("target-mm2", "connect", "source->target", "workers of MirrorMaker 2"),
+        ("jobs", "connect", "connect-1", "workers of Kafka Connect"),
+        ("connect-s3", "consumer", "app", "a Connect sink"),
+        ("orders", "consumer", "connector-consumer-s3-0", "a Connect sink"),
+    ],
+)
+def test_list_names_groups_of_connect(group, protocol_type, client, remark):
+    """``list`` says of each group of Kafka Connect and of MirrorMaker 2 what it is, also if it has no offsets."""
+    cluster = InMemoryCluster()
+    member = Member(member_id="m", client_id=client, host="/h")
+    cluster.join(group, member, protocol_type=protocol_type)
+    (found,) = list_groups(cluster, FakeClock())
+    assert found.remarks == (remark,)

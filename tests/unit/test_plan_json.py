@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
+import unicodedata
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -375,3 +377,19 @@ def test_a_saved_plan_has_one_line_per_partition():
     lines = plan_json.to_bytes(plan, rows.rows()).decode().splitlines()
     assert len([line for line in lines if '"partition":0' in line]) == 2
     assert any(line.startswith('  {"action":"create","source_group":"old","group":"new"') for line in lines)
+
+
+def test_unprintable_characters_are_escaped():
+    """A plan and a receipt have no raw control or bidirectional character of a name, and keep the exact name."""
+    controls = [chr(code) for code in range(sys.maxunicode) if unicodedata.category(chr(code)) in ("Cc", "Zl", "Zp")]
+    marks = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
+    directions = [chr(code) for code in range(sys.maxunicode) if unicodedata.bidirectional(chr(code)) in marks]
+    name = f"é漢😀{''.join(controls)}\N{RIGHT-TO-LEFT OVERRIDE}gpj{''.join(directions)}\u200e\u200f\u061c\ufeff"
+    change = Change(source_group=None, group=name, topic="t", partition=0, before=None, after=CommittedOffset(offset=1))
+    plan = Plan(cluster_id=name, options=WriteOptions(), changes=(change,), checks=())
+    receipt = Receipt((Execution.of(plan, NOON),))
+    for content in (plan_json.to_bytes(plan, []), receipt_json.to_bytes(receipt)):
+        text = content.decode()
+        assert not {*controls, *directions, *"\u200e\u200f\u061c\ufeff"} & {*text} - {"\n"}
+        assert "é漢😀" in text
+    assert plan_json.read(plan_json.to_bytes(plan, []), "plan.json").plan == plan

@@ -55,6 +55,14 @@ def apply(
         bool, typer.Option("--fan-out", help="Allow --to-group several times: each of these groups gets all rows.")
     ] = False,
     restore: Annotated[bool, typer.Option("--restore", help="Write a group's own snapshot back to the group.")] = False,
+    no_source_group: Annotated[
+        bool,
+        typer.Option(
+            "--no-source-group",
+            help="Required for a file that names no old group and no cluster, such as a CSV of kafka-consumer-groups: "
+            "no group hands over these offsets, so none is checked.",
+        ),
+    ] = False,
     dry_run: options.DryRun = False,
     output_format: plans.FormatOption = "table",
     plan_out: plans.PlanOut = None,
@@ -98,7 +106,7 @@ def apply(
     if receipt is not None and str(receipt) == "-":
         raise UsageError("--receipt -: the same command goes on from the receipt; name a file")
     given = write_options.given() | ({"restore": True} if restore else {})
-    source = _source(file, group, to_group or [], given, fan_out=fan_out)
+    source = _source(file, group, to_group or [], given, fan_out=fan_out, no_source_group=no_source_group)
     path = receipt or source.receipt
     if plan_out and path and os.path.realpath(plan_out) == os.path.realpath(path):
         raise UsageError(f"--plan-out {plan_out} is also the file of the receipt: name another file")
@@ -178,7 +186,13 @@ class _Source(NamedTuple):
 
 
 def _source(
-    file: Path | None, group: list[str] | None, to_group: list[str], given: Mapping[str, Any], *, fan_out: bool
+    file: Path | None,
+    group: list[str] | None,
+    to_group: list[str],
+    given: Mapping[str, Any],
+    *,
+    fan_out: bool,
+    no_source_group: bool,
 ) -> _Source:
     """Return the source of the offsets to write: FILE or ``--group``.
 
@@ -189,12 +203,15 @@ def _source(
         source = options.one_group(group)
         if file is not None:
             raise UsageError(f"FILE ({file}) and --group {source} contradict each other: pass one of them")
+        if no_source_group:
+            raise UsageError(f"--no-source-group contradicts --group {source}: pass one of them")
         read = plans.application_of_group(source, given, to_group, fan_out=fan_out)
         receipt = Path(f"{in_file_name([source])}.{in_file_name(to_group)}.receipt.json")
         return _Source(read, receipt, "the same command")
     if file is None:
         raise UsageError("no offsets to write: name a FILE, or the old group with --group")
     wanted = plans.read_application(file, given, to_group, fan_out=fan_out)
+    plans.check_source_groups(wanted, file, no_source_group=no_source_group)
     targets = in_file_name(to_group)
     is_stream = str(file) == "-" or _STREAMS & {file, *file.parents}
     beside = None if is_stream else file.with_name(f"{file.name}{targets and '.'}{targets}.receipt.json")

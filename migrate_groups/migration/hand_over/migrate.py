@@ -29,7 +29,7 @@ from migrate_groups.model.fence import Fence
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.planning.checks.mirror import PLACES
 from migrate_groups.planning.execution import Execution
-from migrate_groups.planning.intent import intent_differences, split_differences
+from migrate_groups.planning.intent import intent_differences, shorter_settle, split_differences
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan, Verdict
 from migrate_groups.planning.planned_stop import PlannedStop
@@ -175,7 +175,7 @@ def _prepared(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clo
     with events.working(f"reading group {spec.source}", not_known):
         prepared = prepare(clusters, spec, wanted.options, clock, file.receipt, baseline, hold=wanted.hold)
     if not _lacks_places(prepared.plan):
-        _check_approved(wanted.approved, prepared.plan, file.receipt)
+        _check_approved(wanted.approved, prepared.plan, file.receipt, events)
         refuse_other_run(file, prepared.plan)
     events.stop_planned(_planned_stop(prepared, wanted))
     return prepared
@@ -200,10 +200,11 @@ def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
     )
 
 
-def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Receipt) -> None:
+def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Receipt, events: Events) -> None:
     """Raise an error that names each difference between a reviewed plan and the current plan, except in offsets.
 
-    The error is `UsageError` if the options differ, and otherwise `Refused`. approved: file name and content of the
+    The error is `UsageError` if the options differ, and otherwise `Refused`. If ``settle`` is shorter than reviewed,
+    the user is only told, because it does not change what is written. approved: file name and content of the
     reviewed plan; None: nothing to compare.
     """
     if approved is None:
@@ -214,8 +215,10 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
         plan = replace(plan, changes=tuple(change for change in plan.changes if change.source_group))
     if differences := intent_differences(reviewed, plan):
         # An option that contradicts the plan is a wrong command line or spec, as with `apply`; all else is a refusal.
-        kind = Refused if reviewed.options == plan.options else UsageError
+        kind = Refused if reviewed.options.reviewed == plan.options.reviewed else UsageError
         raise kind(f"the plan differs from {name}: {some(differences)}; have a new plan reviewed; nothing was written")
+    if shorter := shorter_settle(name, reviewed.options, plan.options):
+        events.said(shorter)
 
 
 def _fences(clusters: Clusters, clock: Clock, events: Events) -> list[Fence]:

@@ -129,6 +129,8 @@ def _status(principal: str, facts: GroupFacts, reading: Reading, topics: frozens
     description, rows = reading.observed.description, tuple(reading.rows())
     group, group_type = description.group, description.group_type
     remarks = [str(errors[group]) for errors in (facts.undescribed, facts.unread) if group in errors]
+    if description.connect:
+        remarks.append(description.connect)
     is_readable = has_readable_members(description)
     if not is_readable:
         remarks.append(f"the members of a {group_type} group can't be read")

@@ -33,7 +33,9 @@ def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Che
     internal = sorted(topic for topic in survey.cluster_facts.topic_names if topic.endswith(_INTERNAL))
     found = [f"{group.group} {other}" for group in groups if (other := other_kind(group, internal))]
     if found and not options.any_kind:
-        reason = f"{some(found, most=3)}; pass --any-kind to treat every group as a plain consumer group"
+        connectors = sorted({connector for group in groups for connector in group.connectors})
+        stop = f"; {_stopping(connectors)}" if connectors else ""
+        reason = f"{some(found, most=3)}{stop}; pass --any-kind to treat every group as a plain consumer group"
         return Check.refused(name, reason)
     if found:
         return Check.warned(name, f"{some(found, most=3)}; treated as a plain consumer group (--any-kind)")
@@ -43,6 +45,12 @@ def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Che
         )
         return Check.warned(name, f"{reason}; give the new application the new group as its application.id")
     return Check.passed(name, "all groups are plain consumer groups, as far as brokers show it")
+
+
+def _stopping(connectors: Sequence[str]) -> str:
+    """Return how Kafka Connect stops connectors, so that their tasks leave the group (KIP-875)."""
+    request = some([f"PUT /connectors/{each}/stop" for each in connectors], most=3)
+    return f"stop it in Connect with {request}, because a connector that is PAUSED and not STOPPED stays a member"
 
 
 def is_streams(group: GroupDescription) -> bool:
@@ -59,12 +67,10 @@ def other_kind(group: GroupDescription, internal_topics: Collection[str]) -> str
     internal_topics: the internal topics of Kafka Streams in the cluster.
     """
     if group.exists and not group.is_consumer_group:
-        return f"is not a consumer group: its type is {group.kind}"
-    if group.group.startswith("connect-") or any(
-        member.client_id.startswith("connector-consumer-") for member in group.members
-    ):
-        # The group is named after its connector. Connect has its own API for offsets (KIP-875).
-        return "belongs to a Connect sink"
+        its = f"its type is {group.kind}"
+        return f"is not a consumer group: {its}{group.connect and f' ({group.connect})'}"
+    if group.connect:
+        return f"belongs to {group.connect}"
     # The state in internal topics fits only the committed offsets of this group.
     topics = [topic for topic in internal_topics if topic.startswith(f"{group.group}-")]
     return f"belongs to a Kafka Streams application with state: it has {named('topic', topics)}" if topics else None

@@ -118,4 +118,4 @@ def _advice(refused: list[Translated]) -> str:
     most = max(each.place.reread if each.place.offset is not None else 0 for each in refused)
     if most and all(each.place.offset is not None for each in refused):
         return f"pass --accept-reread {most} to start at the lowest place, which reads up to so many records again"
-    return "see the statuses in docs/compare.md"
+    return "run migrate-groups compare, which shows the status of every partition"
