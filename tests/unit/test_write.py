@@ -223,6 +223,31 @@ def test_a_partition_that_the_second_client_reads_differently_is_refused():
     assert receipt.failed[0].error == "kafka-python reads 3, confluent-kafka reads 4"
 
 
+class FirstReadsBefore:
+    """A second Kafka client whose first reading began before the brokers applied a write that they did not answer."""
+
+    def __init__(self, made):
+        self._made, self.readings = made, 0
+
+    def committed_by_group(self, wanted):
+        self.readings += 1
+        if self.readings == 1:
+            return {group: dict.fromkeys(partitions) for group, partitions in wanted.items()}
+        return self._made.committed_by_group(wanted)
+
+
+def test_a_second_reading_that_began_before_the_write_was_applied_is_repeated():
+    """A write gets no answer and is applied later: the second client read too early, and the first one reads it back.
+
+    The second client reads once more, both agree, and the write is confirmed.
+    """
+    made = cluster(AppliedWithoutAnswer)
+    second = FirstReadsBefore(made)
+    receipt, _ = run(made, second_client=second)
+    assert outcomes(receipt) == [Outcome.CONFIRMED] * 2
+    assert second.readings == 2
+
+
 @pytest.mark.parametrize(("mode", "expected"), [("auto", Outcome.CONFIRMED), ("required", Outcome.UNKNOWN)])
 def test_a_write_without_the_second_clients_answer(mode, expected):
     """If the second client does not answer, a write is confirmed, or "unknown" with ``--second-client required``.
