@@ -19,6 +19,8 @@ from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 
 K = TypeVar("K")
 
+_PROBE = CommittedOffset(offset=0, metadata="migrate-groups")
+
 
 class KafkaPythonWriter(KafkaPythonReader):
     """Writes and deletes committed offsets, and deletes groups, with kafka-python (implements `GroupWriter`).
@@ -43,6 +45,16 @@ class KafkaPythonWriter(KafkaPythonReader):
         An answer is ``WRITTEN``, ``REFUSED`` or ``UNKNOWN`` (perhaps committed). Each group has its own request.
         """
         return self._write(offsets, of_groups.commit_offsets(offsets))
+
+    def commit_probes(self, probes: Collection[str], partition: TopicPartition) -> Mapping[str, WriteAnswer]:
+        """Commit offset 0 of a partition for each probe group, and return the answers.
+
+        After the answer ``WRITTEN``, each commit that the coordinator accepted before for a group on the same partition
+        of ``__consumer_offsets`` is readable.
+        """
+        offsets = {probe: {partition: _PROBE} for probe in probes}
+        answers = self._write(offsets, of_groups.commit_offsets(offsets))
+        return {probe: answers[probe][partition] for probe in probes}
 
     def delete_offsets(
         self, group: str, partitions: Collection[TopicPartition]

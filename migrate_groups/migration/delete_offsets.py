@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused, UsageError
 from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.barrier import Barrier, after_barrier, barrier_of
 from migrate_groups.migration.carry_out import agree, settle, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.ports import Clients, GroupReader
@@ -46,15 +47,29 @@ class OffsetsToDelete:
     settle: float = 10.0
 
 
-def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown: Plan | None = None) -> Plan:
+def plan_deletion(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile) -> Plan:
     """Return the plan that deletes the group's committed offsets of the topics in ``wanted``.
 
     The plan has no changes if an earlier run has already deleted these offsets.
-    shown: the plan that the user agreed to. A check refuses if a committed offset has changed since.
 
     Raises `UsageError` if the receipt is of another write; `InvalidInput` if a pattern matches no topic of the group;
     `Refused` if a rollback in the receipt has not finished, or the group is not a consumer group; `GroupNotFound`,
     `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+    """
+    return _shown(reader, wanted, file)[0]
+
+
+def _shown(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile) -> tuple[Plan, Barrier]:
+    """Return the plan to show to the user, and how to wait for commits before the plan is made again."""
+    plan = _plan(reader, wanted, file)
+    barrier = barrier_of(reader, plan)
+    return plan.with_checks(barrier.checks), barrier
+
+
+def _plan(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown: Plan | None = None) -> Plan:
+    """Return the plan without the check ``barrier``.
+
+    shown: the plan that the user agreed to. A check refuses if a committed offset has changed since.
     """
     group, receipt = wanted.group, file.receipt
     _refuse_other_receipt(file, group)
@@ -108,15 +123,16 @@ def delete_offsets(
     pattern matches no topic of the group; `Refused` if a check or the user says no, or a rollback in the receipt has
     not finished; `GroupNotFound`, `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
-    shown = plan_deletion(clients.writer, wanted, file)
+    shown, barrier = _shown(clients.writer, wanted, file)
     if is_done(shown, file, events):
         return None
     agree(shown, lambda: (), events)
     # The offsets are read twice, because a consumer without membership shows only by its commits.
     settle(shown, clock, events)
-    plan = plan_deletion(clients.writer, wanted, file, shown)
-    refuse_forbidden(plan.refusals(at_the_write=True))
-    return write_plan(clients, plan, file, clock, events, Verb.DELETE_OFFSETS)
+    with after_barrier(clients.writer, barrier, events):
+        plan = _plan(clients.writer, wanted, file, shown)
+        refuse_forbidden(plan.refusals(at_the_write=True))
+        return write_plan(clients, plan, file, clock, events, Verb.DELETE_OFFSETS)
 
 
 def is_done(plan: Plan, file: ReceiptFile, events: Events) -> bool:

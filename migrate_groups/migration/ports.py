@@ -189,6 +189,16 @@ class GroupWriter(GroupReader, Protocol):
         """Commit offsets of several groups, one request for each group; return the answers by group and partition."""
         ...
 
+    def commit_probes(self, probes: Collection[str], partition: TopicPartition) -> Mapping[str, WriteAnswer]:
+        """Commit an offset for each probe group; return the answers. Coordinators are asked concurrently.
+
+        A coordinator appends commits to a partition of ``__consumer_offsets`` in order, and answers when all in-sync
+        replicas have them. So after the answer ``WRITTEN``, each commit that it accepted before for a group on the same
+        partition is readable (docs/kafka-behaviour.md#commits-that-wait-for-replication).
+        partition: an existing partition, for which the offset is committed.
+        """
+        ...
+
     def delete_offsets(
         self, group: str, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, WriteAnswer]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
@@ -76,18 +75,16 @@ def plan_at_the_write(
     reader: GroupReader,
     snapshot: SnapshotTable,
     shown: Plan,
-    clock: Clock,
     receipt: Receipt = NOTHING_WRITTEN,
     advice: Advice = FROM_FILE,
 ) -> Plan:
     """Return the plan that was ``shown`` to the user, made again right before the write.
 
-    First waits until the snapshot of the source group is ``shown.options.settle`` seconds old.
+    Called after the wait that `still_to_settle` returns.
 
     Raises `Refused` if a check forbids the write, if a committed offset has changed since the plan was shown, or if an
     offset to write is no longer in the log; `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
-    clock.sleep(still_to_settle(snapshot, shown.options.settle, clock.now()))
     wanted = wanted_rows(snapshot.at_one_moment().rows())
     facts = survey(for_one_phase(reader), wanted)
     plan = _judged(wanted, facts, shown.options, receipt, advice)

@@ -63,7 +63,7 @@ def write(
             record(execution)
     asked = asked or _SecondReading(second, execution)
     execution = look_at_watched(elsewhere or writer, execution)
-    execution = _seen_by_second(asked.answers(), execution)
+    execution = _seen_by_second(_read_again_where_different(second, asked.answers(), execution), execution)
     record(execution)
     return execution
 
@@ -222,27 +222,48 @@ class _SecondReading:
         self._answers.put(seen)
 
 
+def _read_again_where_different(second: OffsetsReader | None, seen: Seen | None, execution: Execution) -> Seen | None:
+    """Return what the second client reads; if it differs from the first client, what it reads now.
+
+    seen: the second client's answers, or None if there is no second client.
+    """
+    # A reading counts only if it began after the broker's answer to the write. If the broker did not answer, it may
+    # have applied the write after the second client's reading, and before that of the first.
+    if seen is None or not any(_differences(seen, execution)):
+        return seen
+    again = _SecondReading(second, execution).answers() or {}
+    return {**seen, **{group: found for group, found in again.items() if not isinstance(found, Exception)}}
+
+
+def _differences(seen: Seen, execution: Execution) -> Iterator[tuple[Entry, CommittedOffset | None]]:
+    """Yield each entry that the second client reads differently, with the offset that it reads (None: no offset)."""
+    for entry in execution.entries:
+        found = seen.get(entry.change.group, {})
+        if entry.settled and not isinstance(found, Exception):
+            seen_there = found.get(entry.change.topic_partition)
+            if not _agree(seen_there, entry.change.after):
+                yield entry, seen_there
+
+
 def _seen_by_second(seen: Seen | None, execution: Execution) -> Execution:
     if seen is None:
         return execution
     entries: list[Entry] = []
+    for entry, seen_there in _differences(seen, execution):
+        difference = f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka reads {_offset(seen_there)}"
+        # ``sent`` is True, because the first client found the offset in place. The group may have committed since.
+        entries.append(entry.refused(difference, sent=True))
+    differing = {entry.change.order for entry in entries}
     unseen: dict[str, list[Entry]] = defaultdict(list)
     for group, of_group in by_group([entry for entry in execution.entries if entry.settled]).items():
-        found = seen.get(group, {})
-        if isinstance(found, Exception):
+        if isinstance(found := seen.get(group), Exception):
             unseen[str(found)] += of_group
             continue
-        for entry in of_group:
-            seen_there = found.get(entry.change.topic_partition)
-            if not _agree(seen_there, entry.change.after):
-                difference = (
-                    f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka reads {_offset(seen_there)}"
-                )
-                # ``sent`` is True, because the first client found the offset in place. The group may have committed
-                # since.
-                entries.append(entry.refused(difference, sent=True))
-            elif entry.outcome is Outcome.CONFIRMED_BY_ONE:
-                entries.append(replace(entry, outcome=Outcome.CONFIRMED))
+        entries += [
+            replace(entry, outcome=Outcome.CONFIRMED)
+            for entry in of_group
+            if entry.outcome is Outcome.CONFIRMED_BY_ONE and entry.change.order not in differing
+        ]
     for reason, of_groups in unseen.items():
         groups = {repr(entry.change.group) for entry in of_groups}
         remark = f"{named('group', groups)} confirmed by one client only: {reason}"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import NamedTuple
 
 OFFSETS_TOPIC = "__consumer_offsets"
+OWN_GROUPS = "migrate-groups."
+"""The prefix of the names of all groups that this tool makes for itself, so that one ACL covers them."""
 
 RECORD, CONTROL, ABORTED = "record", "control", "aborted"
 
@@ -50,3 +53,13 @@ def log_partition(group: str, partitions: int) -> int:
         value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
     signed = value - (1 << 32) if value & 0x80000000 else value
     return (0 if signed == -(1 << 31) else abs(signed)) % partitions
+
+
+def probe_group(number: int, partitions: int) -> str:
+    """Return the name of the group whose commits this tool appends to partition ``number`` of ``__consumer_offsets``.
+
+    The name is always the same, such as ``migrate-groups.barrier.17-3``. partitions: how many partitions
+    ``__consumer_offsets`` has.
+    """
+    names = (f"{OWN_GROUPS}barrier.{number}-{each}" for each in itertools.count())
+    return next(name for name in names if log_partition(name, partitions) == number)

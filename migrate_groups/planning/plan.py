@@ -226,6 +226,10 @@ class Plan:
         forbidding = {Verdict.REFUSE, Verdict.PENDING} if at_the_write else {Verdict.REFUSE}
         return tuple(check for check in self.checks if check.verdict in forbidding)
 
+    def with_checks(self, checks: Iterable[Check]) -> Plan:
+        """Return the plan with these checks added."""
+        return replace(self, checks=(*self.checks, *checks))
+
     def provisional(self, names: Collection[str]) -> Plan:
         """Return the plan with the verdict ``pending`` instead of ``refuse`` for the checks with these names.
 

@@ -51,7 +51,7 @@ def move(clients, taken: SnapshotTable, new: str) -> Execution:
     named = name_groups(taken, [new], fan_out=False, restore=False)
     shown = make_plan(writer, named, WriteOptions(settle=0, guard=0))
     refuse_forbidden(shown.refusals(at_the_write=True))
-    plan = plan_at_the_write(writer, named, shown, CLOCK)
+    plan = plan_at_the_write(writer, named, shown)
     executions: list[Execution] = []
     return write(writer, second_client, Execution.of(plan, CLOCK.now()), executions.append)
 

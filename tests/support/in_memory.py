@@ -31,6 +31,9 @@ T = TypeVar("T")
 
 _WRITTEN = WriteAnswer(answer=Answer.WRITTEN)
 _MOST_METADATA = 4096
+_PROBE = CommittedOffset(offset=0, metadata="migrate-groups")
+OFFSETS_PARTITIONS = 50
+"""The number of partitions of ``__consumer_offsets``: Kafka's default."""
 
 
 @dataclass
@@ -68,7 +71,8 @@ class InMemoryCluster:
         self.principal = "User:ANONYMOUS"
         self.second_client_lacks = ""
         self._cluster_id = cluster_id
-        self._topics: dict[str, tuple[str, dict[int, Log]]] = {}
+        logs = {number: Log() for number in range(OFFSETS_PARTITIONS)}
+        self._topics: dict[str, tuple[str, dict[int, Log]]] = {OFFSETS_TOPIC: ("id-of-offsets", logs)}
         self._compacted: set[str] = set()
         self._groups: dict[str, _Group] = {}
         self._denied: set[tuple[Resource, Operation]] = set()
@@ -76,6 +80,8 @@ class InMemoryCluster:
         self._metadata_limit: int | None = 4096
         self.rebalance_delay = timedelta(0)
         self._created = 0
+        self._waiting: list[tuple[str, TopicPartition, CommittedOffset]] = []  # commits that are not replicated yet
+        self._hung: bool | None = None
         self._ends_told: dict[TopicPartition, tuple[int, int]] = {}  # leader epoch, last returned log end offset
 
     # Requests of producers, consumers and administrators.
@@ -162,7 +168,26 @@ class InMemoryCluster:
     def commit(self, group: str, partition: TopicPartition, offset: int, metadata: str = "") -> None:
         """Commit an offset, as a member or a consumer without membership does."""
         committed = CommittedOffset(offset=offset, leader_epoch=0, metadata=metadata)
-        self._groups.setdefault(group, _Group()).committed[partition] = committed
+        self._append(group, partition, committed)
+
+    def hang_follower(self, *, past_timeout: bool = False) -> None:
+        """Let a follower hang: from now on commits are accepted, and not readable before they are replicated.
+
+        The follower goes on when the next probe is committed, or only with `follower_goes_on` if ``past_timeout``.
+        """
+        self._hung = past_timeout
+
+    def follower_goes_on(self) -> None:
+        """Replicate the commits that have waited, so that they are readable."""
+        self._hung, waiting, self._waiting = None, self._waiting, []
+        for group, partition, committed in waiting:
+            self._append(group, partition, committed)
+
+    def _append(self, group: str, partition: TopicPartition, committed: CommittedOffset) -> None:
+        if self._hung is None:
+            self._groups.setdefault(group, _Group()).committed[partition] = committed
+        else:
+            self._waiting.append((group, partition, committed))
 
     def deny(self, resource: Resource, *operations: Operation) -> None:
         """Make `permissions` omit these operations on a resource. Requests are not refused because of this."""
@@ -212,7 +237,7 @@ class InMemoryCluster:
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
         """Return the descriptions of these topics; None: of all topics. A topic that does not exist is left out."""
-        there = {**self._topics, OFFSETS_TOPIC: ("id-of-offsets", {})} if topics is None else self._topics
+        there = self._topics
         return {
             topic: TopicDescription(topic=topic, topic_id=topic_id, partitions=tuple(logs), permitted=permitted)
             for topic in sorted(there if topics is None else set(topics) & there.keys())
@@ -337,6 +362,17 @@ class InMemoryCluster:
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
         """Commit the offsets of several groups, and return the answer for each partition, by group."""
         return {group: self.alter_offsets(group, of_group) for group, of_group in offsets.items()}
+
+    def commit_probes(self, probes: Collection[str], partition: TopicPartition) -> Mapping[str, WriteAnswer]:
+        """Commit offset 0 for each probe group. A commit that waits for replication is answered as a time-out."""
+        answers = {probe: self._answer(probe, partition, _PROBE) for probe in probes}
+        for probe in probes:
+            if answers[probe] is _WRITTEN:
+                self._append(probe, partition, _PROBE)
+        if self._hung:
+            return dict.fromkeys(probes, WriteAnswer(answer=Answer.UNKNOWN, error="COORDINATOR_NOT_AVAILABLE"))
+        self.follower_goes_on()
+        return answers
 
     def delete_offsets(
         self, group: str, partitions: Collection[TopicPartition]

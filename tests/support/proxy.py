@@ -1,4 +1,4 @@
-"""A TCP proxy in front of each broker of a sandbox, which can cut a connection within a response, or slow all of them.
+"""A TCP proxy in front of each broker of a sandbox, which can cut a connection within a response, or slow or hold all.
 
 The brokers advertise the proxies' addresses to clients that come through a proxy. So such a client never reaches a
 broker directly.
@@ -21,13 +21,15 @@ _SLOW_CHUNK = 256
 
 
 class Proxies:
-    """The proxies of all brokers. They forward all bytes unchanged and at once, until `cut` or `slow` is called.
+    """The proxies of all brokers. They forward all bytes unchanged and at once, until `cut`, `slow` or `hold`.
 
     bootstrap_servers: the addresses of the proxies.
     """
 
     def __init__(self, targets: Collection[str]) -> None:
         self._to_cut, self._delay = 0, 0.0
+        self._open = asyncio.Event()
+        self._open.set()
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
         ports = [asyncio.run_coroutine_threadsafe(self._listen(each), self._loop).result() for each in targets]
@@ -42,9 +44,14 @@ class Proxies:
         """From now on, wait this long before forwarding each 256 bytes."""
         self._delay = seconds
 
+    def hold(self) -> None:
+        """From now on, keep all bytes, until `heal` forwards them."""
+        self._loop.call_soon_threadsafe(self._open.clear)
+
     def heal(self) -> None:
         """Forward everything again, without a delay."""
         self._to_cut, self._delay = 0, 0.0
+        self._loop.call_soon_threadsafe(self._open.set)
 
     async def _listen(self, target: str) -> int:
         host, port = target.split(":")
@@ -70,6 +77,7 @@ class Proxies:
         with suppress(OSError):  # either side may be killed at any time
             while data := await reader.read(_SLOW_CHUNK if self._delay else _CHUNK):
                 await asyncio.sleep(self._delay)
+                await self._open.wait()
                 is_cut = are_responses and self._to_cut > 0
                 self._to_cut -= is_cut
                 writer.write(data[: len(data) // 2] if is_cut else data)

@@ -6,10 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from migrate_groups.migration.prepare import make_plan, plan_at_the_write
+from migrate_groups.migration.prepare import still_to_settle
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.options import WriteOptions
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock
@@ -49,9 +48,7 @@ def test_the_age_of_the_snapshot_is_subtracted_from_settle(taken_at, seconds):
     taken = take_snapshot(made, ["big"], clock)
     clock.slept = 0.0
     rows = name_groups(taken, ["new"], fan_out=False, restore=False)
-    shown = make_plan(made, rows, WriteOptions(settle=10))
-    plan_at_the_write(made, rows, shown, clock)
-    assert clock.slept == seconds
+    assert still_to_settle(rows, 10.0, clock.now()) == seconds
 
 
 @pytest.mark.parametrize(("source_group", "seconds"), [("big", 10), (None, 0)])
@@ -60,8 +57,5 @@ def test_rows_that_do_not_say_when_they_were_taken_take_the_full_settle(source_g
 
     For offsets without a source group it does not wait.
     """
-    made, clock = cluster(), FakeClock()
     rows = SnapshotTable.of_rows([row(group="new", source_group=source_group, taken_at=None)])
-    shown = make_plan(made, rows, WriteOptions(settle=10))
-    plan_at_the_write(made, rows, shown, clock)
-    assert clock.slept == seconds
+    assert still_to_settle(rows, 10.0, NOON) == seconds

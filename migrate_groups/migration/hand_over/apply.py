@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.barrier import Barrier, after_barrier, barrier_of
 from migrate_groups.migration.carry_out import agree, is_over, refuse_other_run, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.ports import Clients, GroupReader
@@ -69,6 +70,15 @@ def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, eve
     Raises `Refused` if the receipt (the record of the run) or the approved plan forbids the write; `UsageError` if the
     receipt is of another migration; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
+    shown = _shown(reader, wanted, file, events)
+    return shown and shown[0]
+
+
+def _shown(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events: Events) -> tuple[Plan, Barrier] | None:
+    """Return the plan to show to the user, and how to wait for commits before the plan is made again.
+
+    Returns None, and raises errors, as `plan_apply`.
+    """
     refuse_by_record(file.receipt, Verb.HAND_OVER)
     if same_hand_over(file.receipt, wanted.rows.rows()) and is_over(reader, file, events):
         return None
@@ -78,7 +88,8 @@ def plan_apply(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, eve
         else:
             plan = make_plan(reader, wanted.rows, wanted.options, file.receipt, _advice(wanted))
     refuse_other_run(file, plan)
-    return plan
+    barrier = barrier_of(reader, plan)
+    return plan.with_checks(barrier.checks), barrier
 
 
 def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Clock, events: Events) -> Execution | None:
@@ -90,16 +101,20 @@ def apply(clients: Clients, wanted: ApplyRequest, file: ReceiptFile, clock: Cloc
     Raises `Refused` if a check or the user forbids the write; `UsageError` if the receipt (the record of the run) is of
     another migration; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
-    shown = plan_apply(clients.writer, wanted, file, events)
-    if shown is None:
+    found = _shown(clients.writer, wanted, file, events)
+    if found is None:
         return None
+    shown, barrier = found
     agree(shown, wanted.rows.rows, events)
     if (left := still_to_settle(wanted.rows, shown.options.settle, clock.now())) >= 1:
         events.said(f"waiting {left:.0f} s to see that no consumer commits")
-    with events.working(f"{_reading(wanted)} again, after {shown.options.settle:g} s", not_known):
-        plan = plan_at_the_write(clients.writer, wanted.rows, shown, clock, file.receipt, _advice(wanted))
-    refuse_other_run(file, plan)
-    execution = write_plan(clients, plan, file, clock, events)
+    with events.working(f"waiting until {shown.options.settle:g} s after the offsets were read", not_known):
+        clock.sleep(left)
+    with after_barrier(clients.writer, barrier, events):
+        with events.working(f"{_reading(wanted)} again", not_known):
+            plan = plan_at_the_write(clients.writer, wanted.rows, shown, file.receipt, _advice(wanted))
+        refuse_other_run(file, plan)
+        execution = write_plan(clients, plan, file, clock, events)
     return watch_afterwards(clients.writer, execution, file, clock, events)
 
 

@@ -85,7 +85,7 @@ class CutOver:
         planned = self._planned(wanted)
         refuse_forbidden(planned.plan.refusals(at_the_write=True))
         _refuse_other_topics(shown.plan, planned.plan)
-        return Prepared(wanted=wanted, planned=planned)
+        return replace(shown, wanted=wanted, planned=planned)
 
     def _planned(self, wanted: AllWanted) -> Planned:
         """Return the final plan. If a mirror is involved, first wait until it has reached the committed offsets."""

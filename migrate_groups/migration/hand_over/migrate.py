@@ -12,6 +12,7 @@ from migrate_groups.errors import InvalidInput, MigrateGroupsError, Refused, Usa
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
+from migrate_groups.migration.barrier import after_barrier
 from migrate_groups.migration.carry_out import agree, is_over, refuse_other_run, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard
@@ -120,9 +121,10 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
         steps.wait_for_stop()
         with writer.held(shown.spec.source) if wanted.hold else nullcontext() as held:
             run.keep_fences(_fences(clusters, clock, events), resumed=shown.receipt.hand_over is not None)
-            final = steps.read()
-            refuse_other_run(file, final.plan)
-            execution = write_plan(clients, final.plan, file, clock, events)
+            with after_barrier(writer, shown.barrier, events) as passed:
+                final = steps.read().judged_by(passed)
+                refuse_other_run(file, final.plan)
+                execution = write_plan(clients, final.plan, file, clock, events)
             keep(clusters, wanted, final, execution, file, clock, events)
             execution = watch_afterwards(writer, execution, file, clock, events, clusters.elsewhere)
             repeated = clusters.delivered_again(execution) if execution.options.guard else ""

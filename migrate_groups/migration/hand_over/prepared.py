@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from migrate_groups.clock import Clock
+from migrate_groups.migration.barrier import Barrier, barrier_of
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.knowledge import AllWanted, Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import LastCommitted
@@ -17,7 +18,7 @@ from migrate_groups.planning.checks.hold import can_be_held
 from migrate_groups.planning.checks.permission import of_hand_over
 from migrate_groups.planning.checks.source import way_back
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.plan import Check, Plan
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
@@ -26,10 +27,14 @@ from migrate_groups.snapshots.split import SplitSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A plan to write offsets to target groups, and the facts from which it was made."""
+    """A plan to write offsets to target groups, and the facts from which it was made.
+
+    barrier: how to wait for commits of these groups before they are read for the last time.
+    """
 
     wanted: AllWanted
     planned: Planned
+    barrier: Barrier
 
     @property
     def plan(self) -> Plan:
@@ -50,6 +55,10 @@ class Prepared:
     def reading(self) -> Reading:
         """The source group's description, committed offsets and log ranges."""
         return self.wanted.reading
+
+    def judged_by(self, checks: Iterable[Check]) -> Prepared:
+        """Return the same plan with these checks added."""
+        return replace(self, planned=replace(self.planned, plan=self.plan.with_checks(checks)))
 
     def rows(self) -> Iterator[Row]:
         """Yield a snapshot row for each partition of a target group, with the offset that the group is to get.
@@ -121,7 +130,8 @@ def prepare(
     with hidden_topics_named(reader):
         wanted = knowledge.wanted(reading)
     planned = clusters.plan(wanted)
-    checks = planned.plan.checks
+    barrier = barrier_of(clusters.target, planned.plan)
+    checks = (*planned.plan.checks, *barrier.checks)
     if hold:
         group = Resource(ResourceType.GROUP, spec.source)
         check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
@@ -131,4 +141,4 @@ def prepare(
     plan = replace(planned.plan, checks=checks)
     # A running group may commit while places are looked for. The final plan reads the group again.
     planned = replace(planned, plan=plan.provisional(("not moved", "vanished")) if clusters.elsewhere else plan)
-    return Prepared(wanted=wanted, planned=planned)
+    return Prepared(wanted=wanted, planned=planned, barrier=barrier)

@@ -11,6 +11,7 @@ from datetime import timedelta
 from migrate_groups.clock import Clock
 from migrate_groups.errors import PartlyApplied
 from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.barrier import Barrier, after_barrier, barrier_of
 from migrate_groups.migration.carry_out import agree, settle, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import look_at_watched
@@ -74,8 +75,7 @@ def plan_way_back(
     Raises `Refused` if the receipt (the record of the run) forbids the command, or there is nothing to write;
     `UsageError` if ``elsewhere`` is missing or not needed; `ClusterUnavailable`, `NotAuthorized` and `PendingCommits`.
     """
-    plan = _plan(reader, verb, file, clock, elsewhere)
-    return plan.provisional(("targets", "not moved")) if verb is Verb.HAND_BACK else plan
+    return _shown(reader, verb, file, clock, elsewhere)[0]
 
 
 def go_back(
@@ -102,20 +102,31 @@ def go_back(
         execution = look_at_watched(reader, last)
         file.record(execution)
         return watch_afterwards(reader, execution, file, clock, events)
-    shown = plan_way_back(reader, verb, file, clock, clients.elsewhere)
+    shown, barrier = _shown(reader, verb, file, clock, clients.elsewhere)
     agree(shown, lambda: (), events, provisional=verb is Verb.HAND_BACK)
     if verb is Verb.HAND_BACK:
         _wait_for_both(reader, shown, clock, events, wait)
     else:
         # A consumer without membership shows only by its commits, so the plan is made twice, `settle` seconds apart.
         settle(shown, clock, events)
-    plan = _plan(reader, verb, file, clock, clients.elsewhere)
-    refuse_forbidden(plan.refusals(at_the_write=True))
-    # The groups that must no longer consume are on the cluster that is written to.
-    execution = write_plan(clients._replace(elsewhere=None), plan, file, clock, events, verb)
+    with after_barrier(clients.writer, barrier, events):
+        plan = _plan(reader, verb, file, clock, clients.elsewhere)
+        refuse_forbidden(plan.refusals(at_the_write=True))
+        # The groups that must no longer consume are on the cluster that is written to.
+        execution = write_plan(clients._replace(elsewhere=None), plan, file, clock, events, verb)
     if not any(lane.handed_over_by for lane in file.receipt.lanes.values()):
         return execution  # no source group processes the records of these groups again
     return watch_afterwards(reader, execution, file, clock, events)
+
+
+def _shown(
+    reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock, elsewhere: GroupReader | None
+) -> tuple[Plan, Barrier]:
+    """Return the plan to show to the user, and how to wait for commits before the plan is made again."""
+    plan = _plan(reader, verb, file, clock, elsewhere)
+    barrier = barrier_of(reader, plan)
+    plan = plan.with_checks(barrier.checks)
+    return plan.provisional(("targets", "not moved")) if verb is Verb.HAND_BACK else plan, barrier
 
 
 def _plan(reader: GroupReader, verb: Verb, file: ReceiptFile, clock: Clock, elsewhere: GroupReader | None) -> Plan:

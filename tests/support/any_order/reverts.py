@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from unittest import mock
 
 from migrate_groups.migration import carry_out, guard
+from migrate_groups.migration.barrier import Barrier
 from migrate_groups.migration.ways_back import go_back, rollback
 from migrate_groups.planning import run_states
 from migrate_groups.planning.run_states import State, Step, Verb
@@ -30,6 +31,8 @@ def reverted(fix: int) -> Iterator[None]:
             patched.enter_context(mock.patch.dict(run_states._TABLE, {State.UNDONE: _allowed(verb)}))
         else:
             patched.enter_context(mock.patch.object(go_back, "settle"))
+            # The requests of the barrier would delay the write until after the consumer's next commit.
+            patched.enter_context(mock.patch.object(go_back, "barrier_of", return_value=Barrier(settle=0.0)))
             hand_overs_only = _hand_overs_only(guard.watched)
             for module in (guard, carry_out):
                 patched.enter_context(mock.patch.object(module, "watched", hand_overs_only))

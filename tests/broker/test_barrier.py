@@ -1,0 +1,131 @@
+"""A commit that waits for its replicas is not readable: the last reading of committed offsets comes after it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import confluent_kafka
+import pytest
+
+from migrate_groups.migration.hand_over.cut_over import CutOver
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, OWN_GROUPS, log_partition
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.sandbox.broker import start_sandbox
+from migrate_groups.sandbox.jars import KafkaJars
+from migrate_groups.sandbox.java import Java
+from tests.support.broker_world import until
+from tests.support.cli import Cli, CliHere, running
+from tests.support.closed_consumers import close_consumer
+from tests.support.proxy import LISTENER
+from tests.support.three_brokers import ThreeBrokers
+from tests.support.versions import NEEDS_THREE_BROKERS
+
+pytestmark = NEEDS_THREE_BROKERS
+
+OFFSETS_PARTITIONS = 4  # of the sandbox (migrate_groups/sandbox/properties.py)
+BEFORE, AFTER = 5, 1000
+
+
+@pytest.fixture(scope="module")
+def cluster(java: Java, kafka_jars: KafkaJars) -> Iterator[ThreeBrokers]:
+    """Three brokers that replicate through proxies, and stay in-sync replicas while the proxies hold all bytes."""
+    settings = {"inter.broker.listener.name": LISTENER, "replica.lag.time.max.ms": "120000"}
+    with start_sandbox(
+        kafka_jars, java=java, brokers=3, timeout=120, listeners={LISTENER: "PLAINTEXT"}, settings=settings
+    ) as sandbox:
+        brokers = ThreeBrokers(sandbox)
+        brokers.proxies()
+        yield brokers
+
+
+class Waiting:
+    """A group with committed offset 5, and a spec that hands its topic over to a new group."""
+
+    def __init__(self, brokers: ThreeBrokers, folder: Path) -> None:
+        self.brokers = brokers
+        self.group, self.new = brokers.name("old"), brokers.name("new")
+        self.coordinator = brokers.coordinator(self.group)
+        self.partition = TopicPartition(brokers.create_topic("t", 1, only_on=self.coordinator.node_id), 0)
+        brokers.produce({self.partition: ["record"] * AFTER})
+        brokers.flush()
+        (folder / "split.toml").write_text(
+            f'source = "{self.group}"\n[[target]]\ngroup = "{self.new}"\ntopics = ["{self.partition.topic}"]\n'
+            '[options]\nsettle = "0s"\nguard = "0s"\n'
+        )
+        self.cli = Cli(folder, brokers.bootstrap_servers)
+        self.consumer = brokers.consumer(self.group)
+        self.commit(BEFORE, asynchronous=False)
+
+    def commit(self, offset: int, *, asynchronous: bool = True) -> None:
+        place = confluent_kafka.TopicPartition(*self.partition, offset)
+        self.consumer.commit(offsets=[place], asynchronous=asynchronous)
+
+    def commit_unreplicated(self) -> None:
+        """Stop the replication, and commit 1000. Return when the coordinator has accepted this commit."""
+        self.brokers.proxies().hold()
+        before = self.log_size()
+        self.commit(AFTER)
+        until(lambda: self.log_size() > before)
+
+    def replicate(self) -> None:
+        self.brokers.proxies().heal()
+
+    def log_size(self) -> int:
+        """Return the size of the log to which the coordinator has appended the group's commits, in bytes."""
+        number = log_partition(self.group, OFFSETS_PARTITIONS)
+        logs = (self.coordinator.folder / "data" / f"{OFFSETS_TOPIC}-{number}").glob("*.log")
+        return sum(log.stat().st_size for log in logs)
+
+    def own_groups(self) -> list[str]:
+        listed = json.loads(self.cli("list", "--format", "json").stdout)["groups"]
+        return [each["group"] for each in listed if each["group"].startswith(OWN_GROUPS)]
+
+
+@pytest.fixture
+def waiting(cluster: ThreeBrokers, tmp_path: Path) -> Iterator[Waiting]:
+    cluster.heal()
+    made = Waiting(cluster, tmp_path)
+    yield made
+    made.replicate()
+    close_consumer(made.consumer)
+
+
+def test_a_commit_that_waits_for_its_replicas_is_handed_over(waiting):
+    """A commit is accepted, and no follower has it: `migrate` waits until the commit is readable, and hands it over.
+
+    No probe group is left.
+    """
+    waiting.commit_unreplicated()
+    before = waiting.log_size()
+    with running(waiting.cli, "migrate", "split.toml", "--yes") as process:
+        until(lambda: waiting.log_size() > before)  # the probe, or without it the write of the old offset
+        waiting.replicate()
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert waiting.brokers.committed(waiting.new, [waiting.partition]) == {waiting.partition: AFTER}
+    assert waiting.own_groups() == []
+
+
+def test_a_commit_that_waits_past_the_timeout_is_a_refusal(waiting, monkeypatch):
+    """A commit is accepted after the stop, and no follower gets it within ``--timeout``: `migrate` writes nothing.
+
+    The same command again hands the commit over.
+    """
+    wait_for_stop, here = CutOver.wait_for_stop, CliHere(waiting.cli.folder, waiting.brokers.bootstrap_servers)
+
+    def commit_after_stop(self) -> None:
+        wait_for_stop(self)
+        waiting.commit_unreplicated()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CutOver, "wait_for_stop", commit_after_stop)
+        refusal = here.fails("migrate", "split.toml", "--yes", "--timeout", "3s", code=3)
+    assert "barrier: no answer to the commit to migrate-groups.barrier." in refusal
+    assert "nothing was written" in refusal
+    waiting.replicate()
+    assert waiting.brokers.committed(waiting.new, [waiting.partition]) == {}
+    waiting.cli("migrate", "split.toml", "--yes")
+    assert waiting.brokers.committed(waiting.new, [waiting.partition]) == {waiting.partition: AFTER}
+    assert waiting.own_groups() == []
