@@ -27,7 +27,8 @@ class Behind(NamedTuple):
     @property
     def in_words(self) -> str:
         """The number of records and the time as text, such as ``1,204 records, 3 min``."""
-        time = span_in_words(timedelta(milliseconds=self.milliseconds)) if self.milliseconds else ""
+        seconds = round(self.milliseconds or 0, -3 if (self.milliseconds or 0) >= 1000 else 0) / 1000
+        time = span_in_words(timedelta(seconds=seconds)) if seconds else ""
         return ", ".join(filter(None, [counted(self.records, "record"), time]))
 
 

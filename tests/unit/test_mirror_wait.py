@@ -102,7 +102,7 @@ def test_the_group_runs_while_migrate_waits_for_the_mirror(move):
     move.clock = FakeClock(time_passes)
     move.migrate(events=app)
     first = next(line for _, line in app.lines)
-    assert "waiting up to 1 min for the mirror; g may run on until then: 2 partitions behind: orders-0 (30 " in first
+    assert "waiting up to 1 min for the mirror; do not stop g yet: 2 partitions behind: orders-0 (30 " in first
     assert app.stopped_at is not None
     assert 20 < app.stopped_at < 25
     assert move.there() == {0: 45, 1: 10}

@@ -52,7 +52,7 @@ def wait_for_mirror(mirror: Mirror, plan: Plan, clock: Clock, wait: float, event
         return
     waiting = _Waiting(mirror, plan, plan.translation, clock, is_running=is_running)
     group, most = plan.translation.group, span_in_words(timedelta(seconds=wait))
-    running = f"; {group} may run on until then" if is_running else ""
+    running = f"; do not stop {group} yet" if is_running else ""
     began, reported = clock.monotonic(), None
     while behind := waiting.behind():
         waited = clock.monotonic() - began

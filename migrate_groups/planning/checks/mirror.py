@@ -16,6 +16,9 @@ from migrate_groups.text import counted, some
 PLACES = "places"
 """The name of the check of the translated offsets. Its verdict is ``pending`` while the mirror has not caught up."""
 
+LAG = "mirror lag"
+"""The name of the check of how far the mirror is behind. Only the plan that is shown before the stop has it."""
+
 
 def places(translation: Translation, options: WriteOptions) -> Check:
     """Check that every offset was translated exactly to the mirror's copy of its partition.
@@ -47,7 +50,6 @@ def lag(translation: Translation) -> tuple[Check, ...]:
 
     The verdict is ``pending`` if it has not: `migrate` then waits for the mirror before it asks to stop the group.
     """
-    name = "mirror lag"
     mirrored = [each for each in translation.partitions if each.target is not None]
     unknown = [str(each.source) for each in mirrored if each.behind is None]
     behind = [each for each in mirrored if each.behind is not None and each.behind.records]
@@ -58,8 +60,8 @@ def lag(translation: Translation) -> tuple[Check, ...]:
         f"{counted(len(unknown), 'partition')} not known: {some(unknown, 3)}" if unknown else "",
     ]
     if not any(reasons):
-        return (Check.passed(name, f"no record to deliver in {counted(len(mirrored), 'partition')}"),)
-    return (Check.pending(name, "; ".join(filter(None, reasons))),)
+        return (Check.passed(LAG, f"no record to deliver in {counted(len(mirrored), 'partition')}"),)
+    return (Check.pending(LAG, "; ".join(filter(None, reasons))),)
 
 
 def in_words(behind: Sequence[Translated]) -> str:
