@@ -16,7 +16,7 @@ from migrate_groups.text import counted
 class Behind(NamedTuple):
     """How far a mirror's copy of a partition is behind.
 
-    records: the number of source records that the copy lacks. From 25,600 on it is a number of offsets, and an upper
+    records: the number of source records that the copy lacks. From 1,600 on it is a number of offsets, and an upper
     bound. milliseconds: the time between the first of these records and the newest one, by their timestamps; None: not
     known.
     """

@@ -210,7 +210,7 @@ def test_without_wait_nothing_is_waited_for(move):
 
 
 def test_a_place_that_is_lost_while_migrate_waits(move):
-    """If another client writes to the copy while `migrate` waits for the mirror, the move is refused at once."""
+    """If another client writes to the copy while `migrate` waits for the mirror, the move is soon refused."""
     move.commit(30, 10)
     move.copy(0, 20)
     app = Application(move)
@@ -218,7 +218,7 @@ def test_a_place_that_is_lost_while_migrate_waits(move):
     with pytest.raises(Refused, match="places: 1 different: orders-0 at 30 is different"):
         move.migrate(events=app)
     assert app.stopped_at is None
-    assert move.clock.monotonic() < 2
+    assert move.clock.monotonic() < 5
 
 
 def test_the_last_records_are_waited_for_after_the_stop(move):
@@ -340,7 +340,7 @@ def test_a_mirror_that_is_far_behind_is_measured_without_reading_everything(move
 
     move.mirror = move.mirror._replace(source=move.mirror.source._replace(records=Counted(move.source)))
     assert progress(move.mirror, {HERE: THERE})[HERE] == (30_050, 49, Behind(30_001, 31))
-    assert max(sizes) == 25_600
+    assert max(sizes) == 1_600
     assert progress(move.mirror, {HERE: THERE}, {HERE: 50})[HERE] == (30_050, 50, Behind(30_000, 0))
 
 

@@ -34,7 +34,7 @@ class TranslatedJson(Strict, frozen=True):
     source's last record before ``source_offset``; null if no such record was read. fingerprint_after: the hash of the
     source's first record at or after ``source_offset``; null if no such record was read. mirrored_to: the last
     stable offset of the copy; null if it was not read. behind_records: the number of source records that the copy
-    lacked; from 25,600 on a number of offsets, and an upper bound; null if not known, or in a plan that was written.
+    lacked; from 1,600 on a number of offsets, and an upper bound; null if not known, or in a plan that was written.
     behind_milliseconds: the time between the first of these records and the newest one; null if not known. copies: how
     many records the mirror has delivered again. aborted: how many records of aborted transactions the mirror has
     delivered as committed. reason: why the status is

@@ -13,7 +13,7 @@ from migrate_groups.planning.translation import Behind
 
 _WINDOW = 100
 _GROWTH = 16
-_MOST_COUNTED = 25_600
+_MOST_COUNTED = 1_600
 _MOST_AT_ONCE = 200_000
 
 
@@ -38,7 +38,7 @@ def progress(
 ) -> Mapping[TopicPartition, Progress]:
     """Return how far a mirror has copied each source partition. A partition that has no leader now is left out.
 
-    The last record of the copy is looked for on the source, from the log end backwards. If it is more than 25,600
+    The last record of the copy is looked for on the source, from the log end backwards. If it is more than 1,600
     offsets before the log end, its timestamp shows the lowest source offset that it can have.
 
     copy_of: the copy of each source partition. since: source offsets; the records from there on are searched, even if
