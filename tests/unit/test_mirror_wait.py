@@ -192,7 +192,7 @@ def test_a_group_that_has_stopped_before_the_mirror_came(move):
     move.copy(0, 20)
     app = Application(move)
     move.source.leave("g", "app")
-    with pytest.raises(Refused, match=r"orders-0 \(30 records"):
+    with pytest.raises(Refused, match=r"orders-0 \(30 records.*wait longer with --wait$"):
         move.migrate(events=app)
     assert [line for _, line in app.lines if STOP in line] == []
 

@@ -27,7 +27,7 @@ LEAST_BOUND_SECONDS = 10.0
 
 The group is stopped for ``settle`` in any case, and meanwhile the mirror delivers what was produced before the stop."""
 _POLL_SECONDS = 0.5
-_QUIET_SECONDS = 3.0
+_QUIET_SECONDS = 3.0  # a healthy mirror needs no line
 _REPORT_SECONDS = 30.0
 
 
@@ -61,7 +61,12 @@ def wait_for_mirror(mirror: Mirror, plan: Plan, clock: Clock, wait: float, event
         if not behind:
             return
         if is_over:
-            raise Refused(_gave_up(behind, group, most, waiting.bound))
+            bound = span_in_words(timedelta(seconds=waiting.bound))
+            advice = f"; if it is always more than {bound} behind, pass a longer --settle" if is_running else ""
+            raise Refused(
+                f"the mirror is still behind after {most}: {_listed(behind)}; {group} was not asked to stop, and "
+                f"nothing was written; start the mirror, or wait longer with --wait{advice}"
+            )
         if is_due:
             is_first = report_at == _QUIET_SECONDS
             first = f"waiting up to {most} for the mirror{running}: " if is_first else f"{waited:4.0f} s  "
@@ -149,11 +154,3 @@ class _Waiting:
 
 def _listed(behind: Sequence[Translated]) -> str:
     return f"{counted(len(behind), 'partition')} behind: {in_words(behind)}"
-
-
-def _gave_up(behind: Sequence[Translated], group: str, most: str, bound: float) -> str:
-    return (
-        f"the mirror is still behind after {most}: {_listed(behind)}; {group} was not asked to stop, and nothing was "
-        f"written; start the mirror, or wait longer with --wait; if it is always more than "
-        f"{span_in_words(timedelta(seconds=bound))} behind, pass a longer --settle"
-    )
