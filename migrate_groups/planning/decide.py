@@ -32,11 +32,13 @@ class Decision(PartitionValue, frozen=True, kw_only=True):
     def change(self) -> Change | None:
         """The change of the target group's committed offset, for the plan; None if there is no offset to write.
 
-        If the target group keeps its higher offset, ``before`` and ``after`` of the change are equal.
+        If the target group keeps its higher offset, ``before`` and ``after`` of the change are equal. If the offset is
+        not known yet, the change says so.
         """
-        if self.after is None:
-            return None
         wanted = self.wanted
+        is_mirrored = wanted.origin is not Origin.NOT_MIRRORED
+        if self.after is None and is_mirrored:
+            return None
         return Change(
             source_group=wanted.source_group,
             group=wanted.group,
@@ -45,6 +47,7 @@ class Decision(PartitionValue, frozen=True, kw_only=True):
             before=self.before,
             after=self.before if self.stays else self.after,
             source_committed=wanted.committed if wanted.source_group is not None else None,
+            is_mirrored=is_mirrored,
         )
 
 
@@ -90,7 +93,7 @@ def _start(wanted: Wanted, bounds: LogRange | None, options: WriteOptions) -> in
     """
     if wanted.offset is not None:
         return wanted.offset
-    if options.uncommitted == "earliest":
+    if options.uncommitted == "earliest" and wanted.origin is not Origin.NOT_MIRRORED:
         return None if bounds is None else bounds.start
     return wanted.start if options.uncommitted == "latest" and wanted.origin is Origin.PROVEN_END else None
 

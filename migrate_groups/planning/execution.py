@@ -140,8 +140,11 @@ class Execution:
     def of(plan: Plan, started_at: datetime, verb: Verb = Verb.HAND_OVER, number: int = 1) -> Execution:
         """Return the record of a plan's write, as it is before the first request is sent.
 
-        number: the position of the write in the receipt, from 1.
+        number: the position of the write in the receipt, from 1. Raises ``ValueError`` if an offset to write is not
+        known yet.
         """
+        if any(change.action is Action.NOT_MIRRORED for change in plan.changes):
+            raise ValueError("the plan has an offset that is not known yet")
         return Execution(
             number=number,
             verb=verb,

@@ -25,12 +25,15 @@ class Action(StrEnum):
     - move: replace its offset, metadata or leader epoch.
     - delete: delete it.
     - unchanged: leave it, because it is already as planned.
+    - not mirrored: not known yet, because a mirror has not delivered the records up to the offset to hand over. A plan
+      with such a change is shown, and never written.
     """
 
     CREATE = "create"
     MOVE = "move"
     DELETE = "delete"
     UNCHANGED = "unchanged"
+    NOT_MIRRORED = "not mirrored yet"
 
 
 class Change(PartitionValue, frozen=True, kw_only=True):
@@ -39,6 +42,7 @@ class Change(PartitionValue, frozen=True, kw_only=True):
     - before, after: None means that the group has no committed offset.
     - source_group: the group that hands over the partition to ``group``; None if there is none.
     - source_committed: the source group's committed offset when it was read; None if it had none.
+    - is_mirrored: False if ``after`` is None because a mirror has not delivered the records up to the offset yet.
     """
 
     source_group: str | None
@@ -48,6 +52,7 @@ class Change(PartitionValue, frozen=True, kw_only=True):
     before: CommittedOffset | None
     after: CommittedOffset | None
     source_committed: CommittedOffset | None = None
+    is_mirrored: bool = True
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -56,8 +61,13 @@ class Change(PartitionValue, frozen=True, kw_only=True):
 
     @property
     def action(self) -> Action:
-        """What the change does to the committed offset: create, move, delete or leave it unchanged."""
+        """What the change does to the committed offset: create, move, delete or leave it unchanged.
+
+        `Action.NOT_MIRRORED` if that is not known yet.
+        """
         before, after = self.before, self.after
+        if not self.is_mirrored:
+            return Action.NOT_MIRRORED
         if before == after:
             return Action.UNCHANGED
         if before is None:

@@ -4,9 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import NamedTuple
 
 from migrate_groups.mirrors.place import Place, Status
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.snapshots.times import span_in_words
+from migrate_groups.text import counted
+
+
+class Behind(NamedTuple):
+    """How far a mirror's copy of a partition is behind.
+
+    records: the number of source records that the copy lacks. From 1,600 on it is a number of offsets, and an upper
+    bound. milliseconds: the time between the first of these records and the newest one, by their timestamps; None: not
+    known.
+    """
+
+    records: int
+    milliseconds: int | None
+
+    @property
+    def in_words(self) -> str:
+        """The number of records and the time as text, such as ``1,204 records, 3 min``."""
+        seconds = round(self.milliseconds or 0, -3 if (self.milliseconds or 0) >= 1000 else 0) / 1000
+        time = span_in_words(timedelta(seconds=seconds)) if seconds else ""
+        return ", ".join(filter(None, [counted(self.records, "record"), time]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +42,7 @@ class Translated:
     - target: the copy of the partition on the target cluster; None if there is none.
     - place: the translated offset, and how exact it is.
     - mirrored_to: the last stable offset of the copy; None if it was not read.
+    - behind: how far the copy was behind; None if it is not known, or was not read.
     """
 
     source: TopicPartition
@@ -27,6 +51,7 @@ class Translated:
     target: TopicPartition | None
     place: Place
     mirrored_to: int | None = None
+    behind: Behind | None = None
 
     @property
     def stopped_at(self) -> int:
@@ -60,6 +85,11 @@ class Translation:
     def topics(self) -> tuple[tuple[str, str], ...]:
         """Pairs of a topic's name on the source cluster and its copy's name on the target cluster, sorted."""
         return tuple(sorted({(each.source.topic, each.target.topic) for each in self.partitions if each.target}))
+
+    @property
+    def copies(self) -> dict[TopicPartition, TopicPartition]:
+        """The copy of each source partition that has one."""
+        return {each.source: each.target for each in self.partitions if each.target is not None}
 
     @property
     def source_topics(self) -> frozenset[str]:

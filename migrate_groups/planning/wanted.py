@@ -27,6 +27,8 @@ class Origin(StrEnum):
     the log start offset."""
     UNCOMMITTED = "uncommitted"
     """The source group has no committed offset, and none of the other origins applies."""
+    NOT_MIRRORED = "not mirrored"
+    """The offset is not known yet, because a mirror to another cluster has not delivered the records up to it."""
     ABSENT = "absent"
     """The topic has the partition, but the snapshot has no row for it."""
 

@@ -7,29 +7,33 @@ from collections.abc import Iterable
 
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.plan import Action, Change, Plan
+from migrate_groups.planning.translation import Translated
 from migrate_groups.text import counted
 
 
 def cells(change: Change) -> tuple[str, str, str]:
     """Return three texts: the committed offset before a change, the offset after it, and the action.
 
-    An offset is ``-`` if there is none. The action is, for instance, ``create``, ``unchanged`` or ``move +1,200``.
+    An offset is ``-`` if there is none, and ``unknown`` if a mirror has not delivered its record yet. The action is,
+    for instance, ``create``, ``unchanged`` or ``move +1,200``.
     """
     action: str = change.action
     if change.action is Action.MOVE and change.before and change.after:
         by = change.after.offset - change.before.offset
         other = "leader epoch" if change.after.leader_epoch != change.before.leader_epoch else "metadata"
         action = f"move {by:+,}" if by else other
-    return _offset(change.before), _offset(change.after), action
+    return _offset(change.before), _offset(change.after) if change.is_mirrored else "unknown", action
 
 
 def origins(plan: Plan) -> dict[TopicPartition, str]:
     """Return the source partition and offset of each target partition as text, such as ``orders-0 at 500``.
 
-    Empty if the groups are on one cluster.
+    If the mirror is behind in the partition, the text says by how many records. Empty if the groups are on one cluster.
     """
     partitions = plan.translation.partitions if plan.translation else ()
-    return {each.target: f"{each.source} at {each.offset}" for each in partitions if each.target is not None}
+    return {
+        each.target: f"{each.source} at {each.offset}" + _lag(each) for each in partitions if each.target is not None
+    }
 
 
 def tally(changes: Iterable[Change]) -> str:
@@ -37,6 +41,10 @@ def tally(changes: Iterable[Change]) -> str:
     counts = Counter(change.action for change in changes)
     actions = ", ".join(f"{counts[action]:,} {action}" for action in Action if counts[action])
     return f"{counted(counts.total(), 'partition')} ({actions or 'nothing to do'})"
+
+
+def _lag(each: Translated) -> str:
+    return f", mirror {counted(each.behind.records, 'record')} behind" if each.behind and each.behind.records else ""
 
 
 def _offset(committed: CommittedOffset | None) -> str:

@@ -77,16 +77,17 @@ def _hand_overs(plan: Plan, size: Size) -> str:
         pair = change.source_group or elsewhere, change.group
         counts[pair][change.action] += 1
         topics[pair].add(change.topic)
+    actions = [each for each in Action if each is not Action.NOT_MIRRORED or any(of[each] for of in counts.values())]
     rows = (
         (
             comment.code(source, size) if source is not None else "(set)",
             comment.code(group, size),
             f"{len(topics[source, group]):,}",
-            *(f"{counts[source, group][action]:,}" for action in Action),
+            *(f"{counts[source, group][action]:,}" for action in actions),
         )
         for source, group in counts
     )
-    header = ("from", "to", "topics >", *(f"{action} >" for action in Action))
+    header = ("from", "to", "topics >", *(f"{action} >" for action in actions))
     return comment.table(header, rows, len(counts), size, "hand-over")
 
 

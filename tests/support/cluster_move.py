@@ -133,7 +133,7 @@ class Move:
         running, self.said = self.cli.start(*self.command), ""
         for line in running.stderr:
             self.said += line
-            if "waiting up to" in line and not self._stopped:
+            if "stop its applications now" in line and not self._stopped:
                 while_waiting()
                 self.stop()
             if "START THE NEW GROUPS NOW" in line:

@@ -109,7 +109,10 @@ def test_what_is_told_without_reading_a_record(two):
     two.source.lose_leader("away", 0)
     asked = {
         MirroredPartition(HERE, None, THERE): "a transactional commit is pending",
-        MirroredPartition(HERE, 3, None): "no such partition on the target, or no Describe on its topic",
+        MirroredPartition(HERE, 3, None): (
+            "no such partition on the target, or no Describe on its topic; a mirror that has just started may take "
+            "minutes to create topics (MirrorMaker 2: up to refresh.topics.interval.seconds, 10 min by default)"
+        ),
         MirroredPartition(HERE, 9, THERE): "the committed offset is beyond the source's log end",
         MirroredPartition(TopicPartition("away", 0), 0, THERE): "the partition has no leader on the source",
     }

@@ -252,6 +252,24 @@ def test_a_rehearsal_under_other_names(cli):
     assert [cli.there(group) for group in ("billing", "rehearsal", "stock")] == [None, 15, 25]
 
 
+def test_a_running_group_waits_for_the_mirror_and_the_next_one_follows(cli):
+    """A group that runs is refused without having to stop if the mirror is behind at the end of ``--wait``.
+
+    The next group, which has stopped at an offset that is mirrored, is moved.
+    """
+    cli.commit(running=30, stopped=20)
+    cli.source.join("running", Member(member_id="m", client_id="app", host="/h", subscription=frozenset({"orders"})))
+    cli.source.produce("orders", 0, 1, timestamp=51)
+    cli.spec("running", "stopped")
+    status, out, err = cli.outcome(*MOVE, "--wait", "1s")
+    assert status == 3
+    rows = cli.rows(out)
+    assert (rows["running"][0], rows["stopped"][0]) == ("refused", "moved")
+    assert "1 partition behind: orders-0 (1 record)" in " ".join(rows["running"])
+    assert "running to stop" not in err
+    assert (cli.there("running"), cli.there("stopped")) == (None, 15)
+
+
 def test_a_group_without_offsets_is_refused(cli):
     """A group without committed offsets and members is refused, and the error names it. Other groups are moved."""
     cli.commit(billing=20)

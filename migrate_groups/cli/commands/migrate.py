@@ -53,7 +53,8 @@ def migrate(
         typer.Option(
             "--wait",
             metavar="DURATION",
-            help="How long to wait until the old group has stopped, and then for a mirror to deliver the last records.",
+            help="How long to wait until the old group has stopped. With a mirror, it also limits the wait for the "
+            "mirror before the stop, and the one after it.",
         ),
     ] = "10m",
     run_dir: Annotated[

@@ -55,7 +55,8 @@ def sandbox(
             source, target = both.source.bootstrap_servers, both.target.bootstrap_servers
             talk(
                 "MirrorMaker 2 copies from the first cluster to the second, from some 20 s on, until you press Ctrl-C; "
-                "all data goes with them. In another terminal, say:",
+                "all data goes with them. Until it copies, compare finds no such partition on the target. In another "
+                "terminal, say:",
                 f"  migrate-groups compare GROUP --bootstrap-server {source} --to-bootstrap-server {target}",
             )
             _run(_document(both.source, kafka.version, both.target), output_format, both.wait)

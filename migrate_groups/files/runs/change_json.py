@@ -32,9 +32,10 @@ class CommittedJson(Strict, frozen=True):
 class ChangeJson(Strict, frozen=True):
     """The change of a group's committed offset for one partition, from ``before`` to ``after``.
 
-    before, after: null if the group has no committed offset. action: what the change does; ignored when the file is
-    loaded. source_group: the group that hands over the offset; null if no group does. source_committed: the source
-    group's committed offset when it was read; null if it had none.
+    before, after: null if the group has no committed offset. action: what the change does; if it is ``not mirrored
+    yet``, ``after`` is null because the mirror has not delivered the records up to the offset. source_group: the group
+    that hands over the offset; null if no group does. source_committed: the source group's committed offset when it was
+    read; null if it had none.
     """
 
     action: Action
@@ -76,6 +77,7 @@ def value(found: ChangeJson) -> Change:
         before=committed(found.before),
         after=committed(found.after),
         source_committed=committed(found.source_committed),
+        is_mirrored=found.action is not Action.NOT_MIRRORED,
     )
 
 

@@ -11,7 +11,7 @@ from migrate_groups.files.runs.change_json import Int32, Int64, Name, Topic
 from migrate_groups.files.strict_json import Strict
 from migrate_groups.mirrors.place import Counts, Method, Place, Status
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.translation import Translated, Translation
+from migrate_groups.planning.translation import Behind, Translated, Translation
 
 Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$(?!\n)")]
 
@@ -33,8 +33,11 @@ class TranslatedJson(Strict, frozen=True):
     reads again if it starts at ``place``. method: how ``place`` was searched for. fingerprint_before: the hash of the
     source's last record before ``source_offset``; null if no such record was read. fingerprint_after: the hash of the
     source's first record at or after ``source_offset``; null if no such record was read. mirrored_to: the last
-    stable offset of the copy; null if it was not read. copies: how many records the mirror has delivered again.
-    aborted: how many records of aborted transactions the mirror has delivered as committed. reason: why the status is
+    stable offset of the copy; null if it was not read. behind_records: the number of source records that the copy
+    lacked; from 1,600 on a number of offsets, and an upper bound; null if not known, or in a plan that was written.
+    behind_milliseconds: the time between the first of these records and the newest one; null if not known. copies: how
+    many records the mirror has delivered again. aborted: how many records of aborted transactions the mirror has
+    delivered as committed. reason: why the status is
     not ``exact``; otherwise empty.
     """
 
@@ -50,6 +53,8 @@ class TranslatedJson(Strict, frozen=True):
     fingerprint_before: Fingerprint | None
     fingerprint_after: Fingerprint | None
     mirrored_to: Int64 | None
+    behind_records: Int64 | None
+    behind_milliseconds: Int64 | None
     copies: Int64
     aborted: Int64
     reason: str
@@ -93,6 +98,8 @@ def _line(each: Translated) -> TranslatedJson:
         fingerprint_before=place.before.hex() if place.before else None,
         fingerprint_after=place.after.hex() if place.after else None,
         mirrored_to=each.mirrored_to,
+        behind_records=each.behind.records if each.behind else None,
+        behind_milliseconds=each.behind.milliseconds if each.behind else None,
         copies=place.counts.copies,
         aborted=place.counts.aborted,
         reason=place.reason,
@@ -116,4 +123,5 @@ def _value(found: TranslatedJson) -> Translated:
             after=bytes.fromhex(found.fingerprint_after) if found.fingerprint_after else None,
         ),
         mirrored_to=found.mirrored_to,
+        behind=None if found.behind_records is None else Behind(found.behind_records, found.behind_milliseconds),
     )

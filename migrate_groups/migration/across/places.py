@@ -122,7 +122,10 @@ class _Finder:
         if each.committed is None:
             reason = "a transactional commit is pending"
         elif each.copy is None:
-            reason = "no such partition on the target, or no Describe on its topic"
+            reason = (
+                "no such partition on the target, or no Describe on its topic; a mirror that has just started may take "
+                "minutes to create topics (MirrorMaker 2: up to refresh.topics.interval.seconds, 10 min by default)"
+            )
         elif (source := self._logs.ranges.get(each.source)) is None:
             reason = "the partition has no leader on the source"
         elif each.copy not in self._logs.copy_ranges or each.copy not in self._logs.copy_ends:

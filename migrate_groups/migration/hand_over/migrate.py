@@ -106,6 +106,8 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
         agree(shown.plan, shown.rows, events, provisional=True)
         run.keep_baseline(shown.reading.rows())
         stop = _planned_stop(shown, wanted)
+        if wanted.mirror is not None:
+            _await_mirror(wanted.mirror, stop, shown.plan, clock, events)
         if stop.must_stop or not stop.source.members:
             which = "consuming the moved topics" if shown.spec.stay else "its applications"
             most = span_in_words(timedelta(seconds=wanted.wait))
@@ -164,6 +166,14 @@ def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
 
     wanted.mirror.check()
     return TwoClusters(target, wanted.mirror)
+
+
+def _await_mirror(mirror: Mirror, stop: PlannedStop, plan: Plan, clock: Clock, events: Events) -> None:
+    """Wait for a mirror before the source group has to stop. Raises `Refused` if it does not come near in time."""
+    from migrate_groups.migration.hand_over.mirror_wait import wait_for_mirror
+
+    # A group that has stopped waits only for its own offsets.
+    wait_for_mirror(mirror, plan, clock, stop.wait, events, is_running=bool(stop.must_stop))
 
 
 def _prepared(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clock: Clock, events: Events) -> Prepared:

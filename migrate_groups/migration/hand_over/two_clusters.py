@@ -10,6 +10,7 @@ from msgspec import structs
 from migrate_groups.migration.across.again import delivered_again
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.places import copies
+from migrate_groups.migration.across.progress import progress
 from migrate_groups.migration.across.translate import translate
 from migrate_groups.migration.hand_over.clusters import Planned
 from migrate_groups.migration.hand_over.knowledge import AllWanted
@@ -19,11 +20,12 @@ from migrate_groups.migration.reading.survey import survey
 from migrate_groups.migration.reading.take import read_committed
 from migrate_groups.mirrors.place import Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.checks.mirror import lag as mirror_lag
 from migrate_groups.planning.checks.run_across import checks_of_mirror, checks_of_source, checks_of_target
 from migrate_groups.planning.decide import Decision, changes_of, decide
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.plan import Check, Plan
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.translation import Translation
 from migrate_groups.planning.wanted import Origin, Wanted
@@ -68,6 +70,10 @@ class TwoClusters:
         stopped = {each.topic_partition: each.committed.offset for each in own if each.committed is not None}
         asked = {partition: (start.offset, stopped.get(partition)) for partition, start in starts.items()}
         translation = translate(self.mirror, group, asked)
+        lag: tuple[Check, ...] = ()
+        if earlier is None:  # after the stop it would only take time
+            translation = self._with_progress(translation)
+            lag = mirror_lag(translation)
         here = _read_again(self.source, here, starts)
         written = self._written(wanted.partitions, starts, translation, options)
         there = survey(for_one_phase(self.target), written)
@@ -79,6 +85,7 @@ class TwoClusters:
             checks=(
                 *checks_of_source(decisions, here, options, receipt),
                 *checks_of_mirror(translation, here, there, options),
+                *lag,
                 *checks_of_target(chosen, there, options, receipt),
             ),
             topic_ids={name: topic.topic_id for name, topic in there.topics.items() if topic.topic_id},
@@ -93,6 +100,15 @@ class TwoClusters:
         """
         return delivered_again(self.mirror, execution.translation) if execution.translation else ""
 
+    def _with_progress(self, translation: Translation) -> Translation:
+        """Return the translation with how far the mirror is behind in each partition."""
+        found = progress(self.mirror, translation.copies)
+        partitions = tuple(
+            replace(each, behind=found[each.source].behind) if each.source in found else each
+            for each in translation.partitions
+        )
+        return replace(translation, partitions=partitions)
+
     def _written(
         self,
         wanted: Sequence[Wanted],
@@ -103,10 +119,8 @@ class TwoClusters:
         """Return the mirror's copies of the wanted partitions, with the offset at which a group continues in each.
 
         starts: by source partition, the offset to hand over. The copy of a partition that is not in ``starts`` gets no
-        offset. A copy whose right offset is not known is left out.
+        offset. A copy whose right offset is not known is left out, unless the mirror is about to show it.
         """
-        late = {each.target for each in translation.with_status(Status.NOT_MIRRORED) if each.target}
-        ends = self.target.log_ranges(late)
         cluster_id = self.target.cluster_id()
         topics = self.target.describe_topics({copy for _, copy in translation.topics})
         found = {}
@@ -114,11 +128,7 @@ class TwoClusters:
             start = each.start(options.accept_reread)
             if each.target is None or each.target.topic not in topics:
                 continue
-            # The mirror has not yet copied the records up to the offset. The plan shows the log end offset, and it is
-            # never written.
-            if start is None and each.target in ends:
-                start = ends[each.target].end
-            if start is not None:
+            if start is not None or each.place.status is Status.NOT_MIRRORED:
                 found[each.source] = each.target, start
         placed = [
             Wanted(
@@ -126,8 +136,10 @@ class TwoClusters:
                 source_group=None,
                 topic=copy.topic,
                 partition=copy.partition,
-                committed=CommittedOffset(offset=start, metadata=starts[each.topic_partition].metadata),
-                origin=Origin.COMMITTED,
+                committed=None
+                if start is None
+                else CommittedOffset(offset=start, metadata=starts[each.topic_partition].metadata),
+                origin=Origin.NOT_MIRRORED if start is None else Origin.COMMITTED,
                 cluster_id=cluster_id,
                 topic_id=topics[copy.topic].topic_id,
             )

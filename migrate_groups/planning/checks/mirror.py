@@ -16,6 +16,9 @@ from migrate_groups.text import counted, some
 PLACES = "places"
 """The name of the check of the translated offsets. Its verdict is ``pending`` while the mirror has not caught up."""
 
+LAG = "mirror lag"
+"""The name of the check of how far the mirror is behind. Only the plan that is shown before the stop has it."""
+
 
 def places(translation: Translation, options: WriteOptions) -> Check:
     """Check that every offset was translated exactly to the mirror's copy of its partition.
@@ -40,6 +43,37 @@ def places(translation: Translation, options: WriteOptions) -> Check:
         reason = f"{tally}: {_named(accepted)}; up to {counted(most, 'record')} read again (--accept-reread)"
         return Check.warned(PLACES, reason)
     return Check.passed(PLACES, tally)
+
+
+def lag(translation: Translation) -> tuple[Check, ...]:
+    """Return a check that the mirror has delivered all records of the partitions, or () if there is no partition.
+
+    The verdict is ``pending`` if it has not: `migrate` then waits for the mirror before it asks to stop the group.
+    """
+    mirrored = [each for each in translation.partitions if each.target is not None]
+    unknown = [str(each.source) for each in mirrored if each.behind is None]
+    behind = [each for each in mirrored if each.behind is not None and each.behind.records]
+    if not mirrored:
+        return ()
+    reasons = [
+        f"{counted(len(behind), 'partition')} behind: {in_words(behind)}" if behind else "",
+        f"{counted(len(unknown), 'partition')} not known: {some(unknown, 3)}" if unknown else "",
+    ]
+    if not any(reasons):
+        return (Check.passed(LAG, f"no record to deliver in {counted(len(mirrored), 'partition')}"),)
+    return (Check.pending(LAG, "; ".join(filter(None, reasons))),)
+
+
+def in_words(behind: Sequence[Translated]) -> str:
+    """Return how far the mirror is behind as text, for the three partitions in which it lacks the most records."""
+    first = sorted(behind, key=lambda each: (-each.behind.records if each.behind else 0, each.source))[:3]
+    rest = len(behind) - len(first)
+    return ", ".join(map(_how_far, first)) + (f" and {rest:,} more" if rest else "")
+
+
+def _how_far(each: Translated) -> str:
+    how = "not known" if each.behind is None else each.behind.in_words if each.behind.records else each.place.reason
+    return f"{each.source} ({how})"
 
 
 def delivered(translation: Translation) -> Check:

@@ -10,7 +10,7 @@ from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.survey import Survey
-from migrate_groups.planning.wanted import Wanted
+from migrate_groups.planning.wanted import Origin, Wanted
 from migrate_groups.text import counted, named, some
 
 _TRIMMED = frozenset(" \t\n\v\f\r")  # librdkafka trims these (docs/kafka-behaviour.md#confluent-kafka)
@@ -89,10 +89,11 @@ def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, recei
         before, after, wanted = decision.before, decision.after, decision.wanted
         if before is None:
             continue
+        late = wanted.origin is Origin.NOT_MIRRORED
         # Without an offset to write, the group would start at the offset that it has.
-        ours = after is not None and before in own.get((wanted.group, wanted.topic, wanted.partition), ())
+        ours = (after is not None or late) and before in own.get((wanted.group, wanted.topic, wanted.partition), ())
         if not ours and (after is None or before.offset != after.offset):
-            instead = f"not {after.offset}" if after else "and stays there"
+            instead = f"not {after.offset}" if after else "its place is not known yet" if late else "and stays there"
             differing.append(f"{wanted.group} {wanted.topic_partition} is at {before.offset}, {instead}")
     if not differing:
         same = sum(each.before is not None and each.after is not None for each in decisions)

@@ -74,7 +74,7 @@ def _one_group(reader: Reader, source: BrokerWorld, target: BrokerWorld) -> None
         clusters = "--bootstrap-server a:9092 --to-bootstrap-server b:9092"
         reader.type(
             f"migrate-groups migrate move.toml {clusters} --on-existing forward",
-            when={"waiting up to": lambda: source.leave(application)},
+            when={"stop its applications now": lambda: source.leave(application)},
         )
 
     reader.reads("docs/move-to-another-cluster.md", before={"groups.toml": for_real}, codes={"groups.toml": 3})
