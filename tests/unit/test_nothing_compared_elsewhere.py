@@ -70,8 +70,8 @@ def test_checks_of_a_mirror_without_copies_do_not_apply(tmp_path):
     move.commit(30, 10)
     move.target.delete_topic("eu.orders")
     found = {check.name: str(check.verdict) for check in move.plan().checks}
-    names = ("mirror", "partitions", "target kind", "target permission", "targets", "existing offsets")
-    names += ("group sync", "target in range", "retention")
+    of_target = ("target kind", "target permission", "targets", "existing offsets", "target in range", "retention")
+    names = ("mirror", "partitions", "group sync", *of_target)
     assert {name: found[name] for name in names} == dict.fromkeys(names, "not applicable")
     assert found["places"] == "refuse"
 
