@@ -348,6 +348,15 @@ def test_without_a_committed_offset_there_is_no_verdict(snapshot: SnapshotTable,
     assert not (tmp_path / "out").exists()
 
 
+def test_rows_without_a_topic_id_are_a_hint(snapshot: SnapshotTable) -> None:
+    """If rows have no topic id, a hint says that a topic that was created again would not be recognised."""
+    found = reconcile_tables(snapshot(SPLIT | {"topic_id": None}), snapshot(NEW))
+    assert found.clean
+    assert found.hints == (
+        "1 row without a topic id: it is not known whether a topic was deleted and created again in between",
+    )
+
+
 @pytest.mark.parametrize("status", STATUSES)
 def test_only_problem_statuses_break_a_hand_over(status: str) -> None:
     """One partition with status missing, below-log-start, behind or unexpected makes a hand-over broken.

@@ -185,7 +185,7 @@ def _hints(look: Row) -> tuple[str, ...]:
         hints.append(hint if look["handed_over"] else f"{hint}; {_FOLLOW}")
     if look["without_topic_id"]:
         hints.append(
-            f"{counted(look['without_topic_id'], 'row')} without a topic id: a topic that was deleted and created again "
-            "in between is not recognised there"
+            f"{counted(look['without_topic_id'], 'row')} without a topic id: it is not known whether a topic was "
+            "deleted and created again in between"
         )
     return tuple(hints)

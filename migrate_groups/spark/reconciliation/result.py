@@ -143,8 +143,8 @@ def conclude(verdicts: DataFrame, hints: tuple[str, ...] = (), timeline: tuple[M
     totals = _group_topic(rows[0])
     if totals.counts["no-commit"] == totals.partitions:
         raise Undetermined(
-            f"no verdict: none of {counted(totals.partitions, 'partition')} has a committed offset in BEFORE or AFTER, so "
-            "nothing was compared: take both snapshots of groups that have committed"
+            f"no verdict: none of {counted(totals.partitions, 'partition')} has a committed offset in BEFORE or AFTER: "
+            "take snapshots of groups that have committed"
         )
     return Reconciliation(
         totals=totals,
