@@ -62,9 +62,7 @@ def watch(
         if wanted.unset:
             talk(f"not watched, without an offset to begin with: {some(wanted.unset)}")
         if without_id := {row.topic for row in wanted.rows if row.topic_id is None}:
-            talk(
-                f"no topic id of {named('topic', without_id)}: not known whether it was created again since"
-            )
+            talk(f"no topic id of {named('topic', without_id)}: not known whether it was created again since")
         with shown_progress(group) as tell:
             done = follow(reader, group, wanted, clock, tell, timeout=seconds)
     if output_format == "json":
