@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 MOST_INT32, MOST_INT64 = 2**31 - 1, 2**63 - 1
+MOST_TEXT = 2**15 - 1
+"""The most bytes of a text in UTF-8, such as committed metadata, that Kafka's protocol can carry."""
 
 
 class Kind(StrEnum):
@@ -40,7 +42,7 @@ class Form:
 FORMS: Mapping[Kind, Form] = {
     Kind.NAME: Form("", "a name"),
     Kind.TOPIC: Form("[a-zA-Z0-9._-]{1,249}", "a topic: letters, digits, '.', '_' and '-'"),
-    Kind.TEXT: Form("", "any text"),
+    Kind.TEXT: Form("", f"a text of at most {MOST_TEXT:,} bytes"),
     # Only plain digits, so that 1.2E+09 or 1,000 from a spreadsheet is refused.
     Kind.INT32: Form("[0-9]{1,19}", f"a whole number from 0 to {MOST_INT32}"),
     Kind.INT64: Form("[0-9]{1,19}", f"a whole number from 0 to {MOST_INT64}"),

@@ -49,7 +49,7 @@ def reconcile(
         InvalidInput: a file can't be read or is invalid, or ``before`` and ``after`` can't be compared.
         MissingDependency: Spark or Java is not installed.
         Refused: the run in ``before`` wrote nothing, or was rolled back or handed back.
-        Undetermined: the run in ``before`` has not finished.
+        Undetermined: the run in ``before`` has not finished, or no partition has a committed offset, before or after.
     """
     from migrate_groups.spark.reconciliation.job import run_reconcile
     from migrate_groups.spark.reconciliation.mapping import SplitMapping

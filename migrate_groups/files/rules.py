@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from migrate_groups.schema import MOST_INT32, MOST_INT64, Column, Kind
+from migrate_groups.schema import MOST_INT32, MOST_INT64, MOST_TEXT, Column, Kind
 from migrate_groups.snapshots.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA
 
 
@@ -63,7 +63,7 @@ class Rule:
         Empty cells become null if `keeps_empty` is false.
         """
         if self.keeps_empty:
-            return cells
+            return cells if self.first_wrong(cells) is None else None
         filled = pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
         # The pattern is checked before the cast, because pyarrow would also cast other notations of a number or a time.
         # It is not checked here for string columns, because `first_wrong` does that.
@@ -82,7 +82,9 @@ class Rule:
         if self.least is not None:
             bounds = [pa.scalar(bound, self.kind) for bound in (self.least, self.most)]
             wrong += [pc.less(values, bounds[0]), pc.greater(values, bounds[1])]
-        elif not self.keeps_empty:
+        elif self.keeps_empty:
+            wrong.append(pc.greater(pc.binary_length(values), MOST_TEXT))
+        else:
             wrong.append(pc.equal(values, ""))
             if self.pattern:
                 wrong.append(pc.invert(_matches(values, self.pattern)))
@@ -96,6 +98,8 @@ def rule(column: Column) -> Rule:
     if column.kind is Kind.TIMESTAMP:
         least, most = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
         return Rule(column=column, kind=kind, in_range=_is_instant, least=least, most=most)
+    if column.kind is Kind.TEXT:
+        return Rule(column=column, kind=kind, in_range=lambda cell: len(cell.encode()) <= MOST_TEXT)
     if column.kind in _MOST:
         most_number = _MOST[column.kind]
         return Rule(column=column, kind=kind, in_range=lambda cell: int(cell) <= most_number, least=0, most=most_number)

@@ -17,7 +17,13 @@ from migrate_groups.migration.reading.hidden import hidden_topics_named
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import existing_group
 from migrate_groups.migration.record import refuse_by_record
-from migrate_groups.migration.ways_back.common import nobody_holds, options_of_write, permitted, same_cluster
+from migrate_groups.migration.ways_back.common import (
+    nobody_holds,
+    options_of_write,
+    permitted,
+    plan_for_wrong_cluster,
+    same_cluster,
+)
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
@@ -74,6 +80,11 @@ def _plan(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown
     group, receipt = wanted.group, file.receipt
     _refuse_other_receipt(file, group)
     refuse_by_record(receipt, Verb.DELETE_OFFSETS)
+    cluster = Check.not_applicable("cluster", f"no receipt to compare with this cluster, {reader.cluster_id()}")
+    if receipt.executions:
+        cluster = same_cluster(reader, receipt.executions[-1])
+    if cluster.verdict is Verdict.REFUSE:
+        return plan_for_wrong_cluster(reader, receipt.executions[-1], cluster)
     by_name = {pattern.name for pattern in wanted.topics if pattern.name is not None}
     permissions_unless_hidden(reader, _permissions_wanted(group, by_name))
     described = _described(reader, group, receipt)
@@ -95,16 +106,13 @@ def _plan(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown
         if each.topic in matched and (found is not None or each in unfinished)
     )
     permissions = permissions_unless_hidden(reader, _permissions_wanted(group, matched))
-    last = receipt.executions[-1] if receipt.executions else None
     return Plan(
         cluster_id=reader.cluster_id(),
         options=options_of_write(WriteOptions(settle=wanted.settle, guard=0.0), {group}),
         changes=changes,
         topic_ids={name: topic.topic_id for name, topic in topics.items() if topic.topic_id},
         checks=(
-            same_cluster(reader, last)
-            if last
-            else Check.not_applicable("cluster", f"no receipt to compare with this cluster, {reader.cluster_id()}"),
+            cluster,
             _permission(reader, group, matched, permissions),
             nobody_holds({group: described}, {group: matched}),
             *([_not_moved(shown.changes, changes, wanted.settle)] if shown else []),
@@ -136,10 +144,11 @@ def delete_offsets(
 
 
 def is_done(plan: Plan, file: ReceiptFile, events: Events) -> bool:
-    """Return whether the plan has no offsets to delete. If so, tell the user."""
-    if not plan.changes:
-        events.said(f"{file.path} has no offsets left to delete; nothing was written")
-    return not plan.changes
+    """Return whether the plan has no offsets to delete, and no check refuses it. If so, tell the user."""
+    if plan.changes or plan.refusals(at_the_write=False):
+        return False
+    events.said(f"{file.path} has no offsets left to delete; nothing was written")
+    return True
 
 
 def _refuse_other_receipt(file: ReceiptFile, group: str) -> None:

@@ -231,10 +231,10 @@ class Plan:
     def refusals(self, *, at_the_write: bool) -> tuple[Check, ...]:
         """Return the checks that forbid the write: those with the verdict ``refuse``.
 
-        at_the_write: whether checks with the verdict ``pending`` forbid the write too.
+        at_the_write: whether checks with the verdict ``pending`` forbid the write too. They come last.
         """
-        forbidding = {Verdict.REFUSE, Verdict.PENDING} if at_the_write else {Verdict.REFUSE}
-        return tuple(check for check in self.checks if check.verdict in forbidding)
+        forbidding = (Verdict.REFUSE, Verdict.PENDING) if at_the_write else (Verdict.REFUSE,)
+        return tuple(check for verdict in forbidding for check in self.checks if check.verdict is verdict)
 
     def with_checks(self, checks: Iterable[Check]) -> Plan:
         """Return the plan with these checks added."""

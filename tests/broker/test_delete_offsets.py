@@ -52,7 +52,8 @@ def test_a_topic_that_a_live_group_has_left(cli, world, partitions, protocol):
 def test_a_rollback_restores_epoch_and_metadata(cli, world, partitions):
     """After ``delete-offsets --group``, `rollback` restores offset, leader epoch and metadata of each partition.
 
-    It does so even if the group was deleted with its last offset.
+    It does so even if the group was deleted with its last offset. Only one client confirms it, because confluent-kafka
+    would read another group than one whose name begins with a space.
     """
     group = world.name(" a b/ü\n")
     for number, partition in enumerate(partitions):
@@ -64,7 +65,7 @@ def test_a_rollback_restores_epoch_and_metadata(cli, world, partitions):
         (each["before"]["offset"], each["before"]["metadata"], each["outcome"])
         for each in json.loads((cli.folder / "r.json").read_text())["entries"]
     ]
-    assert sorted(deleted) == [(3, "at 0", "confirmed"), (4, "at 1", "confirmed")]
+    assert sorted(deleted) == [(3, "at 0", "confirmed by one client"), (4, "at 1", "confirmed by one client")]
     cli("rollback", "r.json", "--yes")
     cli("snapshot", group, "-o", "after.csv")
     before, after = (list(csv.DictReader((cli.folder / name).open())) for name in ("before.csv", "after.csv"))

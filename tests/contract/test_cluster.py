@@ -359,11 +359,14 @@ def test_unknown_partition_is_refused_and_the_rest_written(world):
     }
 
 
-def test_metadata_over_the_limit_is_refused(world):
-    """A committed offset with metadata of 4,097 bytes is refused."""
-    topic, group = world.create_topic(), world.name("group")
-    wanted = {TopicPartition(topic, 0): CommittedOffset(offset=3, metadata="x" * 4097)}
-    (answer,) = world.writer.alter_offsets(group, wanted).values()
+@pytest.mark.parametrize("longest", ["x" * 4096, "é" * 4096, "😀" * 2048])
+def test_metadata_over_the_limit_is_refused(world, longest):
+    """Metadata of 4,096 UTF-16 code units is accepted, whatever its bytes, and one code unit more is refused."""
+    partition, group = TopicPartition(world.create_topic(), 0), world.name("group")
+    (answer,) = world.writer.alter_offsets(group, {partition: CommittedOffset(offset=3, metadata=longest)}).values()
+    assert answer.answer is Answer.WRITTEN
+    longer = CommittedOffset(offset=4, metadata=longest + "x")
+    (answer,) = world.writer.alter_offsets(group, {partition: longer}).values()
     assert (answer.answer, answer.error) == (Answer.REFUSED, "OFFSET_METADATA_TOO_LARGE")
 
 

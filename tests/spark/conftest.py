@@ -21,7 +21,7 @@ DEFAULTS: dict[str, Any] = {
     "group_state": "Empty",
     "group_type": "classic",
     "topic": "orders",
-    "topic_id": None,
+    "topic_id": "id",
     "partition": 0,
     "offset": 100,
     "leader_epoch": 3,

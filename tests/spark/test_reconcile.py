@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.testing import assertDataFrameEqual, assertSchemaEqual
 
-from migrate_groups.errors import InvalidInput
+from migrate_groups.errors import InvalidInput, Undetermined
 from migrate_groups.spark.failures import readable_failures
 from migrate_groups.spark.reconciliation.comparable import align
 from migrate_groups.spark.reconciliation.job import reconcile_tables
@@ -337,6 +338,23 @@ def test_clean_hand_over_has_no_problem_and_no_hint(snapshot: SnapshotTable) -> 
     assert (found.totals.partitions, found.totals.lag_before, found.totals.lag_after) == (2, 50, 50)
     [row] = found.summary
     assert row._replace(cluster_id=None, group=None, topic=None) == found.totals
+
+
+def test_without_a_committed_offset_there_is_no_verdict(snapshot: SnapshotTable, tmp_path: Path) -> None:
+    """If no partition has a committed offset, before or after, nothing was compared: no verdict, and no tables."""
+    before, after = snapshot(SPLIT | {"offset": None}), snapshot(NEW | {"offset": None})
+    with pytest.raises(Undetermined, match="no verdict: none of 1 partition has a committed offset in BEFORE or AFTER"):
+        reconcile_tables(before, after, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_rows_without_a_topic_id_are_a_hint(snapshot: SnapshotTable) -> None:
+    """If rows have no topic id, a hint says that a topic that was created again would not be recognised."""
+    found = reconcile_tables(snapshot(SPLIT | {"topic_id": None}), snapshot(NEW))
+    assert found.clean
+    assert found.hints == (
+        "1 row without a topic id: it is not known whether a topic was deleted and created again in between",
+    )
 
 
 @pytest.mark.parametrize("status", STATUSES)

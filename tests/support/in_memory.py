@@ -12,7 +12,7 @@ from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refuse
 from migrate_groups.migration.ports import HeldGroup
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import GroupDescription, GroupListing, Member
-from migrate_groups.model.offset_limits import OffsetLimits
+from migrate_groups.model.offset_limits import OffsetLimits, metadata_length
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import (
     CommittedOffset,
@@ -77,7 +77,7 @@ class InMemoryCluster:
         self._groups: dict[str, _Group] = {}
         self._denied: set[tuple[Resource, Operation]] = set()
         self._retention: timedelta | None = timedelta(days=7)
-        self._metadata_limit: int | None = 4096
+        self._metadata_limit: int | None = _MOST_METADATA
         self.rebalance_delay = timedelta(0)
         self._created = 0
         self._waiting: list[tuple[str, TopicPartition, CommittedOffset]] = []  # commits that are not replicated yet
@@ -193,7 +193,7 @@ class InMemoryCluster:
         """Make `permissions` omit these operations on a resource. Requests are not refused because of this."""
         self._denied |= {(resource, operation) for operation in operations}
 
-    def keep_offsets(self, retention: timedelta | None, metadata: int | None = 4096) -> None:
+    def keep_offsets(self, retention: timedelta | None, metadata: int | None = _MOST_METADATA) -> None:
         """Set the result of `offset_limits`; None: the principal may not read it."""
         self._retention, self._metadata_limit = retention, metadata
 
@@ -434,7 +434,7 @@ class InMemoryCluster:
             return WriteAnswer(answer=Answer.REFUSED, error="UNKNOWN_MEMBER_ID")
         if self._log(partition) is None:
             return WriteAnswer(answer=Answer.REFUSED, error="UNKNOWN_TOPIC_OR_PARTITION")
-        if len(committed.metadata.encode()) > _MOST_METADATA:
+        if metadata_length(committed.metadata) > _MOST_METADATA:
             return WriteAnswer(answer=Answer.REFUSED, error="OFFSET_METADATA_TOO_LARGE")
         return _WRITTEN
 

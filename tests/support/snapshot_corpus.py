@@ -15,6 +15,7 @@ GOOD = {
     "a quoted line feed": f'{HEADER}\nc,{AT},"g\nh",t,0,5,0,"say ""hi"""\n',
     "a guarded formula": f"{HEADER}\nc,{AT},'=1+1,t,0,5,0,''=1\n",
     "an escaped NUL": f"{HEADER}\nc,{AT},g,t,0,5,0,a\\u0000b\n",
+    "the longest metadata": f"{HEADER}\n,,,t,0,,,{'é' * 16_383}x\n",
     "no row": f"{HEADER}\n",
 }
 BAD = {
@@ -40,5 +41,6 @@ BAD = {
     "a day that is none": "topic,partition,taken_at\nt,0,2026-02-30T21:24:55Z\n",
     "a quote in a cell": 'topic,partition,offset\nt,0,"1"2\n',
     "a quote that stays open": 'topic,partition,offset\nt,0,"5\n',
+    "metadata that is too long": f"{HEADER}\n,,,t,0,,,{'é' * 16_384}\n",
     "a byte order mark": "\ufefftopic,partition\nt,0\n",
 }

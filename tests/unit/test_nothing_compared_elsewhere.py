@@ -116,3 +116,13 @@ def test_a_dry_run_names_the_checks_that_are_not_known(cli):
     cli.cluster.keep_offsets(None)
     done = cli("migrate", "split.toml", "--dry-run")
     assert "dry run passed, 1 check not known: retention\n" in done.stderr
+
+
+def test_watch_names_topics_whose_id_is_not_known(cli):
+    """If the file has no topic id, `watch` says that it would not recognise a topic that was created again."""
+    unknown = "no topic id of topic t: not known whether it was created again since\n"
+    (cli.folder / "ends.csv").write_text("group,topic,partition,offset,log_end_offset\nold,t,0,5,5\n")
+    assert unknown in cli("watch", "old", "--until", "ends.csv").stderr
+    cli("snapshot", "old", "-o", "known.csv")
+    cli.cluster.commit("old", PARTITION, 10)
+    assert unknown not in cli("watch", "old", "--until", "known.csv").stderr

@@ -11,6 +11,7 @@ from tests.support.connected import APPLY, MIGRATE, PARTITION, Connected
 from tests.support.in_memory import InMemoryCluster
 
 RUN = "split.toml.run"
+VERDICTS = ("not applicable", "pass", "warn", "not known", "pending", "refuse")
 
 
 @pytest.fixture
@@ -91,3 +92,28 @@ def test_an_apply_on_another_cluster_is_not_the_hand_over(cli):
     cli.cluster = other_cluster(old=5, new=9)
     assert "(the cluster was in-memory, this is staging)" in cli.fails(*APPLY, code=2)
     assert cli.offset("new") == 9
+
+
+def test_a_rollback_on_another_cluster_judges_nothing_else(cli):
+    """If `rollback` is run on another cluster, the wrong cluster is the only finding (exit code 3).
+
+    Topics and groups of the same names are others there, so that further findings would be false.
+    """
+    cli(*MIGRATE)
+    cli.cluster = other_cluster(old=5, new=9)
+    done = cli("rollback", RUN, "--dry-run", code=3)
+    assert [line.split()[:2] for line in done.stdout.splitlines() if line.startswith(VERDICTS)] == [
+        ["refuse", "cluster"]
+    ]
+
+
+def test_a_deletion_resumed_on_another_cluster_judges_nothing_else(cli):
+    """If `delete-offsets --group` is resumed on another cluster, the wrong cluster is the only finding (exit code 3).
+
+    This also holds if the group or its topics do not exist there.
+    """
+    delete = ("delete-offsets", "--group", "old", "--topic", "t", "--settle", "0s")
+    cli(*delete, "--yes")
+    cli.cluster = InMemoryCluster("staging")
+    error = cli.fails(*delete, "--dry-run", code=3)
+    assert "the receipt is from cluster in-memory, this is staging: check --bootstrap-server" in error

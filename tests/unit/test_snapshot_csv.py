@@ -389,7 +389,7 @@ BEYOND = pa.array([NOON, None], MICROSECONDS).cast(pa.int64()).fill_null(2**62).
         ("topic", ["t", "a b"], "topic is 'a b'; expected a topic"),
         ("topic", ["t", "x" * 250], "expected a topic"),
         ("topic", ["t", None], "topic is None; expected a topic"),
-        ("metadata", ["", None], "metadata is None; expected any text"),
+        ("metadata", ["", None], "metadata is None; expected a text of at most 32,767 bytes"),
         ("partition", pa.array([0, -1], pa.int32()), "partition is '-1'; expected a whole number"),
         ("offset", [None, -1], "offset is '-1'; expected a whole number"),
         ("log_start_offset", [0, -1], "log_start_offset is '-1'; expected a whole number"),

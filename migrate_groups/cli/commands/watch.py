@@ -14,7 +14,7 @@ from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import load_table, show, talk, warn_of_hidden_topics
 from migrate_groups.cli.documents import print_document
 from migrate_groups.snapshots.times import parse_duration
-from migrate_groups.text import counted, some
+from migrate_groups.text import counted, named, some
 
 
 def watch(
@@ -61,6 +61,8 @@ def watch(
             warn_of_hidden_topics(reader)
         if wanted.unset:
             talk(f"not watched, without an offset to begin with: {some(wanted.unset)}")
+        if without_id := {row.topic for row in wanted.rows if row.topic_id is None}:
+            talk(f"no topic id of {named('topic', without_id)}: not known whether it was created again since")
         with shown_progress(group) as tell:
             done = follow(reader, group, wanted, clock, tell, timeout=seconds)
     if output_format == "json":

@@ -9,11 +9,13 @@ import msgspec
 from migrate_groups.files.strict_json import Strict
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.plan import Action, Change
+from migrate_groups.schema import MOST_TEXT
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 # The lookahead refuses a line feed at the end, because Python's "$" also matches before a line feed. "\\Z" would not,
 # but JSON Schema has ECMAScript's regular expressions, which have no "\\Z".
 Topic = Annotated[str, msgspec.Meta(pattern=r"^[a-zA-Z0-9._-]{1,249}$(?!\n)")]
+Metadata = Annotated[str, msgspec.Meta(max_length=MOST_TEXT)]
 Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
@@ -26,7 +28,7 @@ class CommittedJson(Strict, frozen=True):
 
     offset: Int64
     leader_epoch: Int32 | None
-    metadata: str
+    metadata: Metadata
 
 
 class ChangeJson(Strict, frozen=True):

@@ -14,7 +14,7 @@ from migrate_groups.errors import InvalidInput
 from migrate_groups.files import strict_json
 from migrate_groups.files.read import read_bytes
 from migrate_groups.files.runs import change_json, translation_json
-from migrate_groups.files.runs.change_json import ChangeJson, Int32, Int64, Name, Topic
+from migrate_groups.files.runs.change_json import ChangeJson, Int32, Int64, Metadata, Name, Topic
 from migrate_groups.files.runs.translation_json import SourceJson, TranslatedJson
 from migrate_groups.planning.plan import Check, Plan, Verdict
 from migrate_groups.schema import SNAPSHOT, Kind
@@ -46,7 +46,7 @@ def _row_type() -> type[msgspec.Struct]:
     kinds: dict[Kind, Any] = {
         Kind.NAME: Name,
         Kind.TOPIC: Topic,
-        Kind.TEXT: str,
+        Kind.TEXT: Metadata,
         Kind.INT32: Int32,
         Kind.INT64: Int64,
         Kind.TIMESTAMP: Annotated[datetime, msgspec.Meta(tz=True)],

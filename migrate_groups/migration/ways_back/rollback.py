@@ -16,6 +16,7 @@ from migrate_groups.migration.ways_back.common import (
     options_of_write,
     permissions_wanted,
     permitted,
+    plan_for_wrong_cluster,
     same_cluster,
 )
 from migrate_groups.migration.ways_back.rollback_checks import (
@@ -28,7 +29,7 @@ from migrate_groups.migration.ways_back.rollback_checks import (
 )
 from migrate_groups.planning.execution import Order
 from migrate_groups.planning.lanes import Lane
-from migrate_groups.planning.plan import Action, Change, Check, Plan, sorted_changes
+from migrate_groups.planning.plan import Action, Change, Check, Plan, Verdict, sorted_changes
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, State, Verb
 from migrate_groups.text import counted, named
@@ -58,12 +59,15 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
             else "the last hand-over wrote nothing; if another run wrote the offsets, roll back with its receipt"
         )
         raise Refused(f"nothing to roll back: {why}")
+    execution = undoes or last_hand_over(receipt)
+    cluster = same_cluster(reader, execution)
+    if cluster.verdict is Verdict.REFUSE:
+        return plan_for_wrong_cluster(reader, execution, cluster)
     inverses = [lane.entry.change.inverse for lane in undone.values()]
     at_hand_over = _stopped(receipt.to_restore.values())
     wanted = permissions_wanted([*inverses, *at_hand_over.values()])
     permissions = permissions_unless_hidden(reader, wanted)
     topics = reader.describe_topics({topic for _, topic, _ in (*lanes, *at_hand_over)})
-    execution = undoes or last_hand_over(receipt)
     stopped = {
         order: change
         for order, change in at_hand_over.items()
@@ -83,7 +87,7 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
         changes=sorted_changes([*changes, *restored]),
         topic_ids=execution.topic_ids,
         checks=(
-            same_cluster(reader, execution),
+            cluster,
             permitted(reader, wanted, permissions),
             same_topics(topics, execution, {change.topic for change in changes}),
             nobody_in(reader, {group for group, *_ in lanes}),

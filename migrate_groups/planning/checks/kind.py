@@ -44,6 +44,8 @@ def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Che
             f"{named('group', streams)} of Kafka Streams without internal topics, as far as this principal sees them"
         )
         return Check.warned(name, f"{reason}; give the new application the new group as its application.id")
+    if not any(group.exists for group in groups):
+        return Check.not_applicable(name, "no group exists yet, and no internal topic of Kafka Streams has their names")
     return Check.passed(name, "all groups are plain consumer groups, as far as brokers show it")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from migrate_groups.model.offset_limits import metadata_length
 from migrate_groups.planning.plan import Action, Change, Check
 from migrate_groups.planning.survey import Survey
 from migrate_groups.text import counted, some
@@ -17,7 +18,7 @@ def metadata(changes: Sequence[Change], survey: Survey) -> tuple[Check, ...]:
     If the brokers do not report this setting, its default is assumed, and the verdict is at best ``not known``.
     """
     lengths = {
-        change.topic_partition: _length(change.after.metadata)
+        change.topic_partition: metadata_length(change.after.metadata)
         for change in changes
         if change.after is not None and change.action is not Action.UNCHANGED and change.after.metadata
     }
@@ -37,8 +38,3 @@ def metadata(changes: Sequence[Change], survey: Survey) -> tuple[Check, ...]:
         return (Check.refused(name, reason),)
     longest = f"the longest metadata has {counted(max(lengths.values()), 'character')}, and {setting}"
     return (Check.not_known(name, longest) if known is None else Check.passed(name, longest),)
-
-
-def _length(text: str) -> int:
-    """Return the length of a text as brokers count it: in UTF-16 code units, in spite of the setting's name."""
-    return len(text.encode("utf-16-le", errors="surrogatepass")) // 2

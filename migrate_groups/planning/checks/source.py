@@ -208,7 +208,8 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
         (each, each.source_group) for each in wanted if each.source_group is not None and each.offset is not None
     ]
     if not compared:
-        reason = "the snapshot has no committed offset of a source group"
+        has_source = any(each.source_group for each in wanted)
+        reason = "the snapshot has no committed offset of a source group" if has_source else NO_SOURCE_GROUP
         return Check.not_applicable("vanished", reason)
     handed_over = receipt.source_offsets
     missing = [each for each, source in compared if survey.committed[source].get(each.topic_partition) is None]

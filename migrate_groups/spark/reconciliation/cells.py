@@ -116,6 +116,9 @@ def _examining(fields: Sequence[StructField], checks: list[_Check]) -> tuple[Sel
     checks.append(_Check(_is_other(topic, form), form.expected, "topic", topic))
     for name in ("group", "source_group"):
         checks.append(_Check(F.contains(F.col(name), F.lit("\ufffd")), "text in UTF-8", name, F.col(name)))
+    text = F.col("metadata")
+    too_long = F.octet_length(text) > schema.MOST_TEXT
+    checks.append(_Check(too_long, schema.FORMS[Kind.TEXT].expected, "metadata", F.left(text, F.lit(_MOST_SHOWN))))
     # The first step adds the number of the failed check, and the second one makes the text from this number. If each
     # check made its text, Spark would generate a method of more than 8000 bytes, which a JVM does not compile.
     number = F.col(_NUMBER)

@@ -73,7 +73,7 @@ def align(asked: DataFrame, after: DataFrame) -> Alignment:
 
 def _look(asked: DataFrame, after: DataFrame) -> Row:
     is_before, cluster = F.col("is_before"), F.col("cluster_id")
-    columns = ("group", "cluster_id", "source_group", "taken_at")
+    columns = ("group", "cluster_id", "source_group", "taken_at", "topic_id")
     rows = asked.select(F.lit(True).alias("is_before"), *columns).union(
         after.select(F.lit(False).alias("is_before"), *columns)
     )
@@ -82,6 +82,7 @@ def _look(asked: DataFrame, after: DataFrame) -> Row:
         F.count_if(is_before).alias("before"),
         F.count_if(~is_before).alias("after"),
         F.count_if(is_before & F.col("source_group").isNotNull()).alias("handed_over"),
+        F.count_if(F.col("topic_id").isNull()).alias("without_topic_id"),
     )
     # Repartitioned explicitly, so that both of the next aggregations need only this one exchange.
     by_cluster = (
@@ -113,6 +114,7 @@ def _look(asked: DataFrame, after: DataFrame) -> Row:
         F.sum("after").alias("after_rows"),
         F.sum("handed_over").alias("handed_over"),
         F.sum("clusterless").alias("clusterless"),
+        F.sum("without_topic_id").alias("without_topic_id"),
         F.coalesce(F.max(F.when(~after_only, of_a_line)), F.lit(0)).alias("most_moments"),
         F.max("of_a_side").alias("most_of_a_side"),
         F.count_if(F.col("group").isNull()).alias("groupless"),
@@ -128,7 +130,7 @@ def _look(asked: DataFrame, after: DataFrame) -> Row:
 
 
 def _sums() -> list[Column]:
-    return [F.sum(name).alias(name) for name in ("before", "after", "handed_over")]
+    return [F.sum(name).alias(name) for name in ("before", "after", "handed_over", "without_topic_id")]
 
 
 def _latest() -> list[Column]:
@@ -181,4 +183,9 @@ def _hints(look: Row) -> tuple[str, ...]:
         groups = counted(look["after_only"], "group")
         hint = f"not compared: {groups} of AFTER, such as {look['after_only_example']!r}, without rows in BEFORE"
         hints.append(hint if look["handed_over"] else f"{hint}; {_FOLLOW}")
+    if look["without_topic_id"]:
+        hints.append(
+            f"{counted(look['without_topic_id'], 'row')} without a topic id: it is not known whether a topic was "
+            "deleted and created again in between"
+        )
     return tuple(hints)

@@ -67,6 +67,7 @@ def run_reconcile(
     Raises:
         InvalidInput: a file can't be read or has an invalid row; the snapshots can't be compared; the split spec does
             not cover a topic; a folder exists already or can't be written.
+        Undetermined: no partition has a committed offset, before or after.
     """
     with readable_failures():
         for folder in (out, quarantine):
@@ -117,6 +118,7 @@ def reconcile_tables(
 
     Raises:
         InvalidInput: the snapshots can't be compared, or ``out`` exists already or can't be written.
+        Undetermined: no partition has a committed offset, before or after.
     """
     return _reconcile((before, after), (before, after), mapping, planned, out)
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
+from migrate_groups.errors import Undetermined
 from migrate_groups.spark.reconciliation.reconcile import (
     AHEAD_PROVES_NOTHING,
     PROBLEMS,
@@ -20,6 +21,7 @@ from migrate_groups.spark.reconciliation.reconcile import (
     with_totals,
 )
 from migrate_groups.spark.reconciliation.timeline import most_telling
+from migrate_groups.text import counted
 
 MAX_SUMMARY = 1000
 """The largest number of summary rows that the driver receives, the worst first. The written tables have all rows."""
@@ -129,6 +131,8 @@ def conclude(verdicts: DataFrame, hints: tuple[str, ...] = (), timeline: tuple[M
     """Run the comparison, and return its result as plain values.
 
     verdicts: the result of `reconcile.partition_verdict`, with at least one row. hints, timeline: parts of the result.
+
+    Raises `Undetermined` if no partition has a committed offset, before or after.
     """
     rows = (
         with_totals(group_topic_summary(verdicts))
@@ -137,6 +141,11 @@ def conclude(verdicts: DataFrame, hints: tuple[str, ...] = (), timeline: tuple[M
         .collect()
     )
     totals = _group_topic(rows[0])
+    if totals.counts["no-commit"] == totals.partitions:
+        raise Undetermined(
+            f"no verdict: none of {counted(totals.partitions, 'partition')} has a committed offset in BEFORE or AFTER: "
+            "take snapshots of groups that have committed"
+        )
     return Reconciliation(
         totals=totals,
         topics=rows[0]["topics"],

@@ -57,7 +57,7 @@ def receipt_problems(receipt: Path, before: Before, now: Offsets, expected: Offs
 
 def is_settled(outcome: Outcome) -> bool:
     """Return whether an outcome in a receipt means that the planned offset is committed."""
-    return outcome in (Outcome.CONFIRMED, Outcome.UNCHANGED)
+    return outcome in (Outcome.CONFIRMED, Outcome.CONFIRMED_BY_ONE, Outcome.UNCHANGED)
 
 
 def completion_problems(receipt: Path, before: Before, now: Offsets, expected: Offsets) -> Iterator[str]:
