@@ -45,7 +45,8 @@ def migrate(
         typer.Option(
             "--approved",
             metavar="PLAN",
-            help="A reviewed plan of --plan-out: refuse to write if groups, topics, partitions or options differ.",
+            help="A reviewed plan of --plan-out: refuse to write if groups, topics, partitions, or options that change "
+            "what is written, differ.",
         ),
     ] = None,
     wait: Annotated[
