@@ -149,6 +149,9 @@ class Snapshot:
     def __len__(self) -> int:
         return len(self.table)
 
+    def __repr__(self) -> str:
+        return f"<Snapshot: {self.table.in_words()}>"
+
     def filter(
         self,
         *,

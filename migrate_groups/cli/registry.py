@@ -18,23 +18,32 @@ from migrate_groups import __version__
 from migrate_groups.cli import documents, environment, mistakes
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
-from migrate_groups.cli.write_options import GivenOptions
+from migrate_groups.cli.write_options import AppliedOptions, GivenOptions
 
 _EXIT_CODES = {
     0: "done",
     1: "an unexpected failure: please report it",
     2: "an option, a file or the spec is wrong; nothing was written",
-    3: "refused by a check, the wait ran out, or the answer was no; nothing was written",
-    4: "the write is not complete or not confirmed, a group that must have stopped still consumes, or --on-start "
-    "failed: see the error and the receipt",
+    3: "refused by a check, a group does not exist, the wait ran out, or the answer was no; nothing was written",
+    4: "the write is not complete or not confirmed, or a group that must have stopped still consumes: see the error "
+    "and the receipt",
     5: "the cluster did not answer, or refused the login or a permission",
     6: "records were skipped or processed twice, or may have been",
     7: "undetermined: the evidence is not enough for a verdict",
     10: "with --dry-run --detailed-exitcode: there are offsets to write",
-    130: "interrupted",
+    130: "interrupted by Ctrl-C, SIGTERM or SIGHUP",
 }
+_OF_COMMAND = {
+    ("migrate", 4): "the write is not complete or not confirmed, a group that must have stopped still consumes, or "
+    "--on-start failed: see the error and the receipt",
+    ("delete-group", 4): "a group was not deleted, or it is not known whether it was: see the error",
+}
+"""Exit codes that mean something else, or something more, at one command."""
+_ANY = (1, 130)
+"""The exit codes with which every command can end."""
 _BUNDLES: Mapping[Any, str] = {
     GivenOptions: "Write",
+    AppliedOptions: "Write",
     Connection: "Cluster",
     TargetCluster: "Another cluster",
     Copies: "Another cluster",
@@ -44,10 +53,18 @@ _READS, _WRITES = (0, 2, 3, 5), (0, 2, 3, 4, 5)
 
 
 class Command(NamedTuple):
-    """A command and its exit codes. function: ``module.function`` in ``cli/commands``, which runs the command."""
+    """A command and its exit codes. function: ``module.function`` in ``cli/commands``, which runs the command.
+
+    own_exit_codes: without those with which every command can end.
+    """
 
     function: str
-    exit_codes: tuple[int, ...]
+    own_exit_codes: tuple[int, ...]
+
+    @property
+    def exit_codes(self) -> tuple[int, ...]:
+        """The exit codes with which the command can end, sorted."""
+        return tuple(sorted((*self.own_exit_codes, *_ANY)))
 
     def load(self) -> Callable[..., None]:
         """Import the command's module, and return its function."""
@@ -171,7 +188,9 @@ class _Command(TyperCommand):
                 # Typer puts a default that is given as a text (show_default) in parentheses.
                 text = re.sub(r"default: \((.*)\)\]", r"default: \1]", text)
                 sections.setdefault(title, []).append((name, text))
-        sections["Exit codes"] = [(str(code), _EXIT_CODES[code]) for code in COMMANDS[str(self.name)].exit_codes]
+        name = str(self.name)
+        meanings = {code: _OF_COMMAND.get((name, code), _EXIT_CODES[code]) for code in COMMANDS[name].exit_codes}
+        sections["Exit codes"] = [(str(code), meaning) for code, meaning in meanings.items()]
         for title, rows in sections.items():
             if rows:
                 with formatter.section(title):

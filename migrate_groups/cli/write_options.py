@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -9,75 +10,112 @@ import typer
 from migrate_groups.planning.options import OnExisting, OutOfRange, SecondClientMode, Uncommitted, Vanished
 from migrate_groups.snapshots.times import parse_duration
 
+_OnExisting = Annotated[
+    OnExisting | None,
+    typer.Option(
+        help="If the group to write to already has another committed offset: refuse; replace it by a higher offset "
+        "only (forward); or replace it always (overwrite).",
+        show_default="refuse",
+    ),
+]
+_IF_UNCOMMITTED = "If the old group has no committed offset for a partition: refuse; start at the log start offset"
+_Uncommitted = Annotated[
+    Uncommitted | None,
+    typer.Option(
+        help=f"{_IF_UNCOMMITTED} (earliest); start at the log end offset from when a member last consumed the topic "
+        "(latest); or hand over nothing (leave).",
+        show_default="refuse",
+    ),
+]
+_UncommittedOfFile = Annotated[
+    Uncommitted | None,
+    typer.Option(
+        metavar="<refuse|earliest|leave>",
+        help=f"{_IF_UNCOMMITTED} (earliest); or hand over nothing (leave).",
+        show_default="refuse",
+    ),
+]
+_OutOfRange = Annotated[
+    OutOfRange | None,
+    typer.Option(
+        help="If a committed offset is below the log start offset: refuse, or start at the log start offset "
+        "(earliest).",
+        show_default="refuse",
+    ),
+]
+_Vanished = Annotated[
+    Vanished | None,
+    typer.Option(
+        help="If a committed offset expired or was deleted after the snapshot: refuse, or hand over the offset of "
+        "the snapshot (restore).",
+        show_default="refuse",
+    ),
+]
+_AnyKind = Annotated[
+    bool, typer.Option("--any-kind", help="Accept groups that look like those of Kafka Streams or Kafka Connect.")
+]
+_SecondClient = Annotated[
+    SecondClientMode | None,
+    typer.Option(
+        help="Whether confluent-kafka must read the offsets back too (required), should (auto), or is not used (none).",
+        show_default="auto",
+    ),
+]
+_Settle = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="How long the old group must neither commit nor change its members before the write.",
+        show_default="10s",
+    ),
+]
+_Guard = Annotated[
+    str | None,
+    typer.Option(metavar="DURATION", help="How long the old group is watched after the write.", show_default="30s"),
+]
+
 
 class GivenOptions(NamedTuple):
-    """The options of a write as given on the command line. A field is None if its option was not given.
+    """The options of a write as given to ``migrate``. A field is None if its option was not given.
 
     A command that takes this type has one option for each field.
     """
 
-    on_existing: Annotated[
-        OnExisting | None,
-        typer.Option(
-            help="If the group to write to already has another committed offset: refuse; replace it by a higher offset "
-            "only (forward); or replace it always (overwrite).",
-            show_default="refuse",
-        ),
-    ] = None
-    uncommitted: Annotated[
-        Uncommitted | None,
-        typer.Option(
-            help="If the old group has no committed offset for a partition: refuse; start at the log start offset "
-            "(earliest); start at the log end offset from when a member last consumed the topic (latest, migrate "
-            "only); or hand over nothing (leave).",
-            show_default="refuse",
-        ),
-    ] = None
-    out_of_range: Annotated[
-        OutOfRange | None,
-        typer.Option(
-            help="If a committed offset is below the log start offset: refuse, or start at the log start offset "
-            "(earliest).",
-            show_default="refuse",
-        ),
-    ] = None
-    vanished: Annotated[
-        Vanished | None,
-        typer.Option(
-            help="If a committed offset expired or was deleted after the snapshot: refuse, or hand over the offset of "
-            "the snapshot (restore).",
-            show_default="refuse",
-        ),
-    ] = None
-    any_kind: Annotated[
-        bool, typer.Option("--any-kind", help="Accept groups that look like those of Kafka Streams or Kafka Connect.")
-    ] = False
-    second_client: Annotated[
-        SecondClientMode | None,
-        typer.Option(
-            help="Whether confluent-kafka must read the offsets back too (required), should (auto), or is not used "
-            "(none).",
-            show_default="auto",
-        ),
-    ] = None
-    settle: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DURATION",
-            help="How long the old group must neither commit nor change its members before the write.",
-            show_default="10s",
-        ),
-    ] = None
-    guard: Annotated[
-        str | None,
-        typer.Option(metavar="DURATION", help="How long the old group is watched after the write.", show_default="30s"),
-    ] = None
+    on_existing: _OnExisting = None
+    uncommitted: _Uncommitted = None
+    out_of_range: _OutOfRange = None
+    vanished: _Vanished = None
+    any_kind: _AnyKind = False
+    second_client: _SecondClient = None
+    settle: _Settle = None
+    guard: _Guard = None
 
     def given(self) -> dict[str, Any]:
         """Return the options that were given on the command line, by the name of their field in `WriteOptions`.
 
         Durations are in seconds. Raises `UsageError` if a duration is not valid.
         """
-        given = {name: value for name, value in self._asdict().items() if value not in (None, False)}
-        durations = {name: parse_duration(given[name], f"--{name}") for name in ("settle", "guard") if name in given}
-        return given | durations
+        return _given(self._asdict())
+
+
+class AppliedOptions(NamedTuple):
+    """The options of a write as given to ``apply``: as `GivenOptions`, without a log end offset for ``uncommitted``."""
+
+    on_existing: _OnExisting = None
+    uncommitted: _UncommittedOfFile = None
+    out_of_range: _OutOfRange = None
+    vanished: _Vanished = None
+    any_kind: _AnyKind = False
+    second_client: _SecondClient = None
+    settle: _Settle = None
+    guard: _Guard = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that were given on the command line, as `GivenOptions.given` does."""
+        return _given(self._asdict())
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name: value for name, value in options.items() if value not in (None, False)}
+    durations = {name: parse_duration(given[name], f"--{name}") for name in ("settle", "guard") if name in given}
+    return given | durations

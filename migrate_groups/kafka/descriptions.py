@@ -69,7 +69,9 @@ class Descriptions:
             needs, of_groups.describe_consumer_groups(), "describing the members of"
         )
         return {
-            group: answer if isinstance(answer, MigrateGroupsError) else wire.consumer_group(answer)
+            group: answer
+            if isinstance(answer, MigrateGroupsError)
+            else without_holder(wire.consumer_group(answer), self.holder)
             for group, answer in answers.items()
         }
 

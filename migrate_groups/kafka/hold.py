@@ -1,39 +1,41 @@
-"""Keep consumers out of an Empty group: join it as its only member, with a protocol type that no consumer has.
+"""Keep consumers out of an Empty group: join it as its first member, and give up no partition.
 
-During the hold, the coordinator also refuses deletions and other clients' commits, except transactional commits
-(docs/kafka-behaviour.md#holding-a-group). After the hold, the group is Empty and classic, even if it was a KIP-848
-group before. Its committed offsets expire after offsets.retention.minutes if no consumer joins.
+A consumer that joins meanwhile waits, without an error, until this member leaves. The coordinator also refuses
+deletions and other clients' commits, except transactional commits (docs/kafka-behaviour.md#holding-a-group). After the
+hold, the group is Empty and classic, even if it was a KIP-848 group before. Its committed offsets expire after
+offsets.retention.minutes if no consumer joins.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 
 import kafka.errors as kafka_errors
 import tenacity
 
-from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError
+from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import KafkaConnection, in_kafkas_words
-from migrate_groups.kafka.lone_member import LoneMember
-from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE, GroupDescription
+from migrate_groups.kafka.lone_member import REFUSED, LoneMember
+from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.partitions import TopicPartition
 
 _HEARTBEATS_PER_SESSION = 5
 _TRIES_PER_SESSION = 3
 _POLL_SECONDS = 0.01
 
 
-# During a hold, Kafka 4.1.0 refuses a classic consumer (INCONSISTENT_GROUP_PROTOCOL), a KIP-848 consumer
-# (GROUP_ID_NOT_FOUND, which is fatal), a commit without membership (UNKNOWN_MEMBER_ID), and a deletion of the group or
-# its offsets (NON_EMPTY_GROUP). An administrator can remove the member that holds the group.
+# During a hold, a classic consumer waits for the answer to its JoinGroup, and a KIP-848 consumer for its partitions. A
+# commit without membership is refused (UNKNOWN_MEMBER_ID), and so is a deletion of the group or its offsets
+# (NON_EMPTY_GROUP). An administrator can remove the member that holds the group.
 class Hold:
-    """A group that this process has joined as its only member, so that no consumer can join it.
+    """A group that this process has joined as its first member, so that no consumer gets a partition of it.
 
-    lost: why consumers may be able to join; None if the last heartbeat was accepted. If ``lost`` is None after the
-    ``with`` block of `hold`, no consumer could join during the block.
+    lost: why consumers may get partitions; None if the last heartbeat was accepted. If ``lost`` is None after the
+    ``with`` block of `hold`, no consumer got one during the block.
     """
 
     def __init__(
@@ -55,15 +57,18 @@ class Hold:
     def _await_membership(self) -> None:
         """Wait until the coordinator lists this process as a member of the group.
 
-        Raises `Refused` if the coordinator refuses the join.
+        Raises `Refused` if the coordinator refuses the join, or if another member is there, perhaps before this one.
         """
-        # The coordinator lists the member, and keeps others out, before it answers the join. The answer takes
+        # The coordinator lists the member, and lets others wait, before it answers the join. The answer takes
         # group.initial.rebalance.delay.ms (3 s by default).
         with closing(KafkaConnection(self._config)) as connection:
-            while not (self._joined.wait(_POLL_SECONDS) or self._member.is_listed(connection)):
+            while not (self._member.is_listed(connection) or self._joined.wait(_POLL_SECONDS)):
                 pass
-        if self._error is not None:
-            raise self._error
+            if self._error is not None:
+                raise self._error
+            if self._member.others:
+                self._member.leave(connection)  # otherwise the join may wait for the others
+                raise Refused(f"group {self.group!r} can't be held: {REFUSED}")
 
     def _join_and_stay(self) -> None:
         # If another broker becomes the coordinator after the join was answered, the membership continues there.
@@ -93,7 +98,7 @@ class Hold:
             over = self._over.wait(self._member.session_timeout / _HEARTBEATS_PER_SESSION)
 
     def _send_heartbeat(self) -> bool:
-        """Send a heartbeat, and return whether the coordinator refused it. If so, consumers can join the group again.
+        """Send a heartbeat, and return whether the coordinator refused it. If so, consumers may get partitions again.
 
         ``lost`` becomes None if the coordinator accepts the heartbeat, else the reason: the coordinator refused the
         heartbeat or did not answer.
@@ -116,18 +121,33 @@ class Hold:
 
 
 @contextmanager
-def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> Iterator[Hold]:
-    """Join an Empty group as its only member during a ``with`` block, so that no consumer can join the group.
+def hold(
+    config: ClientConfig,
+    group: str,
+    partitions: Collection[TopicPartition],
+    *,
+    assignor: str = "",
+    session_timeout: float = 10.0,
+) -> Iterator[Hold]:
+    """Be the first member of an Empty group during a ``with`` block, so that no consumer gets a partition of it.
 
-    The group must exist, because joining creates a missing group. The group is Empty again after the block.
-    session_timeout: seconds until brokers remove this member if the process is killed; if brokers refuse the value,
-    others are tried. Raises `Refused` if the group can't be joined, for instance because it has members;
-    `NotAuthorized`.
+    The group must exist, because joining creates a missing group. After the block the group is Empty, or its members
+    are those that joined meanwhile and waited.
+
+    partitions: all partitions that a consumer of the group may want. assignor: that of the group's consumers, if they
+    have one of their own: with another one, a consumer that joins gets INCONSISTENT_GROUP_PROTOCOL. session_timeout:
+    seconds until brokers remove this member if the process is killed; if brokers refuse the value, others are tried.
+
+    Raises `Refused` if the group can't be joined, for instance because it has members; `NotAuthorized`;
+    `ClusterUnavailable`.
     """
     # The time-out is short. So if the coordinator hangs, a heartbeat reaches its successor before the session timeout.
     impatient = replace(config, timeout=min(config.timeout, session_timeout / _TRIES_PER_SESSION))
     with closing(KafkaConnection(impatient)) as session:
-        holder = LoneMember(group, HOLD_PROTOCOL_TYPE)
+        holder = LoneMember(group, partitions, assignor)
+        with closing(KafkaConnection(config)) as connection:
+            if holder.members(connection):
+                raise Refused(f"group {group!r} can't be held: {REFUSED}")
         try:
             held = Hold(holder, config, session, session_timeout)
             try:
@@ -136,35 +156,17 @@ def hold(config: ClientConfig, group: str, *, session_timeout: float = 10.0) -> 
             finally:
                 held._end()
         finally:
-            if holder.member_id:
-                # After an error the session timeout removes the member, and the next member sets the protocol type.
-                with suppress(MigrateGroupsError):
-                    holder.leave(session)
-                    _restore_protocol_type(session, group, holder.session_timeout)
+            # After an error the session timeout removes the member.
+            with suppress(MigrateGroupsError):
+                holder.leave(session)
 
 
 def without_holder(description: GroupDescription, member_id: str | None) -> GroupDescription:
-    """Return a group's description without this process's own member, which keeps consumers out of the group.
+    """Return a group's description as Empty if this process's own member keeps consumers out of it.
 
-    member_id: the id of this member. The result has the protocol type ``consumer``, and the state Empty if no other
-    member is left. If the group has no member ``member_id``, the description is returned unchanged.
+    Other members only wait for this one, and consume nothing. member_id: the id of this process's member; if the group
+    has no such member, the description is returned unchanged.
     """
-    others = tuple(member for member in description.members if member.member_id != member_id)
-    if len(others) == len(description.members):
+    if member_id not in {member.member_id for member in description.members}:
         return description
-    state = description.state if others else "Empty"
-    return replace(description, members=others, state=state, protocol_type="consumer")
-
-
-def _restore_protocol_type(connection: KafkaConnection, group: str, session_timeout: float) -> None:
-    """Give an Empty group the protocol type ``consumer``: join the group as a consumer, and leave it.
-
-    Raises `Refused`, `NotAuthorized` or `ClusterUnavailable`.
-    """
-    # A group keeps the protocol type of its last member. With another type, Kafka's tools and confluent-kafka would say
-    # that the group is not a consumer group. Joining takes group.initial.rebalance.delay.ms.
-    last = LoneMember(group, "consumer")
-    try:
-        last.join(connection, session_timeout)
-    finally:
-        last.leave(connection)
+    return replace(description, members=(), state="Empty")

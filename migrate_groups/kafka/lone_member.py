@@ -1,12 +1,14 @@
-"""A member of a classic group that sends JoinGroup, SyncGroup, Heartbeat and LeaveGroup, to keep other members out."""
+"""A member of a classic group that sends JoinGroup, SyncGroup, Heartbeat and LeaveGroup, and gives up no partition."""
 
 from __future__ import annotations
 
-import uuid
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import kafka.errors as kafka_errors
 from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from migrate_groups.errors import MigrateGroupsError, Refused
 from migrate_groups.kafka.connection import KafkaConnection, in_kafkas_words
@@ -14,32 +16,50 @@ from migrate_groups.kafka.groups import describe
 from migrate_groups.kafka.private import Client
 from migrate_groups.kafka.visible import describe_permissions
 from migrate_groups.kafka.wire import KafkaErrorClass
+from migrate_groups.model.partitions import TopicPartition
 
 # Session timeouts in seconds, to be tried in turn if the brokers refuse the first one. Kafka allows 6 s to 30 min by
 # default; a cluster may allow only longer or only shorter ones.
 _OTHER_SESSION_TIMEOUTS = (30.0, 60.0, 300.0, 6.0)
 
 
-class LoneMember:
-    """A member of a classic group, without a subscription and without an assignment.
+# The names of the assignors of Kafka's clients. A consumer can join only if it shares one with every member.
+_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+# For so long the coordinator waits for this member to rejoin, and other members wait for the coordinator's answer.
+_REBALANCE_TIMEOUT = 24 * 60 * 60.0
+# Kafka's consumer protocol has no such subscription. With it, the coordinator refuses this member if the group is a
+# KIP-848 group with members, and refuses KIP-848 consumers while this member has no assignment yet.
+_NO_SUBSCRIPTION = b""
+REFUSED = "it has members, or another run holds it: wait until it is Empty"
 
-    Its protocol name in JoinGroup is unique, so that no other member can join the group.
+
+class LoneMember:
+    """The first member of a classic group. It is assigned all partitions, and never rejoins to give them up.
+
+    Consumers that join later wait for it, without an error: a classic one for the answer to its JoinGroup, a KIP-848
+    one for partitions. assignor: the group's own, if it is not one of Kafka's.
     """
 
-    def __init__(self, group: str, protocol_type: str) -> None:
+    def __init__(self, group: str, partitions: Collection[TopicPartition], assignor: str = "") -> None:
         self.group = group
         self.member_id = ""
         self.session_timeout = 0.0
+        self.others: frozenset[str] = frozenset()
+        """The ids of the other members, when the coordinator first listed this one."""
         self._listed = False
         self._generation = -1
-        self._protocol_type = protocol_type
-        self._protocol = f"migrate-groups-{uuid.uuid4()}"
+        self._assignors = tuple(dict.fromkeys([*_ASSIGNORS, *filter(None, [assignor])]))
+        numbers: dict[str, list[int]] = defaultdict(list)
+        for partition in sorted(partitions):
+            numbers[partition.topic].append(partition.partition)
+        self._subscription = ConsumerProtocolSubscription(topics=[*numbers]).encode(version=0)
+        self._assignment = _assignment(numbers)
 
     def join(self, connection: KafkaConnection, session_timeout: float) -> None:
-        """Join the group as its only member. session_timeout: in seconds; if it is refused, others are tried.
+        """Join the group as its first member. session_timeout: in seconds; if it is refused, others are tried.
 
-        Raises `Refused` if the group has other members, if brokers refuse every session timeout, or if the coordinator
-        has removed this member; `NotAuthorized`; `ClusterUnavailable`.
+        Raises `Refused` if the group has members of another kind, if brokers refuse every session timeout, or if the
+        coordinator has removed this member; `NotAuthorized`; `ClusterUnavailable`.
         """
         timeouts = (session_timeout, *_OTHER_SESSION_TIMEOUTS)
         for self.session_timeout in timeouts:
@@ -53,7 +73,7 @@ class LoneMember:
         # The coordinator listed this member, and no longer knows it.
         if self._listed:
             raise Refused(f"its coordinator answered {in_kafkas_words(error)}")
-        reason = "it has members, or another run holds it: wait until it is Empty"
+        reason = REFUSED
         if error is kafka_errors.InvalidSessionTimeoutError:
             reason = (
                 f"the brokers allow no session timeout of {', '.join(f'{each:g}' for each in timeouts)} s: change "
@@ -62,17 +82,26 @@ class LoneMember:
         raise Refused(f"group {self.group!r} can't be held: {in_kafkas_words(error)}; {reason}")
 
     def is_listed(self, connection: KafkaConnection) -> bool:
-        """Return whether the coordinator lists this member in the group. If so, no other member can join.
+        """Return whether the coordinator lists this member in the group. If so, consumers that join wait.
 
         Raises `NotAuthorized`, `ClusterUnavailable`.
         """
         if not self.member_id:
             return False
+        members = self.members(connection)
+        if self.member_id in members and not self._listed:
+            self.others, self._listed = members - {self.member_id}, True
+        return self.member_id in members
+
+    def members(self, connection: KafkaConnection) -> frozenset[str]:
+        """Return the ids of the members of a classic group; of a KIP-848 group none.
+
+        Raises `NotAuthorized`, `ClusterUnavailable`.
+        """
         (answer,) = connection.run_of_groups(describe_permissions([self.group]), describe(), "describing").values()
         if isinstance(answer, MigrateGroupsError):
             raise answer
-        self._listed = self.member_id in {each.member_id for each in answer.members}
-        return self._listed
+        return frozenset(each.member_id for each in answer.members)
 
     def leave(self, connection: KafkaConnection) -> None:
         """Leave the group; do nothing if this member has not joined. Raises `NotAuthorized`, `ClusterUnavailable`."""
@@ -85,50 +114,65 @@ class LoneMember:
     async def heartbeat(self, client: Client) -> KafkaErrorClass:
         """Send a heartbeat, and return the response's error class; ``NoError`` if the heartbeat was accepted.
 
+        It is also accepted if another member waits for this one to rejoin.
         A retriable error, or an error about a permission, is raised.
         """
         request = HeartbeatRequest(group_id=self.group, generation_id=self._generation, member_id=self.member_id)
-        return _final((await self._send(client, request)).error_code)
+        return _accepted((await self._send(client, request)).error_code)
 
     async def _join_and_sync(self, client: Client) -> KafkaErrorClass:
-        joined = await self._join(client)
+        joined = await self._join(client, _NO_SUBSCRIPTION)
         if joined.error_code == kafka_errors.MemberIdRequiredError.errno:  # KIP-394
             self.member_id = joined.member_id
-            joined = await self._join(client)
+            joined = await self._join(client, _NO_SUBSCRIPTION)
         if joined.error_code == kafka_errors.UnknownMemberIdError.errno and not self._listed:
             self.member_id = ""
             raise kafka_errors.CoordinatorNotAvailableError("a new coordinator does not know this member yet")
-        error = _final(joined.error_code)
-        if error is kafka_errors.NoError:
-            self._generation = joined.generation_id
-            error = await self._sync(client)
+        error = await self._sync(client, joined)
+        if error is kafka_errors.NoError and len(joined.members) == 1:
+            # With a subscription and an assignment, the coordinator also lets KIP-848 consumers wait.
+            error = await self._sync(client, await self._join(client, self._subscription))
         return error
 
-    async def _join(self, client: Client) -> Any:
-        milliseconds = int(self.session_timeout * 1000)
-        # No subscription, because a KIP-848 group with members then refuses this member.
-        protocol = JoinGroupRequest.JoinGroupRequestProtocol(name=self._protocol, metadata=b"")
+    async def _join(self, client: Client, subscription: bytes) -> Any:
+        protocols = [
+            JoinGroupRequest.JoinGroupRequestProtocol(name=assignor, metadata=subscription)
+            for assignor in self._assignors
+        ]
         request = JoinGroupRequest(
             group_id=self.group,
-            session_timeout_ms=milliseconds,
-            rebalance_timeout_ms=milliseconds,
+            session_timeout_ms=int(self.session_timeout * 1000),
+            rebalance_timeout_ms=int(_REBALANCE_TIMEOUT * 1000),
             member_id=self.member_id,
-            protocol_type=self._protocol_type,
-            protocols=[protocol],
+            protocol_type="consumer",
+            protocols=protocols,
             min_version=4,
         )
         return await self._send(client, request)
 
-    async def _sync(self, client: Client) -> KafkaErrorClass:
+    async def _sync(self, client: Client, joined: Any) -> KafkaErrorClass:
+        """Send the assignments of all members, if the answer to JoinGroup is no error; return the error class."""
+        error = _final(joined.error_code)
+        if error is not kafka_errors.NoError:
+            return error
+        self._generation = joined.generation_id
+        # A consumer that joined at the same time gets no partition. Java takes an assignment without bytes as a bug.
+        assignments = [
+            SyncGroupRequest.SyncGroupRequestAssignment(
+                member_id=each.member_id,
+                assignment=self._assignment if each.member_id == self.member_id else _assignment({}),
+            )
+            for each in joined.members
+        ]
         request = SyncGroupRequest(
             group_id=self.group,
             generation_id=self._generation,
             member_id=self.member_id,
-            protocol_type=self._protocol_type,
-            protocol_name=self._protocol,
-            assignments=[SyncGroupRequest.SyncGroupRequestAssignment(member_id=self.member_id, assignment=b"")],
+            protocol_type="consumer",
+            protocol_name=joined.protocol_name,
+            assignments=assignments,
         )
-        return _final((await self._send(client, request)).error_code)
+        return _accepted((await self._send(client, request)).error_code)
 
     async def _send(self, client: Client, request: Any) -> Any:
         coordinator = await client.coordinator(self.group)
@@ -145,3 +189,18 @@ def _final(error_code: int) -> KafkaErrorClass:
     if issubclass(error, kafka_errors.RetriableError | kafka_errors.AuthorizationError):
         raise error
     return error
+
+
+def _accepted(error_code: int) -> KafkaErrorClass:
+    """Return what `_final` returns, but ``NoError`` if the group rebalances: this member is a member all the same."""
+    error = _final(error_code)
+    return kafka_errors.NoError if error is kafka_errors.RebalanceInProgressError else error
+
+
+def _assignment(numbers: Mapping[str, Sequence[int]]) -> bytes:
+    """Return partitions, by topic, as the assignment of a member in Kafka's consumer protocol."""
+    parts = [
+        ConsumerProtocolAssignment.TopicPartition(topic=topic, partitions=[*of_topic])
+        for topic, of_topic in numbers.items()
+    ]
+    return bytes(ConsumerProtocolAssignment(assigned_partitions=parts, user_data=b"").encode(version=0))

@@ -74,13 +74,15 @@ class KafkaPythonWriter(KafkaPythonReader):
         return self._write({group: [group]}, of_groups.delete_groups)[group][group]
 
     @contextmanager
-    def held(self, group: str) -> Iterator[Hold]:
-        """Be the only member of an Empty group during a ``with`` block, so that no consumer can join the group.
+    def held(self, group: str, partitions: Collection[TopicPartition], assignor: str = "") -> Iterator[Hold]:
+        """Be the first member of an Empty group during a ``with`` block, so that no consumer gets a partition of it.
 
-        The block gets a `Hold`, whose ``lost`` says why consumers may be able to join. `describe_group` leaves this
-        member out. Raises `Refused` if the group has members; `NotAuthorized` without Read on the group.
+        The block gets a `Hold`, whose ``lost`` says why consumers may get partitions. Meanwhile `describe_group` calls
+        the group Empty. partitions, assignor: as for `hold`.
+
+        Raises `Refused` if the group has members; `NotAuthorized` without Read on the group; `ClusterUnavailable`.
         """
-        with hold(self._config, group) as holding:
+        with hold(self._config, group, partitions, assignor=assignor) as holding:
             self._descriptions.holder = holding.member_id
             try:
                 yield holding

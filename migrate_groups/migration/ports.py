@@ -156,7 +156,7 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
 
 
 class HeldGroup(Protocol):
-    """A group that this tool has joined as its only member, so that no consumer can join it.
+    """A group that this tool has joined as its first member, so that no consumer gets a partition of it.
 
     Meanwhile brokers refuse offset commits of other clients, except transactional ones
     (docs/kafka-behaviour.md#holding-a-group).
@@ -212,11 +212,16 @@ class GroupWriter(GroupReader, Protocol):
         """
         ...
 
-    def held(self, group: str) -> AbstractContextManager[HeldGroup]:
-        """Return a context manager within which this tool is the only member of an Empty group, to keep consumers out.
+    def held(
+        self, group: str, partitions: Collection[TopicPartition], assignor: str = ""
+    ) -> AbstractContextManager[HeldGroup]:
+        """Return a context manager within which this tool is the first member of an Empty group, to keep consumers out.
 
-        Within the context, the `GroupWriter` describes the group without the tool's own member. Entering the context
-        raises `Refused` if the group has members.
+        Within the context, the `GroupWriter` describes the group as Empty. Entering the context raises `Refused` if the
+        group has members.
+
+        partitions: all partitions that a consumer of the group may want. assignor: the assignor of its consumers;
+        empty if not known.
         """
         ...
 

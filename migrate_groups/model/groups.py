@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 from migrate_groups.model.partitions import TopicPartition
 
-# The protocol type with which this tool joins a group to hold it, that is, to keep consumers out
-# (`migrate_groups.kafka.hold`). A group keeps this protocol type if the tool is killed while it holds the group.
-HOLD_PROTOCOL_TYPE = "migrate-groups"
 # A task of a sink connector has a client id such as connector-consumer-NAME-0.
 _CONNECT_CLIENT = "connector-consumer-"
 
@@ -93,7 +90,7 @@ class GroupDescription:
 
         False, for instance, for a share group and for the workers of Kafka Connect.
         """
-        is_consumer = self.protocol_type in ("", "consumer", HOLD_PROTOCOL_TYPE)
+        is_consumer = self.protocol_type in ("", "consumer")
         return self.group_type == "streams" or (self.group_type in ("classic", "consumer") and is_consumer)
 
     @property

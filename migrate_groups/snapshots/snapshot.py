@@ -19,7 +19,7 @@ from msgspec.structs import astuple
 from migrate_groups import schema
 from migrate_groups.errors import InvalidInput
 from migrate_groups.snapshots.row import Row
-from migrate_groups.text import some
+from migrate_groups.text import counted, cut, named, one_line, some
 
 _TYPES = {
     schema.Kind.NAME: pa.string(),
@@ -86,6 +86,14 @@ class SnapshotTable:
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
+
+    def __repr__(self) -> str:
+        return f"<SnapshotTable: {self.in_words()}>"
+
+    def in_words(self) -> str:
+        """Return how many rows the snapshot has and of which groups, such as ``6 rows of groups a, b``."""
+        groups = [one_line(group) for group in self.groups() if group is not None]
+        return f"{counted(len(self), 'row')} of {cut(named('group', groups), 200) if groups else 'no group'}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SnapshotTable) and bool(self.table.equals(other.table))

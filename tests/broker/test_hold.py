@@ -11,8 +11,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import confluent_kafka
 import pytest
@@ -35,15 +37,14 @@ from migrate_groups.kafka.lone_member import LoneMember
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.model.answers import Answer
-from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.sandbox.broker import Sandbox
 from tests.support.broker_world import until
 from tests.support.closed_consumers import close_consumer
-from tests.support.versions import CONSUMER, NEEDS_AUTHORIZER, NEEDS_TRANSACTIONS
+from tests.support.raw_member import raw_member, subscription
+from tests.support.versions import CONSUMER, NEEDS_AUTHORIZER, NEEDS_KIP_848, NEEDS_TRANSACTIONS
 
 PROTOCOLS = ["classic", CONSUMER]
-REFUSALS = {"classic": KafkaError.INCONSISTENT_GROUP_PROTOCOL, "consumer": KafkaError._FATAL}
 COMMITTED = CommittedOffset(offset=4, leader_epoch=0, metadata="its own")
 
 
@@ -89,29 +90,103 @@ def client(world, group: str, **settings: object) -> Iterator[confluent_kafka.Co
         close_consumer(consumer)
 
 
-def error_on_joining(world, group: str, topic: str, protocol: str) -> KafkaError:
-    """Return the error of a consumer that tries to join the group."""
-    with client(world, group, **{"group.protocol": protocol}) as consumer:
+class Confluent:
+    """A consumer of confluent-kafka, with the methods of a test's joiner."""
+
+    def __init__(self, consumer: confluent_kafka.Consumer, topic: str) -> None:
+        self._consumer = consumer
         consumer.subscribe([topic])
-        message = until(lambda: consumer.poll(0.1))
-        assert consumer.assignment() == []
-        return message.error()
+
+    def poll(self) -> int | None:
+        """Let the consumer work; return the offset of a record, if there is one. Raises the consumer's error."""
+        message = self._consumer.poll(0.1)
+        if message is not None and message.error():
+            raise confluent_kafka.KafkaException(message.error())
+        return message and message.offset()
+
+    @property
+    def has_partitions(self) -> bool:
+        return bool(self._consumer.assignment())
+
+
+class Java:
+    """A KafkaConsumer of Java, with the methods of a test's joiner."""
+
+    def __init__(self, consumer: Any, a_while: Any) -> None:
+        self._consumer, self._while = consumer, a_while
+
+    def poll(self) -> int | None:
+        """Let the consumer work; return the offset of a record, if there is one. Raises the consumer's error."""
+        records = self._consumer.poll(self._while).iterator()
+        return records.next().offset() if records.hasNext() else None
+
+    @property
+    def has_partitions(self) -> bool:
+        return not self._consumer.assignment().isEmpty()
+
+
+JAVAS = "org.apache.kafka.clients.consumer."
+STRATEGY = "partition.assignment.strategy"
+JOINERS = [
+    *(pytest.param("java", {STRATEGY: f"{JAVAS}{name}Assignor"}, id=f"java-{name}") for name in ("Range", "Sticky")),
+    pytest.param("java", {STRATEGY: f"{JAVAS}CooperativeStickyAssignor"}, id="java-cooperative"),
+    pytest.param("java", {"group.instance.id": "one"}, id="java-static"),
+    pytest.param("java", {"group.protocol": "consumer"}, id="java-KIP-848", marks=NEEDS_KIP_848),
+    pytest.param("confluent", {STRATEGY: "roundrobin"}, id="confluent-roundrobin"),
+    pytest.param("confluent", {STRATEGY: "cooperative-sticky"}, id="confluent-cooperative"),
+    pytest.param("confluent", {"group.instance.id": "one"}, id="confluent-static"),
+    pytest.param("confluent", {"group.protocol": "consumer"}, id="confluent-KIP-848", marks=NEEDS_KIP_848),
+]
+
+
+@contextmanager
+def joiner(
+    world, kafka_tool, kind: str, group: str, topic: str, settings: dict[str, str]
+) -> Iterator[Confluent | Java]:
+    """Start a consumer that tries to join the group."""
+    if kind == "confluent":
+        with client(world, group, **settings) as consumer:
+            yield Confluent(consumer, topic)
+        return
+    with kafka_tool.consumer(group, topic, **{name.replace(".", "_"): each for name, each in settings.items()}) as java:
+        yield Java(*java)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("joins_with", PROTOCOLS)
-def test_consumer_cannot_join_until_the_hold_ends(config, world, protocol, joins_with):
-    """While the tool holds a group, a consumer that joins gets an error; afterwards it joins and finds its committed
-    offset.
+@pytest.mark.parametrize(("kind", "settings"), JOINERS)
+def test_a_consumer_waits_without_an_error_until_the_hold_ends(
+    config, world, cluster, kafka_tool, protocol, kind, settings
+):
+    """While the tool holds a group, a consumer that joins gets no error and no partition. Afterwards it reads on from
+    the committed offset, without a restart.
     """
     group, partition = stopped_group(world, protocol)
-    with hold(config, group) as held:
-        error = error_on_joining(world, group, partition.topic, joins_with)
-        assert error.code() == REFUSALS[joins_with]
-    assert held.lost is None
-    back = world.join(group, partition.topic, **{"group.protocol": joins_with})
-    [committed] = back.committed([confluent_kafka.TopicPartition(*partition)])
-    assert committed.offset == COMMITTED.offset
+    with ExitStack() as open_until_the_end:
+        with hold(config, group, [partition]) as held:
+            assert held._joined.wait(30)
+            joins = joiner(world, kafka_tool, kind, group, partition.topic, settings)
+            consumer = open_until_the_end.enter_context(joins)
+            until(lambda: consumer.poll() or len(cluster.describe_group(group).members) == 2)
+            for _ in range(5):
+                assert consumer.poll() is None
+            assert not consumer.has_partitions
+            assert world.committed(group) == {partition: COMMITTED.offset}
+        assert held.lost is None
+        assert until(consumer.poll) == COMMITTED.offset
+
+
+def test_a_consumer_with_its_own_assignor_waits_if_the_assignor_is_known(config, world, cluster):
+    """A consumer whose assignor is none of Kafka's can wait for the end of a hold if the hold names the assignor."""
+    group, partition = stopped_group(world)
+    raw = raw_member(world.bootstrap_servers, group, protocol="mine", metadata=subscription(partition.topic))
+    with ThreadPoolExecutor() as pool:
+        with hold(config, group, [partition], assignor="mine") as held:
+            assert held._joined.wait(30)
+            joined = pool.submit(raw.__enter__)
+            until(lambda: len(cluster.describe_group(group).members) == 2)
+            assert not joined.done()
+        joined.result(30)
+        raw.__exit__(None, None, None)
 
 
 def test_commit_without_membership_is_refused_until_the_hold_ends(config, world, cluster):
@@ -122,7 +197,7 @@ def test_commit_without_membership_is_refused_until_the_hold_ends(config, world,
     offset = confluent_kafka.TopicPartition(*partition, 7)
     with client(world, group) as simple:
         simple.assign([offset])
-        with hold(config, group):
+        with hold(config, group, [partition]):
             with pytest.raises(confluent_kafka.KafkaException, match="UNKNOWN_MEMBER_ID"):
                 simple.commit(offsets=[offset], asynchronous=False)
             answer = cluster.alter_offsets(group, {partition: CommittedOffset(offset=8)})[partition]
@@ -149,13 +224,27 @@ def unanswered(monkeypatch) -> Iterator[threading.Event]:
     answered.set()
 
 
+@NEEDS_KIP_848
+def test_a_kip_848_consumer_fails_before_the_join_is_answered(config, world, unanswered):
+    """A KIP-848 consumer that joins before the join of the tool's member is completed gets a fatal error, and no
+    partition.
+    """
+    group, partition = stopped_group(world)
+    with hold(config, group, [partition]), client(world, group, **{"group.protocol": "consumer"}) as consumer:
+        consumer.subscribe([partition.topic])
+        message = until(lambda: consumer.poll(0.1))
+        assert message.error().code() == KafkaError._FATAL
+        assert consumer.assignment() == []
+        unanswered.set()
+
+
 def test_a_hold_begins_before_the_join_is_answered(config, world, cluster, unanswered):
     """A hold begins before the join of the tool's member is completed.
 
     Once the coordinator knows this member, commits of other clients are refused.
     """
     group, partition = stopped_group(world)
-    with hold(config, group) as held:
+    with hold(config, group, []) as held:
         assert cluster.describe_group(group).state != "Stable"
         answer = cluster.alter_offsets(group, {partition: CommittedOffset(offset=8)})[partition]
         assert (answer.answer, answer.error) == (Answer.REFUSED, "UNKNOWN_MEMBER_ID")
@@ -172,7 +261,7 @@ def test_a_member_removed_before_the_join_is_answered_has_lost_the_hold(config, 
     No exception is raised.
     """
     group, _ = stopped_group(world)
-    with hold(config, group) as held, closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
+    with hold(config, group, []) as held, closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
         admin.remove_group_members(group, [MemberToRemove(member_id=held.member_id)])
         unanswered.set()
         until(lambda: held.lost)
@@ -184,7 +273,7 @@ def test_transactional_commit_is_accepted_during_a_hold(config, world):
     """While the tool holds a group, the broker still accepts transactional commits without membership."""
     group, partition = stopped_group(world)
     producer = world.transactional_producer()
-    with hold(config, group) as held, client(world, group) as consumer:
+    with hold(config, group, [partition]) as held, client(world, group) as consumer:
         producer.begin_transaction()
         offsets = [confluent_kafka.TopicPartition(*partition, 6)]
         producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 30)
@@ -199,7 +288,7 @@ def test_hold_refuses_a_group_with_a_member(config, world, cluster, protocol):
     topic, group = world.create_topic(), world.name("live")
     world.join(group, topic, **{"group.protocol": protocol})
     before = cluster.describe_group(group)
-    with pytest.raises(Refused, match="INCONSISTENT_GROUP_PROTOCOL; it has members"), hold(config, group):
+    with pytest.raises(Refused, match=r"can't be held: .*it has members"), hold(config, group, []):
         pytest.fail("held a group that has a member")
     assert cluster.describe_group(group) == before
     assert before.state == "Stable"
@@ -208,8 +297,8 @@ def test_hold_refuses_a_group_with_a_member(config, world, cluster, protocol):
 def test_second_hold_is_refused(config, world, cluster):
     """While the tool holds a group, a second attempt to hold the group is refused, and the first hold continues."""
     group, _ = stopped_group(world)
-    with hold(config, group) as held:
-        with pytest.raises(Refused, match="another run holds it"), hold(config, group):
+    with hold(config, group, []) as held:
+        with pytest.raises(Refused, match="another run holds it"), hold(config, group, []):
             pytest.fail("held a group twice")
         assert [member.member_id for member in cluster.describe_group(group).members] == [held.member_id]
     assert held.lost is None
@@ -221,9 +310,9 @@ def test_other_clients_describe_and_read_a_held_group(config, world, cluster):
     kafka-python and confluent-kafka can read its committed offsets.
     """
     group, partition = stopped_group(world)
-    with hold(config, group) as held, closing(SecondClient(config)) as second_client:
+    with hold(config, group, [partition]) as held, closing(SecondClient(config)) as second_client:
         description = until(lambda: (found := cluster.describe_group(group)).state == "Stable" and found)
-        assert description.protocol_type == HOLD_PROTOCOL_TYPE
+        assert (description.protocol_type, description.members[0].assignment) == ("consumer", {partition})
         assert [member.member_id for member in description.members] == [held.member_id]
         assert cluster.committed(group, [partition]) == {partition: COMMITTED}
         from_second_client = second_client.committed(group, [partition])[partition]
@@ -238,7 +327,7 @@ def test_released_group_is_empty_and_keeps_its_offsets(config, world, cluster, p
     consumer group.
     """
     group, partition = stopped_group(world, protocol)
-    with pytest.raises(ZeroDivisionError), hold(config, group):
+    with pytest.raises(ZeroDivisionError), hold(config, group, []):
         raise ZeroDivisionError
     description = cluster.describe_group(group)
     assert description.stopped
@@ -253,7 +342,7 @@ import sys
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.hold import hold
 from migrate_groups.kafka.lone_member import LoneMember
-with hold(ClientConfig(bootstrap_servers=sys.argv[1]), sys.argv[2], session_timeout=2.0) as held:
+with hold(ClientConfig(bootstrap_servers=sys.argv[1]), sys.argv[2], [], session_timeout=2.0) as held:
     print(held.member_id, flush=True)
     sys.stdin.read()
 """
@@ -288,7 +377,7 @@ def test_lost_hold_is_noticed_by_the_next_heartbeat(config, world):
     raised.
     """
     group, partition = stopped_group(world)
-    with hold(config, group) as held, closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
+    with hold(config, group, []) as held, closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
         admin.remove_group_members(group, [MemberToRemove(member_id=held.member_id)])
         world.join(group, partition.topic)
         assert "no longer held: its coordinator answered UNKNOWN_MEMBER_ID" in until(lambda: held.lost)
@@ -307,7 +396,7 @@ def test_lost_hold_is_noticed_by_the_last_heartbeat(config, world, monkeypatch):
 
     monkeypatch.setattr(LoneMember, "heartbeat", answer_seen)
     with closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
-        with hold(config, group, session_timeout=300.0) as held:
+        with hold(config, group, [], session_timeout=300.0) as held:
             assert answered.wait(30)
             admin.remove_group_members(group, [MemberToRemove(member_id=held.member_id)])
             assert held.lost is None
@@ -321,7 +410,7 @@ def test_hold_is_uncertain_while_the_coordinator_does_not_answer(guarded):
     In this test the broker refuses the session timeout that the hold asks for first, so the hold asks for a longer one.
     """
     config, pid = guarded
-    with hold(config, "silent", session_timeout=1.9) as held:
+    with hold(config, "silent", [], session_timeout=1.9) as held:
         assert held._joined.wait(30)
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -339,7 +428,7 @@ def test_session_timeouts_that_no_broker_allows_are_the_reason(guarded, monkeypa
     """
     config, _ = guarded
     monkeypatch.setattr("migrate_groups.kafka.lone_member._OTHER_SESSION_TIMEOUTS", (30.0,))
-    with pytest.raises(Refused) as refusal, hold(config, "timeless", session_timeout=1.5):
+    with pytest.raises(Refused) as refusal, hold(config, "timeless", [], session_timeout=1.5):
         pytest.fail("held a group with a session timeout that the brokers do not allow")
     assert str(refusal.value) == (
         "group 'timeless' can't be held: INVALID_SESSION_TIMEOUT; the brokers allow no session timeout of 1.5, 30 s: "
@@ -359,7 +448,7 @@ def test_hold_without_read_on_the_group_is_refused(guarded):
             NotAuthorized,
             match=r"lacks Read on Group 'unreadable' \(GROUP_AUTHORIZATION_FAILED while joining .*: grant it",
         ),
-        hold(config, "unreadable"),
+        hold(config, "unreadable", []),
     ):
         pytest.fail("held a group without Read on it")
 
@@ -371,7 +460,7 @@ def test_hold_on_a_hung_cluster_ends_at_the_timeout(guarded):
     impatient = ClientConfig(bootstrap_servers=config.bootstrap_servers, timeout=1)
     os.kill(pid, signal.SIGSTOP)
     try:
-        with pytest.raises(ClusterUnavailable, match="no answer within 1 s"), hold(impatient, "hung"):
+        with pytest.raises(ClusterUnavailable, match="no answer within 1 s"), hold(impatient, "hung", []):
             pytest.fail("held a group of brokers that hang")
     finally:
         os.kill(pid, signal.SIGCONT)

@@ -405,7 +405,7 @@ class InMemoryCluster:
         return _WRITTEN
 
     @contextmanager
-    def held(self, group: str) -> Iterator[HeldGroup]:
+    def held(self, group: str, partitions: Collection[TopicPartition], assignor: str = "") -> Iterator[HeldGroup]:
         """Yield a `HeldGroup`, as for ``--hold``; raise `Refused` if the group has members.
 
         The hold need not keep consumers out, because no consumer joins by itself in this cluster.

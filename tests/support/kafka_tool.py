@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -72,6 +73,33 @@ class KafkaTool:
         member.subscribe(jvm.java.util.Collections.singletonList(topic))
         until(lambda: member.poll(jvm.java.time.Duration.ofMillis(100)) is not None and exists())
         member.close()
+
+    @contextmanager
+    def consumer(self, group: str, topic: str, **settings: str) -> Iterator[tuple[Any, Any]]:
+        """Yield a Java ``KafkaConsumer`` that subscribes to the topic, and a ``Duration`` for its method ``poll``.
+
+        settings: further properties, with ``_`` in place of each dot. It does not commit.
+        """
+        if self._process is None:
+            self._start()
+        jvm = self._gateway.jvm
+        deserializer = "org.apache.kafka.common.serialization.StringDeserializer"
+        properties = jvm.java.util.Properties()
+        for name, value in {
+            "bootstrap_servers": self._sandbox.bootstrap_servers,
+            "group_id": group,
+            "enable_auto_commit": "false",
+            "key_deserializer": deserializer,
+            "value_deserializer": deserializer,
+            **settings,
+        }.items():
+            properties.put(name.replace("_", "."), value)
+        consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties)
+        try:
+            consumer.subscribe(jvm.java.util.Collections.singletonList(topic))
+            yield consumer, jvm.java.time.Duration.ofMillis(100)
+        finally:
+            consumer.close()
 
     def _start(self) -> None:
         *options, classpath = self._sandbox.tool_command

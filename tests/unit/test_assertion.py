@@ -98,7 +98,7 @@ def test_an_assertion_that_cant_be_signed_is_one_line_without_a_secret(keys, cha
 def test_an_assertion_or_a_token_in_a_file_is_read_anew(tmp_path):
     """An assertion or token file is read anew for each use, because other programs renew it.
 
-    A missing, empty or binary file is an error.
+    A missing, empty or binary file, and one above 1 MiB, is an error.
     """
     file = tmp_path / "file"
     file.write_text("first\n")
@@ -109,7 +109,8 @@ def test_an_assertion_or_a_token_in_a_file_is_read_anew(tmp_path):
     file.write_text("second")
     assert held.form()["assertion"] == "second"
     assert TokenFile(path=str(file)).fetch() == ("second", None)
-    for content, said in ((b"\xff", r"can't be read \(it is not a token\)"), (b"", "is empty")):
+    no_token = r"can't be read \(it is not a token\)"
+    for content, said in ((b"\xff", no_token), (b"x" * (2**20 + 1), no_token), (b"", "is empty")):
         file.write_bytes(content)
         with pytest.raises(NoToken, match=said):
             TokenFile(path=str(file)).fetch()

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.reading.survey import read_cluster_facts, survey
-from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE, GroupDescription, Member
+from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.checks.hold import can_be_held
@@ -155,13 +155,6 @@ def test_a_stable_group_has_stopped_for_topics_without_a_member():
     assert running(group, {"other"}) == []
     assert running(group, {"t", "other"})[0].startswith("has 1 member assigned or subscribed to other, t (app at h")
     assert running(group, None)[0].startswith("is Stable with 1 member (app at h")
-
-
-def test_an_empty_group_left_by_a_killed_hold_passes_as_a_consumer_group(cluster):
-    """If a killed ``--hold`` has left its protocol type on an Empty group, every check still passes."""
-    cluster.join("old", MEMBER, protocol_type=HOLD_PROTOCOL_TYPE)
-    cluster.leave("old", "m")
-    assert refusing(checks(cluster, BOTH)) == []
 
 
 @pytest.mark.parametrize(

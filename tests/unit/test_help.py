@@ -39,6 +39,39 @@ def test_help_of_a_command_is_complete(tmp_path, name):
     assert "default: (" not in shown
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_names_only_what_the_command_has(name):
+    """Each option in the help of a command is one of it, or of a command or a tool that the sentence names.
+
+    Each exit code in the help is one with which the command can end. Every command can end with 1 and 130.
+    """
+    options = {each: {option for one in PARSED[each].params for option in one.opts} for each in PARSED}
+    texts = [str(getattr(each, "help", None)) for each in (PARSED[name], *PARSED[name].params)]
+    for sentence in (part for text in texts for part in re.split(r"(?<=[.;])\s", text)):
+        for option in re.findall(r"--[a-z][a-z-]+", sentence):
+            others = re.findall(r"[a-z-]{4,}", sentence.split(option)[0])
+            tool = "kafka-consumer-groups" in sentence or "Kafka's tool" in sentence
+            has = [each for each in (name, *others) if option in options.get(each, ())]
+            assert tool or has, f"{option} in: {sentence}"
+        for code in re.findall(r"\bexit\b.{0,20} (\d+)\b", sentence):
+            assert int(code) in COMMANDS[name].exit_codes, sentence
+    assert {1, 130} <= {*COMMANDS[name].exit_codes}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_exit_codes_in_the_help_name_only_options_of_the_command(tmp_path, name):
+    """The meanings of exit codes in the help of a command name only options of this command."""
+    meanings = CliHere(tmp_path)(name, "--help").stdout.split("Exit codes:\n")[1]
+    assert {*re.findall(r"--[a-z][a-z-]+", meanings)} <= {option for one in PARSED[name].params for option in one.opts}
+
+
+def test_help_of_apply_does_not_offer_latest(tmp_path):
+    """Only ``migrate`` can start at the log end offset, so the help of ``apply`` does not name ``latest``."""
+    cli = CliHere(tmp_path)
+    assert "latest" not in cli("apply", "--help").stdout
+    assert "(latest)" in cli("migrate", "--help").stdout
+
+
 def test_short_options_of_help_and_version(tmp_path):
     """``-h`` is short for ``--help``, ``-V`` for ``--version``."""
     cli = CliHere(tmp_path)

@@ -110,8 +110,8 @@ def test_interrupt_while_a_hold_is_released(cli, monkeypatch):
     held = cli.cluster.held
 
     @contextmanager
-    def held_until_interrupted(group):
-        with held(group) as each:
+    def held_until_interrupted(*arguments):
+        with held(*arguments) as each:
             yield each
         interrupt()
 

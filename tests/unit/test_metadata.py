@@ -72,6 +72,7 @@ def test_googles_token_has_the_form_of_googles_class(monkeypatch):
         ({}, "the metadata server of this machine gave no token: HTTP 400 invalid_request"),
         ({"/token": "{}"}, "gave no token: HTTP 200 without an access_token"),
         ({"/token": TOKEN}, "did not name the service account: HTTP 400"),
+        ({"/token": " " * 2**20 + TOKEN}, "gave no token: the answer is longer than 1 MiB"),
     ],
 )
 def test_a_metadata_server_that_gives_no_token_is_an_error(monkeypatch, answers, said):

@@ -14,6 +14,7 @@ import pytest
 import migrate_groups as mg
 from migrate_groups.files import split_toml
 from migrate_groups.migration.ports import Clients
+from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.snapshots.times import milliseconds_of
 from tests.support.clock import FakeClock
@@ -248,3 +249,16 @@ def test_reconcile_of_a_missing_run_says_that_it_does_not_exist(tmp_path, monkey
     Path("split.toml").touch()
     with pytest.raises(mg.InvalidInput, match=r"split\.toml\.run does not exist: migrate split\.toml makes it"):
         mg.reconcile(Path("split.toml.run"))
+
+
+def test_a_snapshot_is_shown_in_one_short_line(made):
+    """The text of a snapshot says how many rows of which groups it has, in one line, whatever the names are."""
+    snapshot = mg.Snapshot.of_rows(take_snapshot(made, ["old"], FakeClock()).rows())
+    assert str(snapshot) == repr(snapshot) == "<Snapshot: 2 rows of group old>"
+    assert repr(snapshot.table) == "<SnapshotTable: 2 rows of group old>"
+    assert str(mg.Snapshot.of_rows([])) == "<Snapshot: 0 rows of no group>"
+    odd = "a\u202e\n" + "x" * 1000
+    made.commit(odd, TopicPartition("t", 0), 1)
+    long = str(mg.Snapshot.of_rows(take_snapshot(made, ["old", odd], FakeClock()).rows()))
+    assert long.startswith(r"<Snapshot: 4 rows of groups a\u202e\nxxx")
+    assert len(long) < 300

@@ -16,7 +16,7 @@ from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk
 from migrate_groups.cli.person import Person
 from migrate_groups.cli.receipts import in_file_name
-from migrate_groups.cli.write_options import GivenOptions
+from migrate_groups.cli.write_options import AppliedOptions
 from migrate_groups.cli.written import NOTHING_TO_UNDO
 from migrate_groups.errors import UsageError
 from migrate_groups.text import shell_command
@@ -79,7 +79,7 @@ def apply(
     ] = None,
     yes: options.Yes = False,
     force: plans.ForcePlan = False,
-    write_options: GivenOptions,
+    write_options: AppliedOptions,
     connection: Connection,
 ) -> None:
     """Write the offsets of a file to groups: check, show the plan, ask, write and read back.

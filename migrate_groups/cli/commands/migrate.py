@@ -45,7 +45,8 @@ def migrate(
         typer.Option(
             "--approved",
             metavar="PLAN",
-            help="A reviewed plan of --plan-out: refuse to write if groups, topics, partitions or options differ.",
+            help="A reviewed plan of --plan-out: refuse to write if groups, topics, partitions, or options that change "
+            "what is written, differ.",
         ),
     ] = None,
     wait: Annotated[
@@ -78,8 +79,8 @@ def migrate(
         bool,
         typer.Option(
             "--hold",
-            help="Join the stopped old group, so that no other consumer can join it until the guard is over. Then "
-            "watch the group again, as long as the guard. Only if no topic stays with the old group.",
+            help="Join the stopped old group, so that no other consumer gets its partitions until the guard is over. "
+            "Then watch the group again, as long as the guard. Only if no topic stays with the old group.",
         ),
     ] = False,
     on_start: Annotated[

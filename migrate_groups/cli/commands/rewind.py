@@ -113,8 +113,8 @@ def rewind(
     """Compute the offsets for a replay: a time, an offset, or the log start.
 
     The partitions are those of FILE, of --group, or of --topic. It writes a file and nothing to the cluster: pass the
-    file to apply --to-group. The group may be live. To rewind the group itself, stop it, and name it with --to-group;
-    apply then needs --on-existing overwrite.
+    file to apply --to-group. The group may be live. To rewind the group itself, stop it, and pass the file to apply
+    --to-group GROUP --on-existing overwrite.
 
     Example: migrate-groups rewind --group orders --by-duration 90m -o replay.csv
     """

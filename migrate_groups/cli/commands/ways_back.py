@@ -148,9 +148,9 @@ def delete_offsets(
 
     Do this a day after a hand-over, so that the old group shows no lag for topics that it no longer consumes. It is
     refused if a new group has a lower committed offset than was handed over. It warns if a new group has no members and
-    still has exactly the offsets that were handed over. With RECEIPT, the times of --settle and --guard are those of
-    the hand-over, and only hand-back can undo the deletion. If the new groups are on another cluster, pass that cluster
-    with --to-bootstrap-server or --to-command-config; it is only read, and there is no hand-back.
+    still has exactly the offsets that were handed over. With RECEIPT, settle and guard are those of the hand-over, and
+    only hand-back can undo the deletion. If the new groups are on another cluster, pass that cluster with
+    --to-bootstrap-server or --to-command-config; it is only read, and there is no hand-back.
 
     With --group and --topic there need not be a hand-over. No member of the group may be assigned or subscribed to the
     topics. Rollback of the new receipt restores the offsets, if the group has no members and has not committed again.

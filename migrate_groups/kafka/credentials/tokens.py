@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from migrate_groups.kafka.credentials.assertion import Assertion
 from migrate_groups.kafka.credentials.oauth import NoToken, Token, now
 
 _SECONDS = 10.0
+_MOST_BYTES = 2**20
+"""The longest answer of a token server, and the longest token file, that is read."""
 _URN = "urn:ietf:params:oauth"
 
 
@@ -141,13 +143,23 @@ def said_no(where: str) -> Iterator[None]:
 
 
 def open_url(request: urllib.request.Request, handler: urllib.request.BaseHandler) -> tuple[int, bytes]:
-    """Send a request without following redirects. Return the HTTP status and the content of the answer."""
+    """Send a request without following redirects. Return the HTTP status and the content of the answer.
+
+    Raises `ValueError` if the answer is longer than 1 MiB; ``OSError`` or ``HTTPException`` if there is none.
+    """
     try:
         with urllib.request.build_opener(handler, _NoRedirects).open(request, timeout=_SECONDS) as response:
-            return response.status, response.read()
+            return response.status, _bounded(response)
     except urllib.error.HTTPError as error:
         with error:
-            return error.code, error.read()
+            return error.code, _bounded(error)
+
+
+def _bounded(stream: IO[bytes]) -> bytes:
+    content = stream.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise ValueError("the answer is longer than 1 MiB")
+    return content
 
 
 def token_in(status: int, content: bytes, where: str) -> Token:
@@ -182,7 +194,8 @@ class TokenFile:
     def fetch(self) -> Token:
         """Return the token in the file. Raises `NoToken` if the file can't be read or has no valid token."""
         try:
-            token = Path(self.path).read_text("ascii").strip()
+            with Path(self.path).open("rb") as file:
+                token = _bounded(file).decode("ascii").strip()
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not a token"
             raise NoToken(f"the token file can't be read ({reason})") from error

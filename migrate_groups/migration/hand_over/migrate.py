@@ -121,7 +121,9 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
             keep_baseline=run.keep_baseline,
         )
         steps.wait_for_stop()
-        with writer.held(shown.spec.source) if wanted.hold else nullcontext() as held:
+        source = shown.reading.observed
+        holding = writer.held(shown.spec.source, source.committed.keys(), source.description.assignor)
+        with holding if wanted.hold else nullcontext() as held:
             run.keep_fences(_fences(clusters, clock, events), resumed=shown.receipt.hand_over is not None)
             with after_barrier(writer, shown.barrier, events) as passed:
                 final = steps.read().judged_by(passed)

@@ -1,4 +1,4 @@
-"""Check that this tool can hold the source group: join it under a protocol type that keeps consumers out."""
+"""Check that this tool can hold the source group: join it as its first member, so that consumers are kept out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from migrate_groups.planning.plan import Check
 
 
 def can_be_held(principal: str, source: GroupDescription, permitted: frozenset[Operation] | None) -> Check:
-    """Check that the principal may hold the source group: join it under a protocol type that keeps consumers out.
+    """Check that the principal may hold the source group: join it as its first member, so that consumers are kept out.
 
     The check refuses if the principal lacks Read on the group. permitted: the operations that it may perform; with None
     the verdict is ``not known``. The check warns if the group never had a member: joining makes

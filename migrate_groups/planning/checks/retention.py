@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from migrate_groups.model.groups import HOLD_PROTOCOL_TYPE, GroupDescription
+from migrate_groups.model.groups import GroupDescription
 from migrate_groups.planning.plan import Action, Change, Check, Verdict
 from migrate_groups.planning.survey import Survey
 from migrate_groups.text import counted, some
@@ -44,7 +44,7 @@ def retention(changes: Sequence[Change], survey: Survey) -> Check:
 
 def _counts_from_last_member(group: GroupDescription) -> bool:
     # A classic group keeps the protocol type of its last member. A group that never had a member has no protocol type.
-    return group.group_type == "classic" and group.protocol_type in ("consumer", HOLD_PROTOCOL_TYPE)
+    return group.group_type == "classic" and group.protocol_type == "consumer"
 
 
 def _duration(time: timedelta) -> str:

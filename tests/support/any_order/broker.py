@@ -139,8 +139,8 @@ class _Cluster(_Named):
         return {name: each for name, each in described.items() if name in (*_NAMES, OFFSETS_TOPIC)}
 
     @contextmanager
-    def held(self, group: str):
-        with self._client.held(self._real[group]) as hold:
+    def held(self, group: str, partitions, assignor: str = ""):
+        with self._client.held(self._real[group], partitions, assignor) as hold:
             yield hold
 
 

@@ -389,10 +389,10 @@ class _Requests:
         return {group: self.describe_group(group) for group in groups}
 
     @contextmanager
-    def held(self, group: str):
+    def held(self, group: str, partitions, assignor: str = ""):
         world = self._world
         world.moment("before held")
-        with world.cluster.held(group) as hold:
+        with world.cluster.held(group, partitions, assignor) as hold:
             world.held.add(group)
             try:
                 world.moment("after held")
