@@ -110,8 +110,7 @@ def test_what_is_told_without_reading_a_record(two):
     asked = {
         MirroredPartition(HERE, None, THERE): "a transactional commit is pending",
         MirroredPartition(HERE, 3, None): (
-            "no such partition on the target, or no Describe on its topic; a mirror that has just started may take "
-            "minutes to create topics (MirrorMaker 2: up to refresh.topics.interval.seconds, 10 min by default)"
+            "no such partition on the target, or no Describe on its topic (a mirror may take 10 min to create it)"
         ),
         MirroredPartition(HERE, 9, THERE): "the committed offset is beyond the source's log end",
         MirroredPartition(TopicPartition("away", 0), 0, THERE): "the partition has no leader on the source",

@@ -122,9 +122,9 @@ class _Finder:
         if each.committed is None:
             reason = "a transactional commit is pending"
         elif each.copy is None:
+            # MirrorMaker 2 looks for new topics every refresh.topics.interval.seconds, by default 10 min.
             reason = (
-                "no such partition on the target, or no Describe on its topic; a mirror that has just started may take "
-                "minutes to create topics (MirrorMaker 2: up to refresh.topics.interval.seconds, 10 min by default)"
+                "no such partition on the target, or no Describe on its topic (a mirror may take 10 min to create it)"
             )
         elif (source := self._logs.ranges.get(each.source)) is None:
             reason = "the partition has no leader on the source"
