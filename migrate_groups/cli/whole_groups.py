@@ -21,6 +21,7 @@ from migrate_groups.errors import (
     PartlyApplied,
     Refused,
     UsageError,
+    was_interrupted,
 )
 from migrate_groups.text import brief, named, some
 
@@ -148,11 +149,13 @@ class WholeGroups:
                         group=group, verdict=verdict, exit_code=0, offsets=offsets, reason=None, run_dir=folder
                     )
                 except MigrateGroupsError as error:
+                    if was_interrupted(error):
+                        raise
                     reason = brief(str(error))
                     talk(f"error: {reason}", *filter(None, [written.meaning(error)]))
                     move = GroupMove.failed(group, error.exit_code, reason, folder)
                 done.append(move)
-        except KeyboardInterrupt:
+        except BaseException:  # an interrupt may come out as another error
             _tell_interrupted(group, done)
             raise
         # The command may still be interrupted, for instance while its clients close.
