@@ -135,7 +135,7 @@ def raise_first(answers: Mapping[str, T | MigrateGroupsError]) -> Mapping[str, T
 
 
 def was_interrupted(error: BaseException) -> bool:
-    """Return whether an error was raised while a `KeyboardInterrupt` was handled, so that it only hides the interrupt."""
+    """Return whether an error was raised while a `KeyboardInterrupt` was handled, and hides the interrupt."""
     while error.__context__ is not None:
         error = error.__context__
         if isinstance(error, KeyboardInterrupt):
