@@ -13,6 +13,7 @@ from migrate_groups.cli import on_start
 from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.migration import carry_out
+from migrate_groups.migration.guard import guard
 from migrate_groups.model.groups import Member
 from tests.support.broker_world import until
 from tests.support.connected import MIGRATE, PARTITION, SPEC, Connected
@@ -128,11 +129,11 @@ def test_the_guard_runs_meanwhile(cli, monkeypatch):
     fifo = cli.folder / "fifo"
     os.mkfifo(fifo)
 
-    def guard(reader, execution, *_):
+    def guarded(reader, execution, *_):
         fifo.write_text("guarded\n")
         return execution
 
-    monkeypatch.setattr(carry_out, "guard", guard)
+    monkeypatch.setattr(carry_out, "guard", guarded)
     cli(*MIGRATE, "--on-start", program(cli.folder, "cat fifo > seen"))
     assert (cli.folder / "seen").read_text() == "guarded\n"
 
@@ -179,7 +180,8 @@ def test_the_receipt_is_locked_until_it_ends(cli, monkeypatch, watch_fails):
 
     This holds also if the watch has failed.
     """
-    run, fifo, refusals, guard = cli.folder / "split.toml.run", cli.folder / "fifo", [], carry_out.guard
+    run, fifo = cli.folder / "split.toml.run", cli.folder / "fifo"
+    refusals: list[object] = []
     os.mkfifo(fifo)
     wait = on_start.OnStart.wait
 
