@@ -1,7 +1,7 @@
 """After a deletion of committed offsets, set back those for which another group must have an offset, and has none.
 
-``rollback`` and ``delete-offsets`` may run at once with copies of one run directory. Each reads the other group before it
-deletes. Each reads it again afterwards, so the later of the two readings finds what the other command deleted.
+``rollback`` and ``delete-offsets`` may run at once with copies of one run directory. Each reads the other group before
+it deletes. Each reads it again afterwards, so the later of the two readings finds what the other command deleted.
 """
 
 from __future__ import annotations

@@ -84,6 +84,7 @@ class Shared(InMemoryCluster):
     def __init__(self) -> None:
         super().__init__()
         self.before: Callable[[str], object] = lambda _: None
+        self.turns: Turns | None = None
         self.create_topic("t", 2)
         self.produce("t", 0, 10)
         self.produce("t", 1, 10)
@@ -96,6 +97,8 @@ class Shared(InMemoryCluster):
     def __getattribute__(self, name: str) -> Any:
         if name in REQUESTS:
             super().__getattribute__("before")(name)
+            if turns := super().__getattribute__("turns"):
+                turns.take()
         return super().__getattribute__(name)
 
     def command(self, verb: Verb) -> tuple[ReceiptFile, Callable[[], None]]:
@@ -135,9 +138,9 @@ def test_rollback_and_delete_offsets_at_once(seeds):
     for seed in seeds:
         made, turns = Shared(), Turns(seed)
         (undone, roll_back), (cleaned, delete) = made.command(Verb.ROLLBACK), made.command(Verb.DELETE_OFFSETS)
-        made.before = lambda _, turns=turns: turns.take()
+        made.turns = turns
         turns.run(roll_back, delete)
-        made.before = lambda _: None
+        made.turns = None
         offsets = made.offsets()
         assert [5, 6] in offsets.values(), seed
         if succeeded(undone):
