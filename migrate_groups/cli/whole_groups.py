@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from migrate_groups.errors import (
     UsageError,
     was_interrupted,
 )
-from migrate_groups.text import brief, named, some
+from migrate_groups.text import brief, counted, named, some
 
 if TYPE_CHECKING:
     from migrate_groups.cli.connect import Connection
@@ -130,6 +131,15 @@ class WholeGroups:
         found = find_groups(mirror.source.groups, self.file.groups, reviewed)
         if unknown := self.names.keys() - {*found}:
             raise UsageError(f"--rename: {named('group', unknown)} not among the groups of the spec: {some(found)}")
+        movers: dict[str, list[str]] = defaultdict(list)
+        for group in found:
+            movers[self.names.get(group, group)].append(group)
+        if merged := {target: groups for target, groups in movers.items() if len(groups) > 1}:
+            target, groups = next(iter(merged.items()))
+            raise UsageError(
+                f"--rename would give {target!r} the offsets of {counted(len(groups), 'group')} ({some(groups)}): give "
+                "each group a name of its own"
+            )
         return found
 
     def _each(self, groups: Collection[str], do: Callable[[HandOver], Done], *, dry_run: bool) -> MovesDocument:
