@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.snapshot import SnapshotTable
-from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget, cover, split
 from tests.support.rows import row
 
