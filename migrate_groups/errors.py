@@ -132,3 +132,12 @@ def raise_first(answers: Mapping[str, T | MigrateGroupsError]) -> Mapping[str, T
             raise answer
         found[group] = answer
     return found
+
+
+def was_interrupted(error: BaseException) -> bool:
+    """Return whether an error was raised while a `KeyboardInterrupt` was handled, and hides the interrupt."""
+    while error.__context__ is not None:
+        error = error.__context__
+        if isinstance(error, KeyboardInterrupt):
+            return True
+    return False

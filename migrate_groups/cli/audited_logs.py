@@ -115,17 +115,20 @@ def land_side(side: LogSide, folder: Path) -> Landing:
     """Copy the partitions of ``__consumer_offsets`` that hold the groups of ``side``, and return what was copied.
 
     Records that the folder has already are not copied again. Raises `UsageError` if the connection leads to a wrong
-    cluster, `Undetermined` if the number of partitions of ``__consumer_offsets`` has changed, and `InvalidInput` if the
-    folder can't be used.
+    cluster, `Undetermined` if the number of partitions of ``__consumer_offsets`` has changed, `Refused` if another
+    command copies to the folder, and `InvalidInput` if the folder can't be used.
     """
     from migrate_groups.files.runs.copied_log import CopiedLog
     from migrate_groups.migration.reading.landing import land
 
     starts = _first_offsets(side.groups)
-    with _open_log(side) as (reader, topic):
+    with (
+        _open_log(side) as (reader, topic),
+        CopiedLog.locked(folder),
+        bar(f"reading {OFFSETS_TOPIC} {some(starts)}") as progress,
+    ):
         log = CopiedLog.load_with_starts(folder, side.cluster_id, starts)
-        with bar(f"reading {OFFSETS_TOPIC} {some(starts)}") as progress:
-            return land(reader, topic, log, starts, progress)
+        return land(reader, topic, log, starts, progress)
 
 
 def _first_offsets(groups: list[tuple[str, int, int]]) -> dict[int, int]:

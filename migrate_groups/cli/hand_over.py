@@ -65,12 +65,12 @@ class HandOver:
         try:
             return migrate(clients, replace(self.wanted, mirror=mirror), self.clock, self.person)
         except MigrateGroupsError:
-            if launch and (failure := launch.wait()):
-                talk(failure)
+            if launch and launch.failure:
+                talk(launch.failure)
             raise
 
     def conclude(self, outcome: WriteResult | None) -> None:
-        """Wait for the command of ``--on-start``, show the result of `write`, and print the next commands.
+        """Show the result of `write`, and print the next commands.
 
         outcome: the result of `write`. If None, only the receipt is shown, which records the earlier run that wrote the
         offsets. Raises `PartlyApplied` if the write is not complete, if the source group still consumes, or if the
@@ -80,7 +80,7 @@ class HandOver:
             self._show_receipt()
             return
         launch = self.person.on_start
-        failure = launch.wait() if launch else ""
+        failure = launch.failure if launch else ""
         try:
             self.person.show_result(outcome)
         except PartlyApplied as error:

@@ -71,7 +71,8 @@ def land_log(opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[
     groups: copy only the partitions that hold these groups; empty: all partitions.
 
     Raises `Undetermined` if ``__consumer_offsets`` does not exist, or was recreated or truncated since the last copy.
-    Raises `ClusterUnavailable` if one of its partitions has no leader; `InvalidInput` if the folder can't be used.
+    Raises `ClusterUnavailable` if one of its partitions has no leader; `Refused` if another command copies to the
+    folder; `InvalidInput` if the folder can't be used.
     """
     from migrate_groups.files.runs.copied_log import CopiedLog
     from migrate_groups.migration.reading.landing import land, log_ranges
@@ -87,8 +88,8 @@ def land_log(opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[
     wanted = {log_partition(group, count) for group in groups} or {*described.partitions}
     starts = {number: ends.start for number, ends in log_ranges(reader, wanted).items()}
     cluster_id = reader.cluster_id()
-    log = CopiedLog.load(folder, cluster_id).with_partitions(starts)
-    with bar(f"reading {OFFSETS_TOPIC}") as progress:
+    with CopiedLog.locked(folder), bar(f"reading {OFFSETS_TOPIC}") as progress:
+        log = CopiedLog.load(folder, cluster_id).with_partitions(starts)
         landing = land(reader, topic, log, wanted, progress)
     # The log ends are read now and not after the start of Spark, which takes seconds. They must fit the copied commits.
     return Landed(cluster_id, landing, SystemClock().now(), current_log_ends(reader))

@@ -42,7 +42,12 @@ class OnStart:
         # Messages name the program alone, because an argument may be a secret, and messages reach logs.
         self.program, self._run_dir = self._words[0], run_dir
         self._process: subprocess.Popen[bytes] | None = None
-        self._failure = ""
+        self._failed = ""
+
+    @property
+    def failure(self) -> str:
+        """How the command failed, as a message. It is empty if the command did not fail, and before `wait`."""
+        return self._failed and f"--on-start: {self.program} {self._failed}"
 
     def start(self) -> None:
         """Start the command. If that fails, print the reason on stderr and raise no error."""
@@ -55,25 +60,24 @@ class OnStart:
                 self._words, env=environment, stdin=subprocess.DEVNULL, stdout=_STDERR, stderr=_STDERR
             )
         except OSError as error:  # raises nothing, because the offsets are already written
-            self._failure = f"could not be started: {error.strerror}"
-            talk(f"{self._said(self._failure)}: START THE NEW GROUPS NOW, by hand")
+            self._failed = f"could not be started: {error.strerror}"
+            talk(f"{self.failure}: START THE NEW GROUPS NOW, by hand")
 
-    def wait(self) -> str:
-        """Wait up to 60 s for the command to end, and return how it failed; empty if it did not fail.
+    def wait(self) -> None:
+        """Wait up to 60 s for the command to end, if it was started, and set `failure`.
 
         If the command has not ended by then, it counts as failed and is left running.
         """
         if self._process is None:
-            return self._said(self._failure)
+            return
         if self._process.poll() is None:
             talk(f"waiting up to {SECONDS_AFTER_GUARD:g} s for --on-start to end: {self.program}")
         try:
             code = self._process.wait(SECONDS_AFTER_GUARD)
         except subprocess.TimeoutExpired:
-            return self._said(f"has not ended, and is left running as process {self._process.pid}")
+            self._failed = f"has not ended, and is left running as process {self._process.pid}"
+            return
         if code < 0:
-            return self._said(f"was killed by signal {-code} ({signal.strsignal(-code)})")
-        return self._said(f"ended with exit code {code}" if code else "")
-
-    def _said(self, failure: str) -> str:
-        return failure and f"--on-start: {self.program} {failure}"
+            self._failed = f"was killed by signal {-code} ({signal.strsignal(-code)})"
+        elif code:
+            self._failed = f"ended with exit code {code}"

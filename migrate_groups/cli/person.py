@@ -167,6 +167,11 @@ class Person:
                 start = ": START THE OLD APPLICATIONS NOW"
             talk(f"{done}{start}")
 
+    def ending(self) -> None:
+        """Wait for the command of ``--on-start``, if it has been started."""
+        if self.on_start is not None:
+            self.on_start.wait()
+
     def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
         """Return a context manager that shows the progress of its block on stderr, if the block is not short.
 

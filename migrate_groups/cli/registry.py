@@ -77,8 +77,8 @@ GROUPS: Mapping[str, Mapping[str, Command]] = {
         "list": Command("list_groups.list_groups", (0, 2, 5)),
         "describe": Command("describe.describe", _READS),
         "snapshot": Command("snapshot.snapshot", _READS),
-        "history": Command("history.history", (0, 2, 5, 7)),
-        "advise": Command("advise.advise", (*_READS, 7)),
+        "history": Command("history.history", (0, 2, 3, 5, 7)),
+        "advise": Command("advise.advise", (0, 2, 3, 5, 7)),
     },
     "Prepare": {
         "filter": Command("filter.filter_rows", (0, 2)),

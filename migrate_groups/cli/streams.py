@@ -66,4 +66,5 @@ def _outlet(stream: TextIO | None) -> TextIO:
         encoding=stream.encoding if stream else "utf-8",
         errors="backslashreplace",
         line_buffering=stream is None or bool(stream.line_buffering),
+        write_through=isinstance(stream, io.TextIOWrapper) and stream.write_through,
     )

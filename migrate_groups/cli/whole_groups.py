@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -21,8 +22,9 @@ from migrate_groups.errors import (
     PartlyApplied,
     Refused,
     UsageError,
+    was_interrupted,
 )
-from migrate_groups.text import brief, named, some
+from migrate_groups.text import brief, counted, named, some
 
 if TYPE_CHECKING:
     from migrate_groups.cli.connect import Connection
@@ -129,6 +131,15 @@ class WholeGroups:
         found = find_groups(mirror.source.groups, self.file.groups, reviewed)
         if unknown := self.names.keys() - {*found}:
             raise UsageError(f"--rename: {named('group', unknown)} not among the groups of the spec: {some(found)}")
+        movers: dict[str, list[str]] = defaultdict(list)
+        for group in found:
+            movers[self.names.get(group, group)].append(group)
+        if merged := {target: groups for target, groups in movers.items() if len(groups) > 1}:
+            target, groups = next(iter(merged.items()))
+            raise UsageError(
+                f"--rename would give {target!r} the offsets of {counted(len(groups), 'group')} ({some(groups)}): give "
+                "each group a name of its own"
+            )
         return found
 
     def _each(self, groups: Collection[str], do: Callable[[HandOver], Done], *, dry_run: bool) -> MovesDocument:
@@ -148,11 +159,13 @@ class WholeGroups:
                         group=group, verdict=verdict, exit_code=0, offsets=offsets, reason=None, run_dir=folder
                     )
                 except MigrateGroupsError as error:
+                    if was_interrupted(error):
+                        raise
                     reason = brief(str(error))
                     talk(f"error: {reason}", *filter(None, [written.meaning(error)]))
                     move = GroupMove.failed(group, error.exit_code, reason, folder)
                 done.append(move)
-        except KeyboardInterrupt:
+        except BaseException:  # an interrupt may come out as another error
             _tell_interrupted(group, done)
             raise
         # The command may still be interrupted, for instance while its clients close.

@@ -1,4 +1,4 @@
-"""Lock the file that records a migration's writes, so that only one process at a time writes to it."""
+"""Lock a receipt, or a folder with copied logs, so that only one process at a time writes to it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from migrate_groups.errors import InvalidInput, Refused
+from migrate_groups.files.read import is_folder
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock a file against other processes of this tool for the length of a ``with`` block.
+    """Lock a file or a folder against other processes of this tool for the length of a ``with`` block.
 
     Raises `Refused` if another process holds the lock; `InvalidInput` if the lock can't be made.
     """
     # A file lock of the operating system, so that the lock ends with the process, also after a crash.
-    place = path.with_name(f".{path.name}.lock")
+    place = path / ".lock" if is_folder(path) else path.with_name(f".{path.name}.lock")
     lock = FileLock(place, timeout=0)
     try:
         lock.acquire()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
@@ -13,6 +14,11 @@ from typing import BinaryIO
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.read import is_folder, status
+
+# Errors of a file system without hard links (FAT, some FUSE and network file systems), and of one that can't sync a
+# folder.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+_NO_FSYNC = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 def check_writable(target: Path, *, replace: bool) -> None:
@@ -27,7 +33,7 @@ def check_writable(target: Path, *, replace: bool) -> None:
     if there and not stat.S_ISREG(there.st_mode):
         raise InvalidInput(f"{target} is a link, a device or a pipe, not a file; choose another name")
     if there and not replace:
-        raise InvalidInput(f"{target} exists already; choose another name, or pass --force to replace it")
+        raise _exists(target)
     if not is_folder(target.parent):
         raise InvalidInput(f"{target} can't be written: folder {target.parent} does not exist; make it first")
     if not os.access(target.parent, os.W_OK | os.X_OK):
@@ -40,7 +46,7 @@ def write_whole(target: Path, write: Callable[[BinaryIO], object], *, replace: b
     """Write a file whole or not at all.
 
     write: writes the content to the open file that it gets. Raises `InvalidInput` if the file can't be written, or if
-    it exists and ``replace`` is false.
+    it exists and ``replace`` is false; also if it is written, but not synced to the disk, which the message says.
     """
     check_writable(target, replace=replace)
     there = status(target)
@@ -52,10 +58,21 @@ def write_whole(target: Path, write: Callable[[BinaryIO], object], *, replace: b
             write(file)
             file.flush()
             os.fsync(file.fileno())
-            temporary.replace(target)
-        _fsync_folder(target.parent)
+            if replace:
+                temporary.replace(target)
+            else:
+                _give_new_name(temporary, target)
+    except FileExistsError as error:
+        raise _exists(target) from error
     except OSError as error:
         raise InvalidInput(f"{target} can't be written: {error.strerror or error}") from error
+    try:
+        _fsync_folder(target.parent)
+    except OSError as error:
+        raise InvalidInput(
+            f"{target} is written, but a crash of this machine may lose it, because folder {target.parent} can't be "
+            f"synced to the disk: {error.strerror or error}"
+        ) from error
 
 
 def remove(target: Path) -> None:
@@ -84,6 +101,22 @@ def _temporary(folder: Path) -> Iterator[tuple[Path, BinaryIO]]:
                 path.unlink(missing_ok=True)
 
 
+def _exists(target: Path) -> InvalidInput:
+    return InvalidInput(f"{target} exists already; choose another name, or pass --force to replace it")
+
+
+def _give_new_name(temporary: Path, target: Path) -> None:
+    """Give a temporary file its name. Raises `FileExistsError` if another file has the name."""
+    try:
+        os.link(temporary, target)  # because a rename would replace a file that another process has just made
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # A kill between these two lines leaves an empty file, and not one of another process.
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        temporary.replace(target)
+
+
 def _sweep(folder: Path) -> None:
     """Remove from a folder the temporary files that killed processes left in it."""
     for path in folder.glob(".migrate-groups-*.tmp"):
@@ -96,5 +129,8 @@ def _fsync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_FSYNC:
+            raise
     finally:
         os.close(descriptor)

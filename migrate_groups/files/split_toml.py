@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,18 @@ from migrate_groups.snapshots.times import parse_duration
 from migrate_groups.text import did_you_mean, named, one_line
 
 _TARGET_KEYS = {"group", "topics", "topics_regex"}
+_MOST_BYTES = 16_000_000  # 200,000 topics with names of 80 bytes
+# tomllib takes 1.6 GB for a key with 20,000 parts. A key of a spec has two parts.
+_MANY_PARTS = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){8}")
+# The strings and comments of a TOML file.
+_NOT_KEYS = re.compile(
+    r'"""(?:[^"\\]++|\\.|"(?!""))*+"{3,5}|'
+    r"'''.*?'{3,5}|"
+    r'"(?:[^"\\\n]++|\\[^\n])*+"|'
+    r"'[^'\n]*+'|"
+    r"#[^\n]*+",
+    re.DOTALL,
+)
 _STAY_KEYS = {"topics", "topics_regex"}
 
 
@@ -71,9 +84,15 @@ def load_any(path: Path) -> SplitFile | GroupsFile:
         raise InvalidInput(
             f"{path} does not exist: name a split spec, a .toml file that says which topics go to which group"
         )
+    found = status(path)
+    if found is not None and found.st_size > _MOST_BYTES:
+        raise InvalidInput(f"{path} is larger than {_MOST_BYTES:,} bytes: name a split spec, or write it with globs")
     content = read_bytes(path)
     try:
-        document = tomllib.loads(content.decode("utf-8-sig"))  # editors on Windows add a byte order mark
+        text = content.decode("utf-8-sig")  # editors on Windows add a byte order mark
+        if long := _MANY_PARTS.search(_NOT_KEYS.sub("s", text)):
+            raise InvalidInput(f"{path}: the key {long[0]}… has more parts than any key of a spec: correct the key")
+        document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: a number of 5,000 digits raises no TOMLDecodeError
         not_toml = InvalidInput(f"{path} is not TOML: {' '.join(str(error).split())}")
         raise mistaken(content, str(path), SPEC) or not_toml from error
@@ -198,5 +217,5 @@ def _only(table: dict[str, Any], known: set[str], where: str) -> None:
         # Otherwise whoever may edit the spec could run programs where migrate runs.
         raise InvalidInput(f"on_start in {where}: a spec can't run a command; pass --on-start to migrate")
     if unknown:
-        advice = did_you_mean(unknown, known) or f"expected {', '.join(sorted(known))}"
+        advice = did_you_mean(unknown[:10], known) or f"expected {', '.join(sorted(known))}"
         raise InvalidInput(f"{named('unknown key', unknown)} in {where}: {advice}")

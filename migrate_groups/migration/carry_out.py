@@ -11,6 +11,7 @@ from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard, watched
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.prepare import refuse_forbidden
+from migrate_groups.migration.put_back import other_groups, put_back
 from migrate_groups.migration.started import started_since
 from migrate_groups.migration.write import write
 from migrate_groups.planning.execution import Execution, Outcome
@@ -127,8 +128,12 @@ def write_plan(
         return len(execution.entries) - execution.count()[Outcome.NOT_ATTEMPTED], len(execution.entries)
 
     second = None if plan.options.second_client == "none" else clients.second
+    others = other_groups(file.receipt, verb)
+    # The groups that must no longer consume after a way back are on the cluster that is written to.
+    elsewhere = clients.elsewhere if verb is Verb.HAND_OVER else None
     with events.working(f"writing {counted(len(plan.changes), 'offset')} and reading them back", sent):
-        execution = write(clients.writer, second, execution, record, clients.elsewhere)
+        execution = write(clients.writer, second, execution, record, elsewhere)
+        execution = put_back(clients, execution, others, record)
     if execution.is_whole:
         events.read_back(verb, file.receipt.source_groups, wrote=bool(plan.to_write()))
     return execution

@@ -77,6 +77,13 @@ class Events(Protocol):
         """
         ...
 
+    def ending(self) -> None:
+        """Wait for what `read_back` has started. Meanwhile no other command may write with the same receipt.
+
+        Called only by ``migrate``, as its last step, also if it fails.
+        """
+        ...
+
     def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
         """Return a context manager that shows the progress of some work. The command works within the context.
 
@@ -139,6 +146,9 @@ class Silent:
 
     def read_back(self, verb: Verb, sources: Collection[str], *, wrote: bool) -> None:
         """Ignore the notice that the write has succeeded."""
+
+    def ending(self) -> None:
+        """Wait for nothing."""
 
     def working(self, doing: str, done: Done) -> AbstractContextManager[None]:
         """Return a context manager that shows nothing."""

@@ -160,7 +160,8 @@ class SnapshotTable:
         """Return the snapshot unchanged, or raise `InvalidInput` if a partition of a group has several rows."""
         self._refuse_duplicates(
             ["group", "topic", "partition"],
-            "rows of several moments for {}: keep the rows of one snapshot (one taken_at)",
+            "rows of several moments, or of several source groups, for {}: keep the rows of one taken_at and of one "
+            "source group",
         )
         return self
 

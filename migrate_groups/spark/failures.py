@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
 
-from migrate_groups.errors import InvalidInput, MigrateGroupsError
+from migrate_groups.errors import InvalidInput, MigrateGroupsError, was_interrupted
 from migrate_groups.text import MISQUOTED
 
 PROBLEM_FIELDS = ("file", "column", "value", "expected")
@@ -44,17 +44,9 @@ def readable_failures(path: str | None = None) -> Iterator[None]:
         if not is_of_spark(error):
             raise
         # After an interrupt PySpark calls its JVM once more, and this call may fail.
-        if _was_interrupted(error):
+        if was_interrupted(error):
             raise KeyboardInterrupt from None
         raise _readable(error, path) from error
-
-
-def _was_interrupted(error: BaseException) -> bool:
-    while error.__context__ is not None:
-        error = error.__context__
-        if isinstance(error, KeyboardInterrupt):
-            return True
-    return False
 
 
 def first_line(error: Exception) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests.support.cli import running
 from tests.support.old_group import Old
@@ -80,3 +83,43 @@ def test_a_command_that_fails_is_exit_4_and_the_offsets_stay(cli, world, bootstr
     cli("migrate", "split.toml", "--yes", "--on-start", command(cli, bootstrap_servers, (old.pay_group, old.pay)))
     assert set(world.committed(old.pay_group).values()) == {10}
     assert "and started since" in cli("migrate", "split.toml", "--yes", "--on-start", "false").stderr
+
+
+PAIRS = ("HUP INT", "INT TERM", "TERM INT", "INT INT")
+
+
+@pytest.mark.parametrize("pairs", [PAIRS, pytest.param(PAIRS * 25, marks=pytest.mark.long)], ids=len)
+def test_two_signals_from_it(cli, world, pairs):
+    """If the ``--on-start`` command sends two signals to `migrate`, the exit code is 130.
+
+    The message says that all offsets are written.
+    """
+    old = Old(cli, world)
+    for number, pair in enumerate(pairs):
+        kill = "; ".join(f"kill -{each} $PPID" for each in pair.split())
+        run = ("--run-dir", f"{number}.run", "--rename", f"{old.pay_group}={world.name('new')}")
+        done = cli("migrate", "split.toml", "--yes", *run, "--on-start", f"sh -c '{kill}'", "--guard", "60s", code=130)
+        assert done.stderr.splitlines()[-1] == (
+            "interrupted; all offsets are written and confirmed; --on-start may still be running; "
+            f"{number}.run/receipt.json lists what was written: run the same command again to resume"
+        )
+
+
+def test_no_other_command_writes_while_it_runs(cli, world):
+    """While the ``--on-start`` command still runs after the watch of the old group, `rollback` is refused.
+
+    After its end `rollback` succeeds.
+    """
+    old = Old(cli, world)
+    os.mkfifo(cli.folder / "fifo")
+    command = ("migrate", "split.toml", "--yes", "--guard", "0s", "--run-dir", "run", "--on-start", "cat fifo")
+    with running(cli, *command) as process:
+        assert any("waiting up to 60 s for --on-start to end" in line for line in process.stderr)
+        refused = cli.start("rollback", "run", "--yes")
+        _, why = refused.communicate(timeout=60)
+        (cli.folder / "fifo").write_text("go on")
+        _, err = process.communicate(timeout=60)
+    assert (refused.returncode, process.returncode) == (3, 0), err
+    assert "another run uses run/receipt.json" in why
+    cli("rollback", "run", "--yes")
+    assert world.committed(old.pay_group) == {}

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from migrate_groups.errors import InvalidInput
+from migrate_groups.cli.landing import land_log
+from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.files.runs import fence_parquet
 from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.files.runs.run_dir import RunDir
@@ -144,3 +145,17 @@ def test_fences_of_resumed_runs_are_kept_in_order(tmp_path):
     assert fence_parquet.load(run.fence) == [second]
     run.keep_fences([], resumed=True)
     assert fence_parquet.load(run.fence) == []
+
+
+def test_one_command_at_a_time_copies_to_a_folder(tmp_path):
+    """While a command copies records to the folder of ``--log``, another one is refused with one line."""
+    cluster, folder = _Emptied(15), tmp_path / "log"
+    cluster.create_topic("__consumer_offsets", 2)
+    opened = (cluster, cluster)
+    with (
+        CopiedLog.locked(folder),
+        pytest.raises(Refused, match=r"another run uses .*log: wait until it ends; nothing was written"),
+    ):
+        land_log(opened, (), folder)
+    assert not [*folder.glob("*.parquet")]
+    assert land_log(opened, (), folder).landing.log.files == 1

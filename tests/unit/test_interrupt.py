@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import typer
 
-from migrate_groups.cli import app, person
+from migrate_groups.cli import person
+from migrate_groups.cli.signals import Stops
 from migrate_groups.cli.spark_here import interrupted_later
 from migrate_groups.migration import carry_out
 from migrate_groups.migration.hand_over import apply, cut_over
@@ -229,19 +232,102 @@ def test_a_signal_ends_a_command_while_a_broker_is_silent(tmp_path, silent_liste
     assert (process.returncode, err) == (130, NOTHING)
 
 
-def test_a_second_signal_does_not_interrupt_the_closing(cli, monkeypatch):
-    """If a signal has interrupted the command, further signals, as `timeout` sends, do not interrupt its clean-up."""
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.mark.parametrize("pair", [*itertools.permutations(_STOPS, 2)])
+def test_two_signals_while_the_main_thread_waits(cli, monkeypatch, pair):
+    """If two signals come while the main thread waits for another one, the message is that of the first.
+
+    Two interrupts in `threading.Condition.wait` would make it raise ``RuntimeError``.
+    """
+    main, condition = threading.get_ident(), threading.Condition(threading.Lock())
+
+    def send_both():
+        with condition:  # so that the wait can't take its lock again
+            for number in pair:
+                signal.pthread_kill(main, number)
+                time.sleep(0.1)  # otherwise Python handles the second signal before the wait for the lock
+
+    def wait(*_):
+        with condition:
+            threading.Thread(target=send_both).start()
+            condition.wait(60)
+
+    monkeypatch.setattr(carry_out, "guard", wait)
+    assert last_line(cli, *APPLY) == WRITTEN
+
+
+@pytest.mark.parametrize("pair", [*itertools.product(_STOPS, _STOPS)])
+def test_two_signals_at_once(tmp_path, silent_listener, pair):
+    """If two signals come at once while a command waits for a broker, the command ends as after one signal."""
+    address, accept = silent_listener
+    for _ in range(3):
+        with running(Cli(tmp_path), "describe", "group", "--bootstrap-server", address) as process:
+            connection, _ = accept()
+            with connection:
+                for number in pair:
+                    process.send_signal(number)
+                _, err = process.communicate(timeout=30)
+        assert (process.returncode, err) == (130, NOTHING)
+
+
+@pytest.mark.parametrize("pair", [*itertools.product(_STOPS, _STOPS)])
+def test_a_second_signal_does_not_interrupt_the_closing(cli, monkeypatch, pair):
+    """If a signal has interrupted the command, no second signal interrupts its clean-up."""
     released = []
 
     def stopped_again():
-        signal.raise_signal(signal.SIGTERM)
-        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(pair[1])
         released.append(True)
 
     cli.at_the_close = stopped_again
-    monkeypatch.setattr(carry_out, "guard", lambda *_: signal.raise_signal(signal.SIGTERM))
+    monkeypatch.setattr(carry_out, "guard", lambda *_: signal.raise_signal(pair[0]))
     assert last_line(cli, *APPLY) == WRITTEN
     assert released
+
+
+def test_the_third_ctrl_c_ends_a_clean_up_that_hangs():
+    """If the clean-up after an interrupt hangs, the third Ctrl-C prints the message and ends the command.
+
+    The second Ctrl-C is ignored.
+    """
+    code = """
+import os, signal, sys
+from migrate_groups.cli import app
+
+def hang():
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        os.kill(os.getpid(), signal.SIGINT)
+        print("ignored")
+        os.kill(os.getpid(), signal.SIGINT)
+        print("not reached")
+
+app._run = hang
+app.main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-u", "-c", code], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "ignored\n", NOTHING)
+
+
+def test_an_error_that_hides_the_interrupt(cli, monkeypatch):
+    """If an interrupt comes out of Python's code as another error, the command still ends with exit code 130.
+
+    `threading.Condition` raises ``RuntimeError`` if an interrupt comes while it waits for its lock again.
+    """
+
+    def hidden(*_):
+        lock = threading.Lock()
+        with lock:
+            lock.release()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(carry_out, "guard", hidden)
+    assert last_line(cli, *APPLY) == WRITTEN
 
 
 def test_a_sighup_that_nohup_ignores_stays_ignored(cli, monkeypatch):
@@ -294,17 +380,18 @@ def test_a_signal_ends_a_wait_although_the_main_thread_does_not_see_it():
         released.set()
         lock.release()
 
-    before = {number: signal.signal(number, app._stop) for number in app._STOPS}
+    before = signal.getsignal(signal.SIGTERM)
+    stops = Stops(lambda: "")
+    stops.heed()
     too_late = threading.Timer(20, release)
     too_late.start()
     # The short time lets the main thread begin to wait. Without it Python would handle the signal before the wait.
     seen = threading.Timer(0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM))
     try:
         seen.start()
-        with pytest.raises(KeyboardInterrupt), app._no_signal_unseen():
+        with pytest.raises(KeyboardInterrupt), stops.none_lost():
             lock.acquire()
         assert not released.is_set()
     finally:
         too_late.cancel()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.signal(signal.SIGTERM, before)

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from migrate_groups.cli import on_start
-from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.errors import ClusterUnavailable, Refused
+from migrate_groups.files.runs.receipt_file import open_receipt
 from migrate_groups.migration import carry_out
+from migrate_groups.migration.guard import guard
 from migrate_groups.model.groups import Member
 from tests.support.broker_world import until
 from tests.support.connected import MIGRATE, PARTITION, SPEC, Connected
@@ -127,11 +129,11 @@ def test_the_guard_runs_meanwhile(cli, monkeypatch):
     fifo = cli.folder / "fifo"
     os.mkfifo(fifo)
 
-    def guard(reader, execution, *_):
+    def guarded(reader, execution, *_):
         fifo.write_text("guarded\n")
         return execution
 
-    monkeypatch.setattr(carry_out, "guard", guard)
+    monkeypatch.setattr(carry_out, "guard", guarded)
     cli(*MIGRATE, "--on-start", program(cli.folder, "cat fifo > seen"))
     assert (cli.folder / "seen").read_text() == "guarded\n"
 
@@ -170,6 +172,36 @@ def test_a_failed_command_is_said_if_the_watch_fails_too(cli, monkeypatch):
     status, _, said = cli.outcome(*MIGRATE, "--on-start", program(cli.folder, "exit 3"))
     assert status == 5
     assert "ended with exit code 3\nerror: the broker did not answer" in said
+
+
+@pytest.mark.parametrize("watch_fails", [False, True])
+def test_the_receipt_is_locked_until_it_ends(cli, monkeypatch, watch_fails):
+    """While the ``--on-start`` command still runs after the watch, a second command of the run directory is refused.
+
+    This holds also if the watch has failed.
+    """
+    run, fifo = cli.folder / "split.toml.run", cli.folder / "fifo"
+    refusals: list[object] = []
+    os.mkfifo(fifo)
+    wait = on_start.OnStart.wait
+
+    def fails(*arguments):
+        if watch_fails:
+            raise ClusterUnavailable("the broker did not answer")
+        return guard(*arguments)
+
+    def another_command(launch):
+        if not refusals:
+            with pytest.raises(Refused, match="another run uses") as refused, open_receipt(run / "receipt.json"):
+                pass
+            refusals.append(refused)
+            fifo.write_text("go on")
+        return wait(launch)
+
+    monkeypatch.setattr(carry_out, "guard", fails)
+    monkeypatch.setattr(on_start.OnStart, "wait", another_command)
+    cli(*MIGRATE, "--on-start", program(cli.folder, "cat fifo"), code=5 if watch_fails else 0)
+    assert refusals
 
 
 def test_a_command_that_can_not_be_started_is_exit_4(cli):

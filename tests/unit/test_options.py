@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -182,6 +183,49 @@ def test_two_new_names_for_one_group_are_refused(tmp_path):
     spec(tmp_path, GOOD)
     error = CliHere(tmp_path).fails("migrate", "split.toml", "--rename", "a=b", "--rename", "a=c", "--dry-run", code=2)
     assert error == "error: --rename is given more than once for group a: give one name"
+
+
+SPLIT = 'source = "g"\n[[target]]\ngroup = "a"\n'
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["a" + ".a" * 20_000, "[a" + ".a" * 20_000 + "]", '"a"' + ' . "a"' * 20_000, "x = { a" + ".a" * 20_000 + " = 1 }"],
+    ids=["key", "table", "quoted", "inline"],
+)
+def test_a_key_with_thousands_of_parts_is_refused_before_it_is_parsed(tmp_path, monkeypatch, key):
+    """A spec file with a key of very many parts, for which the TOML parser would take gigabytes, is refused."""
+    monkeypatch.setattr(tomllib, "loads", None)
+    (tmp_path / "split.toml").write_text(f'{SPLIT}topics = ["t"]\n{key} = 1\n')
+    with pytest.raises(InvalidInput, match="has more parts than any key of a spec"):
+        split_toml.load(tmp_path / "split.toml")
+
+
+DOTS = "a." * 120
+
+
+@pytest.mark.parametrize(
+    "topics",
+    [
+        f'["{DOTS}", "\\"{DOTS}"] # {DOTS}',
+        f"['{DOTS}'] # it's {DOTS}",
+        f'["""\n{DOTS}""", """{DOTS}"""""]',
+        f"['''\n{DOTS}''', '''{DOTS}''''']",
+    ],
+)
+def test_strings_and_comments_may_have_any_number_of_dots(tmp_path, topics):
+    """In a spec file, topic names and comments with many dots are accepted."""
+    (tmp_path / "split.toml").write_text(f"{SPLIT}topics_regex = {topics}\n")
+    (target,) = split_toml.load(tmp_path / "split.toml").spec.targets
+    assert all(DOTS in pattern.pattern for pattern in target.topics)
+
+
+def test_a_spec_of_many_megabytes_is_refused(tmp_path):
+    """A spec file of more than 16 MB is refused before it is read."""
+    with (tmp_path / "split.toml").open("wb") as file:
+        file.truncate(16_000_001)
+    with pytest.raises(InvalidInput, match=r"larger than 16,000,000 bytes: name a split spec, or write it with globs"):
+        split_toml.load(tmp_path / "split.toml")
 
 
 @pytest.mark.parametrize("path", ["", ".", "/"])

@@ -166,6 +166,18 @@ def test_characters_that_stdout_cannot_encode_are_escaped(monkeypatch, tmp_path)
     assert (tmp_path / "out").read_text() == "gr\\xf6\\xdfe\n"
 
 
+def test_an_unbuffered_stream_stays_unbuffered(monkeypatch, tmp_path):
+    """With ``python -u``, output is written at once, so that a killed process has shown all of it."""
+    monkeypatch.setattr(sys, "stdout", sys.stdout)  # so that the test's end restores it
+    with (tmp_path / "err").open("wb", buffering=0) as file:
+        stream = TextIOWrapper(file, "utf-8", write_through=True)
+        for name in ("stderr", "__stderr__"):
+            monkeypatch.setattr(sys, name, stream)
+        open_streams()
+        sys.stderr.write("interrupted")
+        assert (tmp_path / "err").read_text() == "interrupted"
+
+
 def test_a_slow_reader_of_a_non_blocking_pipe_gets_everything():
     """While a non-blocking pipe is full, `Outlet` waits, and then writes the rest."""
     reader, writer = os.pipe()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -186,3 +187,58 @@ def test_a_folder_with_the_name_of_a_run_file_is_refused_before_the_run(tmp_path
     (tmp_path / "after.parquet").mkdir()
     with pytest.raises(InvalidInput, match=r"after\.parquet is a folder"):
         RunDir(tmp_path).make()
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path):
+    """If another process makes the file while it is written, the other file stays, and the write is refused."""
+    target = tmp_path / "out"
+    with pytest.raises(InvalidInput, match="out exists already; choose another name"):
+        write_whole(target, lambda file: (file.write(b"ours"), target.write_bytes(b"theirs")))
+    assert target.read_bytes() == b"theirs"
+    assert [*tmp_path.iterdir()] == [target]
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK])
+def test_a_file_system_without_hard_links(tmp_path, monkeypatch, number):
+    """On a file system without hard links, a new file is written whole, and an existing file is not replaced."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", refuse)
+    target = tmp_path / "out"
+    write_whole(target, lambda file: file.write(b"ours"))
+    assert target.read_bytes() == b"ours"
+    other = tmp_path / "other"
+    with pytest.raises(InvalidInput, match="other exists already"):
+        write_whole(other, lambda file: (file.write(b"ours"), other.write_bytes(b"theirs")))
+    assert other.read_bytes() == b"theirs"
+    assert {*tmp_path.iterdir()} == {target, other}
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP])
+def test_a_file_system_that_can_not_sync_folders(tmp_path, monkeypatch, number):
+    """On a file system that has no fsync for folders, as some network file systems, a file is written all the same."""
+    refuse_folders(monkeypatch, number)
+    write(tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == b"ours"
+
+
+def test_a_folder_that_fails_to_sync(tmp_path, monkeypatch):
+    """If only the fsync of the folder fails, the error says that the file is written, but may be lost in a crash."""
+    refuse_folders(monkeypatch, errno.EIO)
+    with pytest.raises(InvalidInput, match=r"out is written, but .* can't be synced to the disk: Input/output error"):
+        write(tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == b"ours"
+
+
+def refuse_folders(monkeypatch, number: int) -> None:
+    """Let fsync fail with this error for folders."""
+    fsync = os.fsync
+
+    def fail(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget, cover, split
@@ -159,3 +160,10 @@ def test_a_file_in_which_only_some_rows_have_a_group_is_not_split():
     mixed = SnapshotTable.of_rows([row(), row(group=None, partition=1)])
     with pytest.raises(InvalidInput, match="some rows have a group and some have none: select one group with filter"):
         split(mixed, spec(("x", ["t"])))
+
+
+def test_two_source_groups_do_not_hand_the_same_partition_to_one_target():
+    """If rows of two source groups give one target group the same partition, they are refused."""
+    parts = SnapshotTable.of_rows([row(group="new", source_group=group) for group in ("a", "b")])
+    with pytest.raises(InvalidInput, match="several source groups, for t-0 of group 'new'"):
+        name_groups(parts, [], fan_out=False, restore=False)

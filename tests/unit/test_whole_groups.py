@@ -184,6 +184,8 @@ def test_only_what_was_reviewed_is_moved(cli):
         (("billing",), ("--format", "markdown"), "--format markdown shows one plan"),
         (("billing",), ("--approved", "plan.json"), "name the folder of --plan-out"),
         (("billing",), ("--rename", "stock=other"), "group stock not among the groups of the spec: billing"),
+        (("billing", "stock"), ("--rename", "billing=x", "--rename", "stock=x"), "give 'x' the offsets of 2 groups"),
+        (("billing", "stock"), ("--rename", "billing=stock"), "would give 'stock' the offsets of 2 groups"),
         ((), (), "groups has no name, or an empty one"),
         (("billing", ""), (), "groups has no name, or an empty one"),
     ],

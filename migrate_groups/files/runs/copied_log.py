@@ -6,7 +6,8 @@ Each copy adds files. The next copy continues after the last file, also if a cop
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.files.lock import locked
 from migrate_groups.files.parquet import write_table
 from migrate_groups.files.safe_write import write_whole
 from migrate_groups.text import named
@@ -49,6 +51,17 @@ class CopiedLog:
     files: int = 0
 
     @staticmethod
+    @contextmanager
+    def locked(folder: Path) -> Iterator[None]:
+        """Lock the folder of a copied log while records are added to it. A missing folder is made.
+
+        Raises `Refused` if another process copies to the folder; `InvalidInput` if the folder can't be used.
+        """
+        _make(folder)
+        with locked(folder):
+            yield
+
+    @staticmethod
     def load_with_starts(folder: Path, cluster_id: str, starts: Mapping[int, int]) -> CopiedLog:
         """Return the copy of ``__consumer_offsets`` in a folder, with the partitions of ``starts`` added.
 
@@ -69,8 +82,8 @@ class CopiedLog:
         A missing folder is made. Raises `InvalidInput` if the folder can't be used, has a copy from another cluster, or
         has a Parquet file that is damaged or of something else.
         """
+        _make(folder)
         try:
-            folder.mkdir(exist_ok=True)
             files = sorted(folder.glob("*.parquet"))
         except OSError as error:
             raise InvalidInput(f"{folder} can't be used: {error.strerror or error}") from error
@@ -107,6 +120,13 @@ class CopiedLog:
         table = pa.Table.from_arrays(arrays, schema=SCHEMA.with_metadata({_METADATA: json.dumps(state).encode()}))
         write_whole(self.folder / f"{self.files:06}.parquet", lambda file: write_table(table, file))
         return grown
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"{folder} can't be used: {error.strerror or error}") from error
 
 
 def _described(path: Path) -> CopiedLog:

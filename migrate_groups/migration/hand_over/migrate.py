@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -98,7 +99,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     """
     writer, run, clusters = clients.writer, wanted.run, _clusters(clients.writer, wanted)
     clients = clients._replace(elsewhere=clusters.elsewhere)
-    with run.made(), open_receipt(run.receipt) as file:
+    with run.made(), open_receipt(run.receipt) as file, _with_end(events):
         refuse_by_record(file.receipt, Verb.HAND_OVER)
         if _is_over(clusters, wanted, file, events):
             return None
@@ -139,6 +140,17 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
             execution = _watched_after_hold(writer, held, shown.spec.source, execution, clock, events)
             file.record(execution)
         return replace(result_of(execution, file), delivered_again=repeated)
+
+
+@contextmanager
+def _with_end(events: Events) -> Iterator[None]:
+    """Call ``events.ending`` at the end of the block, but not after an interrupt, which must end the command soon."""
+    try:
+        yield
+    except MigrateGroupsError:
+        events.ending()
+        raise
+    events.ending()
 
 
 def _is_over(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, events: Events) -> bool:

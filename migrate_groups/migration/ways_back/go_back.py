@@ -112,8 +112,7 @@ def go_back(
     with after_barrier(clients.writer, barrier, events):
         plan = _plan(reader, verb, file, clock, clients.elsewhere)
         refuse_forbidden(plan.refusals(at_the_write=True))
-        # The groups that must no longer consume are on the cluster that is written to.
-        execution = write_plan(clients._replace(elsewhere=None), plan, file, clock, events, verb)
+        execution = write_plan(clients, plan, file, clock, events, verb)
     if not any(lane.handed_over_by for lane in file.receipt.lanes.values()):
         return execution  # no source group processes the records of these groups again
     return watch_afterwards(reader, execution, file, clock, events)

@@ -26,6 +26,8 @@ def reverted(fix: int) -> Iterator[None]:
     with ExitStack() as patched:
         if fix == 1:
             patched.enter_context(mock.patch.object(rollback, "_stopped", return_value={}))
+            # Otherwise the rollback would set back what it has deleted.
+            patched.enter_context(mock.patch.object(carry_out, "other_groups", return_value={}))
         elif fix in (2, 3):
             verb = Verb.DELETE_OFFSETS if fix == 2 else Verb.HAND_BACK
             patched.enter_context(mock.patch.dict(run_states._TABLE, {State.UNDONE: _allowed(verb)}))

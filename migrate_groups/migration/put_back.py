@@ -1,0 +1,110 @@
+"""After a deletion of committed offsets, set back those for which another group must have an offset, and has none.
+
+``rollback`` and ``delete-offsets`` may run at once with copies of one run directory. Each reads the other group before
+it deletes. Each reads it again afterwards, so the later of the two readings finds what the other command deleted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from msgspec import structs
+
+from migrate_groups.errors import MigrateGroupsError
+from migrate_groups.migration.ports import Clients
+from migrate_groups.migration.reading.take import committed_by_order
+from migrate_groups.migration.write import Record, write
+from migrate_groups.planning.execution import Entry, Execution, Order, Outcome
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.run_states import State, Verb
+from migrate_groups.text import some
+
+
+def other_groups(receipt: Receipt, verb: Verb) -> Mapping[Order, set[Order]]:
+    """Return, for each offset that a command may delete, the offsets of which each must be there then.
+
+    The keys and values are group, topic and partition number. A rollback deletes offsets of target groups, and the
+    source groups must have theirs, if they are on the same cluster. ``delete-offsets`` deletes offsets of source
+    groups, and the target groups must have theirs. ``delete-offsets --group`` has no other group.
+    """
+    found: dict[Order, set[Order]] = defaultdict(set)
+    for order, lane in receipt.lanes.items():
+        if lane.state is State.NEW:
+            continue
+        if verb is Verb.ROLLBACK:
+            found[order] |= {(source, *order[1:]) for source in lane.sources}
+        elif verb is Verb.DELETE_OFFSETS and lane.entry.change.after is not None:
+            for source in lane.handed_over_by:
+                found[source.order].add(order)
+    return found
+
+
+def put_back(clients: Clients, execution: Execution, others: Mapping[Order, set[Order]], record: Record) -> Execution:
+    """Set back each deleted offset for which another group has lost its offset, and return the record of the write.
+
+    others: what `other_groups` returned before the write. record: saves the execution.
+
+    An offset that was set back counts as refused. If this is not known, or if the other groups can't be read, the
+    outcome is unknown. No error is raised.
+    """
+    deleted = [
+        entry
+        for entry in execution.entries
+        if entry.settled and entry.change.before and entry.change.after is None and others.get(entry.change.order)
+    ]
+    if not deleted:
+        return execution
+    reader = clients.elsewhere or clients.writer
+    try:
+        now = committed_by_order(reader, set().union(*(others[entry.change.order] for entry in deleted)))
+    except MigrateGroupsError as error:
+        reason = f"deleted, but it is not known whether the other group has its committed offset: {error}"
+        return _recorded(
+            execution, [structs.replace(each, outcome=Outcome.UNKNOWN, error=reason) for each in deleted], record
+        )
+    lost = {
+        entry.change.order: some(sorted({order[0] for order in others[entry.change.order] if now[order] is None}))
+        for entry in deleted
+    }
+    lonely = [entry for entry in deleted if lost[entry.change.order]]
+    if not lonely:
+        return execution
+    why = {order: f"{groups} has no committed offset any more" for order, groups in lost.items()}
+    # Saved first, because a killed process must not leave them as confirmed.
+    execution = _recorded(
+        execution,
+        [
+            structs.replace(each, outcome=Outcome.UNKNOWN, error=f"deleted, but {why[each.change.order]}")
+            for each in lonely
+        ],
+        record,
+    )
+    # The verb makes `write` look first, so that it does not replace an offset that another client has just committed.
+    undo = replace(execution, verb=Verb.ROLLBACK, entries=tuple(map(_undo, lonely)))
+    second = None if execution.options.second_client == "none" else clients.second
+    undone = {each.change.order: each for each in write(clients.writer, second, undo, lambda _: None).entries}
+    return _recorded(
+        execution, [_outcome(each, undone[each.change.order], why[each.change.order]) for each in lonely], record
+    )
+
+
+def _undo(entry: Entry) -> Entry:
+    change = structs.replace(entry.change, source_group=None, before=None, after=entry.change.before)
+    return Entry(change=change, outcome=Outcome.NOT_ATTEMPTED)
+
+
+def _outcome(entry: Entry, undone: Entry, why: str) -> Entry:
+    committed = undone.change.after
+    assert committed is not None  # noqa: S101  for mypy: only offsets that were there are set back
+    if undone.settled:
+        return entry.refused(f"deleted, and set back to {committed.offset}, because {why}", sent=True)
+    reason = f"deleted, but {why}, and offset {committed.offset} can't be set back: {undone.error}"
+    return structs.replace(entry, outcome=Outcome.UNKNOWN, error=reason)
+
+
+def _recorded(execution: Execution, entries: Sequence[Entry], record: Callable[[Execution], None]) -> Execution:
+    execution = execution.updated(entries)
+    record(execution)
+    return execution

@@ -1,0 +1,226 @@
+"""Two commands that write with copies of one run directory, at the same time: no offset is lost from all groups."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from migrate_groups.errors import MigrateGroupsError
+from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.events import Silent
+from migrate_groups.migration.ports import Clients
+from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.reading.take import take_snapshot
+from migrate_groups.migration.ways_back.go_back import go_back
+from migrate_groups.migration.write import write
+from migrate_groups.model.answers import Answer, WriteAnswer
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.execution import Execution, Outcome
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.receipt import Receipt
+from migrate_groups.planning.run_states import Verb
+from migrate_groups.snapshots.regroup import name_groups
+from tests.support.clock import FakeClock
+from tests.support.in_memory import InMemoryCluster
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+OPTIONS = WriteOptions(settle=0, guard=0, uncommitted="leave")
+REQUESTS = {
+    *("describe_group", "describe_groups", "all_committed", "committed", "committed_by_group", "log_ranges"),
+    *("describe_topics", "permissions", "alter_offsets_by_group", "delete_offsets"),
+}
+
+
+class Turns:
+    """Lets one of two threads run at a time, and chooses at each request which one runs next."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._running: set[int] = set()
+        self._next = 0
+        self._changed = threading.Condition()
+
+    def run(self, *functions: Callable[[], object]) -> None:
+        threads = [threading.Thread(target=self._run, args=(each,)) for each in functions]
+        with self._changed:
+            for thread in threads:
+                thread.start()
+                self._running.add(thread.ident or 0)
+            self._pass_on()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive()
+
+    def take(self) -> None:
+        """Let the other thread run, or not. Other threads than these two need not wait."""
+        with self._changed:
+            if threading.get_ident() in self._running:
+                self._pass_on()
+                self._changed.wait_for(lambda: self._next == threading.get_ident())
+
+    def _run(self, function: Callable[[], object]) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._next == threading.get_ident())
+        try:
+            function()
+        finally:
+            with self._changed:
+                self._running.remove(threading.get_ident())
+                self._pass_on()
+
+    def _pass_on(self) -> None:
+        self._next = self._random.choice(sorted(self._running)) if self._running else 0
+        self._changed.notify_all()
+
+
+class Shared(InMemoryCluster):
+    """A cluster that calls ``before`` right before each request. The group ``old`` has handed over to ``new``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: Callable[[str], object] = lambda _: None
+        self.turns: Turns | None = None
+        self.create_topic("t", 2)
+        self.produce("t", 0, 10)
+        self.produce("t", 1, 10)
+        self.commit("old", P0, 5)
+        self.commit("old", P1, 6)
+        named = name_groups(take_snapshot(self, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
+        plan = make_plan(self, named, OPTIONS)
+        self.receipt = Receipt((write(self, self, Execution.of(plan, FakeClock().now()), lambda _: None),))
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in REQUESTS:
+            super().__getattribute__("before")(name)
+            if turns := super().__getattribute__("turns"):
+                turns.take()
+        return super().__getattribute__(name)
+
+    def command(self, verb: Verb) -> tuple[ReceiptFile, Callable[[], None]]:
+        """Return the record of a copied run directory, and a function that runs a command with it."""
+        file = ReceiptFile(None, self.receipt)
+
+        def record(execution: Execution) -> None:
+            file.receipt = file.receipt.with_execution(execution)
+
+        file.record = record  # type: ignore[method-assign]
+
+        def run() -> None:
+            with suppress(MigrateGroupsError):
+                go_back(Clients(self, self), verb, file, FakeClock(), Silent())
+
+        return file, run
+
+    def offsets(self) -> dict[str, list[int | None]]:
+        return {
+            group: [found.offset if found else None for found in self.committed(group, [P0, P1]).values()]
+            for group in ("old", "new")
+        }
+
+
+def succeeded(file: ReceiptFile) -> bool:
+    return len(file.receipt.executions) == 2 and file.receipt.executions[-1].is_whole
+
+
+@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(5000), marks=pytest.mark.long)], ids=len)
+def test_rollback_and_delete_offsets_at_once(seeds):
+    """If `rollback` and `delete-offsets` run at once with copies of a run directory, one group keeps its offsets.
+
+    The group that keeps them is the one that a command which succeeded names. If both succeed, `rollback` has found the
+    offsets deleted, and has set them again.
+    """
+    ends = set()
+    for seed in seeds:
+        made, turns = Shared(), Turns(seed)
+        (undone, roll_back), (cleaned, delete) = made.command(Verb.ROLLBACK), made.command(Verb.DELETE_OFFSETS)
+        made.turns = turns
+        turns.run(roll_back, delete)
+        made.turns = None
+        offsets = made.offsets()
+        assert [5, 6] in offsets.values(), seed
+        if succeeded(undone):
+            assert offsets == {"old": [5, 6], "new": [None, None]}, seed
+        elif succeeded(cleaned):
+            assert offsets == {"old": [None, None], "new": [5, 6]}, seed
+        ends.add((succeeded(undone), succeeded(cleaned)))
+    assert len(ends) > 2
+
+
+DELETES = {Verb.ROLLBACK: ("new", "old"), Verb.DELETE_OFFSETS: ("old", "new")}
+
+
+def lost_at_the_deletion(made: Shared, group: str, then: Callable[[str], object] = lambda _: None) -> None:
+    """Delete a group's offset of partition 1 right before the first deletion, and call ``then`` at later requests."""
+
+    def before(request: str) -> None:
+        if request == "delete_offsets":
+            made.before = then
+            made.delete_offsets(group, [P1])
+
+    made.before = before
+
+
+@pytest.mark.parametrize("verb", DELETES)
+def test_a_deleted_offset_is_set_back_if_the_other_group_lost_its_offset(verb):
+    """If the other group loses an offset while a command deletes offsets, the command sets its own back.
+
+    The partition counts as refused, the other partition as confirmed. A re-run after that completes the command.
+    """
+    made = Shared()
+    group, other = DELETES[verb]
+    file, run = made.command(verb)
+    lost_at_the_deletion(made, other)
+    run()
+    assert made.offsets() == {group: [None, 6], other: [5, None]}
+    first, second = file.receipt.executions[-1].entries
+    assert (first.outcome, second.outcome) == (Outcome.CONFIRMED, Outcome.REFUSED)
+    assert second.error == f"deleted, and set back to 6, because {other} has no committed offset any more"
+    made.commit(other, P1, 6)
+    run()
+    assert made.offsets() == {group: [None, None], other: [5, 6]}
+    assert succeeded(file)
+
+
+@pytest.mark.parametrize("verb", DELETES)
+def test_a_deleted_offset_that_can_not_be_set_back(monkeypatch, verb):
+    """If a deleted offset can't be set back, the receipt says so, and has the offset."""
+    made = Shared()
+    _, other = DELETES[verb]
+    file, run = made.command(verb)
+
+    def refuse(_: str) -> None:
+        refused = WriteAnswer(answer=Answer.REFUSED, error="it has members")
+        monkeypatch.setattr(
+            made,
+            "alter_offsets_by_group",
+            lambda wanted: {group: dict.fromkeys(offsets, refused) for group, offsets in wanted.items()},
+        )
+
+    lost_at_the_deletion(made, other, refuse)
+    run()
+    entry = file.receipt.executions[-1].entries[1]
+    assert (entry.outcome, entry.change.before and entry.change.before.offset) == (Outcome.UNKNOWN, 6)
+    assert "it has members" in entry.error
+
+
+@pytest.mark.parametrize("verb", DELETES)
+def test_the_other_group_can_not_be_read(verb):
+    """If the other group can't be read after a deletion, the outcome is not known; a re-run reads it again."""
+    made = Shared()
+    file, run = made.command(verb)
+
+    def fail(request: str) -> None:
+        if request == "committed":
+            raise MigrateGroupsError("no answer")
+
+    made.before = lambda request: setattr(made, "before", fail) if request == "delete_offsets" else None
+    run()
+    assert {entry.outcome for entry in file.receipt.executions[-1].entries} == {Outcome.UNKNOWN}
+    made.before = lambda _: None
+    run()
+    assert succeeded(file)
