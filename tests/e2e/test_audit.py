@@ -211,7 +211,7 @@ def test_compacted_log_is_undetermined(tmp_path, java, kafka_jars, spark):
         wait_for_coordinators(sandbox.bootstrap_servers)
         cli = Cli(tmp_path, sandbox.bootstrap_servers)
         handed = HandedOver(cli, world)
-        [fence] = fence_parquet.load(tmp_path / "split.toml.run" / "fence.parquet")
+        ((fence,),) = fence_parquet.load(tmp_path / "split.toml.run" / "fence.parquet").values()
         number = log_partition(handed.groups[0], len(fence.ends))
         start, commits = fence.ends[number], itertools.count(5)
         assert start is not None

@@ -20,7 +20,7 @@ from migrate_groups.model.topics import TopicDescription
 from migrate_groups.show import audit as views
 from migrate_groups.spark.offsets_topic.audit_result import MAX_ROWS, Audit, Deletion, Malformed, OfLog
 from migrate_groups.spark.offsets_topic.evidence import Evidence
-from tests.support.connected import MIGRATE, Connected
+from tests.support.connected import MIGRATE, PARTITION, SPEC, Connected
 from tests.support.in_memory import InMemoryCluster
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -86,6 +86,25 @@ def test_an_offsets_topic_with_another_partition_count_is_exit_7(cli):
     cli.cluster.delete_topic(OFFSETS_TOPIC)
     cli.cluster.create_topic(OFFSETS_TOPIC, 25)
     assert f"{OFFSETS_TOPIC} had 50 partitions, and has 25" in cli.fails("audit", "split.toml.run", code=7)
+
+
+def test_a_fence_of_a_later_run_is_refused(cli):
+    """If ``fence.parquet`` is a later run's, ``audit`` ends with exit code 2, and so does `migrate`'s next audit.
+
+    With the log end offsets of the later run, a late commit of the source group would look like an earlier commit.
+    """
+    cli.cluster.commit("old", PARTITION, 7)
+    (cli.folder / "later.toml").write_text(SPEC.replace('"new"', '"newer"'))
+    cli("migrate", "later.toml", "--yes")
+    ours, later = (cli.folder / f"{name}.toml.run" / "fence.parquet" for name in ("split", "later"))
+    kept = ours.read_bytes()
+    ours.write_bytes(later.read_bytes())
+    refusal = cli.fails("audit", "split.toml.run", code=2)
+    assert refusal == (
+        "error: split.toml.run/fence.parquet is not of the run that receipt.json records: restore the file of this "
+        "run, because nothing else can take its place"
+    )
+    ours.write_bytes(kept)
 
 
 def test_fences_with_different_partition_counts_are_undetermined():

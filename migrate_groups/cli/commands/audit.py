@@ -66,13 +66,13 @@ def audit(
     Example: migrate-groups audit split.toml.run
     """
     require_spark()
-    from migrate_groups.files.runs import fence_parquet, receipt_json
+    from migrate_groups.files.runs import receipt_json
     from migrate_groups.files.runs.run_dir import RunDir, receipt_in
     from migrate_groups.migration.record import check_clusters_named
 
     target.check()
-    run = RunDir(run_dir)
-    execution, fences = receipt_json.load(receipt_in(run_dir)).to_judge(), fence_parquet.load(run.fence)
+    execution = receipt_json.load(receipt_in(run_dir)).to_judge()
+    fences = RunDir(run_dir).fences(execution.content)
     check_clusters_named(execution, is_target_named=target.is_named)
     vouched = _vouched(execution, without_membership or [])
     written_to = target.connection(connection) if target.is_named else connection

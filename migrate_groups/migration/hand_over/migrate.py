@@ -119,9 +119,11 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
         )
         steps.wait_for_stop()
         with writer.held(shown.spec.source) if wanted.hold else nullcontext() as held:
-            run.keep_fences(_fences(clusters, clock, events), resumed=shown.receipt.hand_over is not None)
+            fences = _fences(clusters, clock, events)
             final = steps.read()
             refuse_other_run(file, final.plan)
+            resumed = shown.receipt.hand_over
+            run.keep_fences(fences, final.plan, resumed=resumed.content if resumed else None)
             execution = write_plan(clients, final.plan, file, clock, events)
             keep(clusters, wanted, final, execution, file, clock, events)
             execution = watch_afterwards(writer, execution, file, clock, events, clusters.elsewhere)
