@@ -545,12 +545,14 @@ def test_rewinds_and_evidence_are_counted(spark: SparkSession) -> None:
     assert (row.records, row.control, row.aborted, row.missing, row.malformed, row.whole) == (2, 1, 1, 2, 1, False)
 
 
-def two_clusters(spark: SparkSession, source: tuple[Any, ...], target: tuple[Any, ...]) -> Audit:
+def two_clusters(
+    spark: SparkSession, source: tuple[Any, ...], target: tuple[Any, ...], *, members: int = 1, **given: Any
+) -> Audit:
     """Return the audit of a move of group ``g``, from offset 10 on the source cluster to 20 on the target cluster.
 
     Group and topic have the same names on both clusters. source, target: the records of ``g`` in each cluster's offsets
     topic, from the fence on: ``(offset, topic id)`` is a commit, None is an offset without a record. On both
-    clusters ``g`` has a member from the fence on.
+    clusters the first record after the fence shows this number of members. given: more arguments of `run_audit`.
     """
     logs = []
     for records in (target, source):
@@ -559,10 +561,23 @@ def two_clusters(spark: SparkSession, source: tuple[Any, ...], target: tuple[Any
             for at, each in enumerate(records)
             if each is not None
         ]
-        rows.append((3, FENCE, NOON, "record", group_key("g"), generation(1)))
+        rows.append((3, FENCE, NOON, "record", group_key("g"), generation(members)))
         raw = local_table(spark, rows, RAW).localCheckpoint()
         logs.append(Log(raw, [("g", 3, FENCE)], [(3, FENCE, FENCE + 1 + len(records), 0)]))
-    return run_audit(spark, [("g", "t", "g", "t", 0, 10, None, 20, [20], TOPIC, True)], *logs)
+    return run_audit(spark, [("g", "t", "g", "t", 0, 10, None, 20, [20], TOPIC, True)], *logs, **given)
+
+
+def test_a_move_is_proven_only_by_members(spark: SparkSession) -> None:
+    """After a move to another cluster, too, only commits of members prove a start, or of a group that the user names.
+
+    If the user names a group that has members, the audit is undetermined.
+    """
+    commits = ((20, TOPIC), (25, TOPIC))
+    found = two_clusters(spark, (), commits, members=0)
+    assert (found.new["undetermined"], found.undetermined, found.doubtful[0].reason) == (1, 1, BEFORE)
+    assert two_clusters(spark, (), commits, members=0, without_membership={"g"}).new["starts-at-snapshot"] == 1
+    found = two_clusters(spark, (), commits, without_membership={"g"})
+    assert found.doubtful[0].reason == "group g has members, although --without-membership names it"
 
 
 def test_a_move_is_judged_from_the_logs_of_both_clusters(spark: SparkSession) -> None:

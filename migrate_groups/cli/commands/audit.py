@@ -42,8 +42,8 @@ def audit(
         typer.Option(
             "--without-membership",
             metavar="GROUP",
-            help="A new group whose consumers are not members of it, because they use assign(), as Flink does: its "
-            "commits count although no member made them. May be repeated.",
+            help="A new group whose consumers use assign(), so that they are not members of it: its commits count "
+            "although no member made them. May be repeated.",
         ),
     ] = None,
     output_format: options.Format = "table",
