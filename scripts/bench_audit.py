@@ -67,10 +67,11 @@ def _decode(spark: SparkSession, log: CopiedLog, folder: Path) -> float:
 
 
 def _audit(spark: SparkSession, log: CopiedLog, folder: Path) -> float:
+    topics = [f"orders.region-{number}" for number in range(_TOPICS)]
     handed_over = [
-        ("old", f"orders.region-{topic}", _group(group), f"orders.region-{topic}", partition, 0, None, 0, [0], None)
+        ("old", topic, _group(group), topic, partition, 0, None, 0, [0], None, True)
         for group in range(_GROUPS)
-        for topic in range(_TOPICS)
+        for topic in topics
         for partition in range(_PARTITIONS)
     ]
     groups = [("old", 0, 0), *((_group(group), group % _LOG_PARTITIONS, 0) for group in range(_GROUPS))]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.progress import bar
-from migrate_groups.errors import InvalidInput, Undetermined, UsageError
+from migrate_groups.errors import InvalidInput, NotAuthorized, Undetermined, UsageError
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.text import some
 
@@ -129,6 +129,16 @@ def land_side(side: LogSide, folder: Path) -> Landing:
     ):
         log = CopiedLog.load_with_starts(folder, side.cluster_id, starts)
         return land(reader, topic, log, starts, progress)
+
+
+def current_topic_ids(connection: Connection, topics: Collection[str]) -> dict[str, str]:
+    """Return the current ids of topics, by name; a topic that does not exist or may not be described is left out."""
+    with connection.open_reader() as reader:
+        try:
+            described = reader.describe_topics(topics)
+        except NotAuthorized:
+            described = reader.describe_topics(None)  # leaves out the topics that may not be described
+    return {name: each.topic_id for name, each in described.items() if name in topics and each.topic_id}
 
 
 def _first_offsets(groups: list[tuple[str, int, int]]) -> dict[int, int]:

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 
 from migrate_groups.errors import InvalidInput
+from migrate_groups.files.read import status
 
 
 def write_table(table: pa.Table, file: BinaryIO) -> None:
@@ -18,6 +20,21 @@ def write_table(table: pa.Table, file: BinaryIO) -> None:
     import pyarrow.parquet as pq
 
     pq.write_table(table, file, write_page_checksum=True)
+
+
+def metadata_of(path: Path) -> dict[bytes, bytes]:
+    """Return the metadata in the schema of a Parquet file.
+
+    Raises `InvalidInput` if the file is missing, damaged, or can't be read.
+    """
+    import pyarrow.parquet as pq
+
+    if status(path) is None:
+        raise InvalidInput(f"{path} does not exist: restore it")
+    try:
+        return dict(pq.read_schema(path).metadata or {})
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InvalidInput(f"{path} is not a complete Parquet file: {' '.join(str(error).split())}") from error
 
 
 def read_table(data: bytes, name: str) -> pa.Table:

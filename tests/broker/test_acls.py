@@ -59,8 +59,8 @@ LEAST = {
     "audit": ("Read on the offsets topic",),
 }
 CLEAN = Audit(
-    old={},
-    new={},
+    old={"stopped": 1},
+    new={"starts-at-snapshot": 1},
     rewinds=0,
     summary=(),
     doubtful=(),

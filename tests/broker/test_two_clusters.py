@@ -440,7 +440,8 @@ def test_audit_needs_both_clusters(move):
     move.commit(10, 20, 30)
     move.mirror()
     move.migrate()
-    ids = [fence.cluster_id for fence in fence_parquet.load(move.cli.folder / "move.toml.run" / "fence.parquet")]
+    (fences,) = fence_parquet.load(move.cli.folder / "move.toml.run" / "fence.parquet").values()
+    ids = [fence.cluster_id for fence in fences]
     source, target = move.source.bootstrap_servers, move.target.bootstrap_servers
     swapped = ("--bootstrap-server", target, "--to-bootstrap-server", source)
     error = move.cli.fails("audit", "move.toml.run", *swapped, code=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from contextlib import closing
 
+import confluent_kafka
 import pytest
 from kafka import KafkaAdminClient
 
@@ -14,10 +15,15 @@ from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 from migrate_groups.model.offsets_topic import log_partition
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
+from migrate_groups.spark.offsets_topic.audit import (
+    COMMITTED_BEFORE_MEMBERS,
+    COMMITTED_WITHOUT_MEMBERS,
+    IS_RECREATED,
+)
 from tests.support.broker_world import broker_world, until, wait_for_coordinators
 from tests.support.cli import Cli, CliHere
 from tests.support.documents import parsed
-from tests.support.versions import NEEDS_TOPIC_IDS
+from tests.support.versions import CONSUMER, NEEDS_TOPIC_IDS, NEEDS_TRANSACTIONS
 
 
 class HandedOver:
@@ -39,6 +45,29 @@ class HandedOver:
         options = "[options]\nsettle = '0s'\nguard = '0s'\n"
         (cli.folder / "split.toml").write_text(f"source = '{self.old}'\n{targets}{options}")
         cli("migrate", "split.toml", "--yes")
+
+    def commit_without_membership(self, number: int, offset: int) -> None:
+        """Commit an offset for topic ``number`` by a consumer that uses ``assign()`` and is no member of the group."""
+        partitions = [confluent_kafka.TopicPartition(self.topics[number], each, offset) for each in (0, 1)]
+        simple = self.world.consumer(self.groups[number])
+        simple.assign(partitions)
+        simple.commit(offsets=partitions, asynchronous=False)
+        self.world.leave(simple)
+
+    def commit_in_transaction(
+        self, number: int, offset: int, consumer: confluent_kafka.Consumer, *, commit: bool
+    ) -> None:
+        """Commit an offset for topic ``number`` in a transaction. commit: whether the transaction is committed."""
+        servers, name = self.world.bootstrap_servers, self.world.name("transaction")
+        producer = confluent_kafka.Producer({"bootstrap.servers": servers, "transactional.id": name})
+        producer.init_transactions()
+        producer.begin_transaction()
+        partitions = [confluent_kafka.TopicPartition(self.topics[number], each, offset) for each in (0, 1)]
+        producer.send_offsets_to_transaction(partitions, consumer.consumer_group_metadata())
+        if commit:
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
 
     def consume(self, number: int, records: int, **config: str) -> None:
         """Consume records of topic ``number`` as a member of its target group, and commit."""
@@ -76,6 +105,84 @@ def test_clean_hand_over_is_exit_0(tmp_path, bootstrap_servers, world, cli, here
     assert landed < {path.name for path in (tmp_path / "log").iterdir()}
 
 
+@pytest.mark.parametrize("protocol", ["classic", CONSUMER])
+def test_a_reset_by_hand_is_not_the_start_of_a_group(world, cli, here, kafka_tool, protocol):
+    """If offsets of a target group are reset while it has no members, the audit is undetermined, with exit code 7.
+
+    The reset skips records. It is found before the group's first member joins, and after its last member has left.
+    """
+    handed = HandedOver(cli, world)
+    config = {"group.protocol": protocol}
+    handed.consume(1, 4, **config)  # of 6 records in each partition
+    handed.consume(2, 12, **config)
+    for number in (0, 1):
+        target = ("--group", handed.groups[number], "--topic", handed.topics[number], "--to-latest")
+        kafka_tool("--reset-offsets", *target, "--execute")
+        assert set(world.committed(handed.groups[number]).values()) == {10}
+    shown = here("audit", "split.toml.run", "--format", "json", code=7)
+    found = parsed(shown.stdout)
+    assert (found["problems"], found["new"]["undetermined"], found["new"]["starts-at-snapshot"]) == (0, 4, 2)
+    assert {(each["topic"], each["reason"]) for each in found["doubtful"]} == {
+        (handed.topics[0], COMMITTED_BEFORE_MEMBERS),
+        (handed.topics[1], COMMITTED_WITHOUT_MEMBERS),
+    }
+    assert f"commits without membership in groups {handed.groups[0]}, {handed.groups[1]}: pass" in shown.stderr
+    assert "delete-offsets" not in shown.stderr
+
+    # A member begins after the records that the reset skipped.
+    world.leave(world.join(handed.groups[0], handed.topics[0], **config))
+    found = parsed(here("audit", "split.toml.run", "--format", "json", code=7).stdout)
+    assert (found["new"]["undetermined"], found["new"]["starts-at-snapshot"]) == (4, 2)
+
+
+def test_consumers_without_membership_are_named_by_an_option(world, cli, here):
+    """The commits of a consumer that uses ``assign()`` prove a start only if ``--without-membership`` names its group.
+
+    A group that is not in the run is refused with exit code 2. A named group that has members is undetermined.
+    """
+    handed = HandedOver(cli, world)
+    handed.commit_without_membership(0, 7)
+    handed.consume(1, 12)
+    handed.consume(2, 12)
+    shown = here("audit", "split.toml.run", code=7)
+    assert f"commits without membership in group {handed.groups[0]}: pass --without-membership" in shown.stderr
+    assert "delete-offsets" not in shown.stderr
+    shown = here("audit", "split.toml.run", "--without-membership", handed.groups[0])
+    assert "6 starts-at-snapshot" in shown.stdout
+    assert "delete-offsets" in shown.stderr
+    refused = here("audit", "split.toml.run", "--without-membership", handed.old, code=2)
+    assert f"{handed.old!r} is not one of the new groups of this run" in refused.stderr
+    shown = here("audit", "split.toml.run", "--without-membership", handed.groups[1], code=7)
+    assert f"group {handed.groups[1]} has members, although --without-membership names it" in shown.stdout
+
+
+@NEEDS_TRANSACTIONS
+def test_commits_in_transactions_prove_a_start_if_the_group_has_members(world, cli, here):
+    """A commit in a transaction counts if the group has members at that time, as any other commit.
+
+    It has no topic id. So it is undetermined once the topic was deleted and created again.
+    """
+    handed = HandedOver(cli, world)
+    for number in (0, 1):
+        group = handed.groups[number]
+        consumer = world.join(group, handed.topics[number]) if number == 0 else world.consumer(group)
+        handed.commit_in_transaction(number, 6, consumer, commit=True)
+        handed.commit_in_transaction(number, 4, consumer, commit=False)
+        world.leave(consumer)
+    handed.consume(2, 12)
+    found = parsed(here("audit", "split.toml.run", "--format", "json", code=7).stdout)
+    assert (found["new"]["starts-at-snapshot"], found["new"]["undetermined"], found["rewinds"]) == (4, 2, 0)
+    assert {(each["topic"], each["reason"]) for each in found["doubtful"]} == {
+        (handed.topics[1], COMMITTED_BEFORE_MEMBERS)
+    }
+    world.delete_topic(handed.topics[0])
+    world.create_topic(2, topic=handed.topics[0])
+    found = parsed(here("audit", "split.toml.run", "--format", "json", code=7).stdout)
+    assert (found["problems"], found["new"]["undetermined"]) == (0, 4)
+    reasons = [each["reason"] for each in found["doubtful"] if each["topic"] == handed.topics[0]]
+    assert [IS_RECREATED in reason for reason in reasons] == [True, True]
+
+
 def test_audit_finds_a_late_commit_a_wrong_start_and_a_rewind(bootstrap_servers, world, cli, here):
     """After a late commit, a target group's start at a wrong offset, and a rewind, the audit finds exactly these three.
 
@@ -105,8 +212,9 @@ def test_audit_finds_a_late_commit_a_wrong_start_and_a_rewind(bootstrap_servers,
     assert (doubtful[alpha, 1]["old"], doubtful[alpha, 1]["new"]) == ("late-commit", "starts-at-snapshot")
     assert (doubtful[beta, 0]["new"], doubtful[beta, 0]["written"]) == ("later", 4)
     assert doubtful[beta, 0]["first_own"] > 10
-    assert (doubtful[gamma, 1]["new"], doubtful[gamma, 1]["rewinds"]) == ("starts-at-snapshot", 1)
-    assert found["new"]["starts-at-snapshot"] == 5
+    # The rewind was made while the group had no members.
+    assert (doubtful[gamma, 1]["new"], doubtful[gamma, 1]["rewinds"]) == ("undetermined", 1)
+    assert found["new"]["starts-at-snapshot"] == 4
     assert [(each["topic"], each["partition"]) for each in found["deletions"]] == [(beta, 0)]
     assert [each["missing"] for each in found["evidence"]] == [0] * len(found["evidence"])
 
@@ -152,7 +260,7 @@ def test_compacted_log_is_undetermined(tmp_path, java, kafka_jars, spark):
         wait_for_coordinators(sandbox.bootstrap_servers)
         cli = Cli(tmp_path, sandbox.bootstrap_servers)
         handed = HandedOver(cli, world)
-        [fence] = fence_parquet.load(tmp_path / "split.toml.run" / "fence.parquet")
+        ((fence,),) = fence_parquet.load(tmp_path / "split.toml.run" / "fence.parquet").values()
         number = log_partition(handed.groups[0], len(fence.ends))
         start, commits = fence.ends[number], itertools.count(5)
         assert start is not None

@@ -45,6 +45,20 @@ def group_key(group: str, kind: int = 2) -> bytes:
     return kind.to_bytes(2) + len(group).to_bytes(2) + group.encode()
 
 
+def member_key(group: str, member: str, kind: int = 5) -> bytes:
+    return group_key(group, kind) + len(member).to_bytes(2) + member.encode()
+
+
+def generation(members: int, version: int = 3) -> bytes:
+    """Return the value of the record of a classic group that has this number of members."""
+    text = b"\0\x01m"
+    timeouts = b"\0\0\0\1" * (2 if version >= 1 else 1)
+    each = text + (b"\xff\xff" if version >= 3 else b"") + text * 2 + timeouts + b"\0\0\0\0" * 2
+    since = (1763610000000).to_bytes(8) if version >= 2 else b""
+    begin = version.to_bytes(2) + b"\0\x08consumer" + b"\0\0\0\1" + b"\0\x05range" + text
+    return begin + since + members.to_bytes(4) + each * members
+
+
 class Case(NamedTuple):
     """The records of one partition of the offsets topic, from the fence on.
 
@@ -52,11 +66,13 @@ class Case(NamedTuple):
     was handed over to group ``new``.
 
     records: each has one of these forms. ``(group, offset)`` and ``(group, offset, topic id)`` are commits, the second
-    as Kafka 4.3 writes them; ``(group, None)`` is the deletion of a committed offset; ``(key, value)`` in bytes is any
-    record; ``key`` in bytes is a record without a value; ``"control"`` or ``"aborted"`` is a record of this kind; None
-    is an offset without a record. before, written, ours, topic_id: the columns of `audit.HANDED_OVER`. held_back: the
-    number of offsets that can't be read because of an open transaction. old_fence: the fence of group ``old``. at_once:
-    whether all records have the same time; otherwise each record is a second later than the previous one.
+    as Kafka 4.3 writes them; ``(group, None)`` is the deletion of a committed offset; ``(group, "members", number)`` is
+    a generation of a classic group; ``(group, "joins", member)`` and ``(group, "leaves", member)`` are a KIP-848
+    member; ``(key, value)`` in bytes is any record; ``key`` in bytes is a record without a value; ``"control"`` or
+    ``"aborted"`` is a record of this kind; None is an offset without a record. before, written, ours, topic_id,
+    same_topic: the columns of `audit.HANDED_OVER`. held_back: the number of offsets that can't be read because of an
+    open transaction. old_fence: the fence of group ``old``. at_once: whether all records have the same time; otherwise
+    each record is a second later than the previous one. without_membership: whether the user names group ``new``.
     """
 
     records: tuple[Any, ...]
@@ -66,7 +82,9 @@ class Case(NamedTuple):
     held_back: int = 0
     old_fence: int = FENCE
     at_once: bool = False
-    topic_id: str | None = None
+    topic_id: str | None = "0A" * 16
+    same_topic: bool | None = True
+    without_membership: bool = False
 
 
 class Tables:
@@ -80,8 +98,10 @@ class Tables:
         given, groups, ranges = [], [], []
         for number, case in enumerate(cases):
             old, new = f"old-{number}", f"new-{number}"
-            given.append((old, "t", new, "t", 0, 10, case.before, case.written, list(case.ours), case.topic_id, number))
-            groups += [(old, number, case.old_fence, False), (new, number, FENCE, True)]
+            topic = case.topic_id, case.same_topic
+            given.append((old, "t", new, "t", 0, 10, case.before, case.written, list(case.ours), *topic, number))
+            groups += [(old, number, case.old_fence, False, False)]
+            groups += [(new, number, FENCE, True, case.without_membership)]
             ranges.append((number, FENCE, FENCE + len(case.records), case.held_back))
             for offset, content in enumerate(case.records, start=FENCE):
                 record = self.record(number, content)
@@ -105,10 +125,16 @@ class Tables:
                 return content, key(f"new-{number}"), value(99)
             case bytes(), bytes():
                 return "record", *content
+            case str(), "members", int():
+                return "record", group_key(f"{content[0]}-{number}"), generation(content[2])
+            case str(), "joins", str():
+                return "record", member_key(f"{content[0]}-{number}", content[2]), b"\0\0"
+            case str(), "leaves", str():
+                return "record", member_key(f"{content[0]}-{number}", content[2]), None
         return "record", key(f"{content[0]}-{number}"), None if content[1] is None else value(*content[1:])
 
     def proof(self) -> list[Row]:
-        deleted = {row.group for row in group_deletions(self.records).collect()}
+        deleted = {row.group: [f"group {row.group} was deleted"] for row in group_deletions(self.records).collect()}
         told = reasons((each[:3] for each in self.groups), self.evidence, deleted)
         doubts = local_table(self.given.sparkSession, told, REASONS)
         found = hand_over(self.chains, late_commits(self.records, self.given), doubts).collect()
@@ -116,42 +142,81 @@ class Tables:
 
 
 OURS = ("new", 10)
+BEFORE, WITHOUT = audit.COMMITTED_BEFORE_MEMBERS, audit.COMMITTED_WITHOUT_MEMBERS
+JOIN, LEFT = ("new", "members", 1), ("new", "members", 0)
 TOPIC, RECREATED = "0A" * 16, "0B" * 16
 GONE, AGAIN = ("new", None), ("new", 3, RECREATED)
 NEW: dict[str, tuple[Case, str | None]] = {
     "no commit yet": (Case((OURS,)), "no-commit-yet"),
-    "consumes on": (Case((OURS, ("new", 13), ("new", 20))), "starts-at-snapshot"),
-    "an idle group commits the same offset again": (Case((OURS, OURS)), "starts-at-snapshot"),
+    "consumes on": (Case((OURS, JOIN, ("new", 13), ("new", 20))), "starts-at-snapshot"),
+    "an idle group commits the same offset again": (Case((OURS, JOIN, OURS)), "starts-at-snapshot"),
     "never written": (Case(()), "missing"),
-    "not written, and started elsewhere": (Case((("new", 17),)), "later"),
-    "not written, and started at the start": (Case((("new", 0),)), "earlier"),
-    "not written, and started at the same offset by chance": (Case((("new", 10),), ours=()), "starts-at-snapshot"),
+    "not written, and started elsewhere": (
+        Case(
+            (
+                JOIN,
+                ("new", 17),
+            )
+        ),
+        "later",
+    ),
+    "not written, and started at the start": (
+        Case(
+            (
+                JOIN,
+                ("new", 0),
+            )
+        ),
+        "earlier",
+    ),
+    "not written, and started at the same offset by chance": (
+        Case(
+            (
+                JOIN,
+                ("new", 10),
+            ),
+            ours=(),
+        ),
+        "starts-at-snapshot",
+    ),
     "deleted": (Case((OURS, ("new", None))), "missing"),
-    "deleted before the start": (Case((OURS, ("new", None), ("new", 17))), "later"),
-    "rewound before it consumed": (Case((OURS, ("new", 8))), "earlier"),
-    "another offset was overwritten": (Case((OURS, ("new", 12)), before=7), "starts-at-snapshot"),
-    "had the offset already": (Case((("new", 12),), before=10), "starts-at-snapshot"),
+    "deleted before the start": (Case((OURS, JOIN, ("new", None), ("new", 17))), "later"),
+    "rewound before it consumed": (Case((OURS, JOIN, ("new", 8))), "earlier"),
+    "another offset was overwritten": (Case((OURS, JOIN, ("new", 12)), before=7), "starts-at-snapshot"),
+    "had the offset already": (
+        Case(
+            (
+                JOIN,
+                ("new", 12),
+            ),
+            before=10,
+        ),
+        "starts-at-snapshot",
+    ),
     "had the offset already, and has not started": (Case((), before=10), "no-commit-yet"),
     "has an offset that the tool did not write": (Case((), before=7), "missing"),
-    "two runs": (Case((("new", 6), OURS, ("new", 12)), ours=(6, 10)), "starts-at-snapshot"),
-    "started before the write": (Case((("new", 17), OURS)), "later"),
+    "two runs": (Case((("new", 6), OURS, JOIN, ("new", 12)), ours=(6, 10)), "starts-at-snapshot"),
+    "started before the write": (Case((JOIN, ("new", 17), OURS)), "later"),
     "left out": (Case((), written=None, ours=()), None),
     "left out, and consumed": (Case((("new", 3),), written=None, ours=()), "not-in-snapshot"),
-    "a record is missing": (Case((OURS, None, ("new", 12))), "undetermined"),
+    "a record is missing": (Case((OURS, JOIN, None, ("new", 12))), "undetermined"),
     "the only record is missing": (Case((None,)), "undetermined"),
-    "rewound, and a record is missing": (Case((None, ("new", 8))), "earlier"),
+    "rewound, and a record is missing": (Case((JOIN, None, ("new", 8))), "earlier"),
     "an open transaction": (Case((OURS,), held_back=2), "undetermined"),
     "a malformed record": (Case((OURS, key("new") + b"?")), "undetermined"),
-    "transactions": (Case((OURS, "aborted", "control", ("new", 12))), "starts-at-snapshot"),
-    "deleted, and replayed": (Case((OURS, ("new", 18), ("new", None), ("new", 4))), "undetermined"),
+    "transactions": (Case((OURS, JOIN, "aborted", "control", ("new", 12))), "starts-at-snapshot"),
+    "deleted, and replayed": (Case((OURS, JOIN, ("new", 18), ("new", None), ("new", 4))), "undetermined"),
     "deleted, and continued at the same offset": (
-        Case((OURS, ("new", 18), ("new", None), ("new", 18))),
+        Case((OURS, JOIN, ("new", 18), ("new", None), ("new", 18))),
         "undetermined",
     ),
-    "deleted, and skipped": (Case((OURS, ("new", 18), ("new", None), ("new", 30))), "undetermined"),
-    "deleted, and started at the same offset by chance": (Case((OURS, ("new", None), ("new", 10))), "undetermined"),
+    "deleted, and skipped": (Case((OURS, JOIN, ("new", 18), ("new", None), ("new", 30))), "undetermined"),
+    "deleted, and started at the same offset by chance": (
+        Case((OURS, JOIN, ("new", None), ("new", 10))),
+        "undetermined",
+    ),
     "deleted, continued, and deleted again": (
-        Case((OURS, ("new", 18), ("new", None), ("new", 30), ("new", None))),
+        Case((OURS, JOIN, ("new", 18), ("new", None), ("new", 30), ("new", None))),
         "missing",
     ),
     "the group is deleted": (Case((OURS, group_key("new-29"))), "undetermined"),
@@ -160,7 +225,10 @@ NEW: dict[str, tuple[Case, str | None]] = {
         "undetermined",
     ),
     "the group changes its protocol": (
-        Case((OURS, group_key("new-31"), (group_key("new-31", kind=3), b"v"), ("new", 12)), at_once=True),
+        Case(
+            (OURS, group_key("new-31"), (group_key("new-31", kind=3), b"v"), ("new", "joins", "m"), ("new", 12)),
+            at_once=True,
+        ),
         "starts-at-snapshot",
     ),
     "the group is deleted, and later created with another protocol": (
@@ -170,37 +238,161 @@ NEW: dict[str, tuple[Case, str | None]] = {
 }
 # The value is the verdict, whether there is a rewind, and whether the reason is that the topic was recreated.
 IDS: dict[str, tuple[Case, tuple[str, bool, bool]]] = {
-    "the same topic": (Case((OURS, ("new", 13, TOPIC)), topic_id=TOPIC), ("starts-at-snapshot", False, False)),
-    "no commit, then recreated": (Case((OURS, GONE, AGAIN), topic_id=TOPIC), ("undetermined", False, True)),
+    "the same topic": (Case((OURS, JOIN, ("new", 13, TOPIC))), ("starts-at-snapshot", False, False)),
+    "no commit, then recreated": (Case((OURS, JOIN, GONE, AGAIN), same_topic=False), ("undetermined", False, True)),
     "consumed, then recreated": (
-        Case((OURS, ("new", 13, TOPIC), GONE, AGAIN, ("new", 1, RECREATED)), topic_id=TOPIC),
+        Case((OURS, JOIN, ("new", 13, TOPIC), GONE, AGAIN, ("new", 1, RECREATED)), same_topic=False),
         ("undetermined", False, True),
     ),
     "recreated, and the deletion is compacted away": (
-        Case((OURS, None, AGAIN), topic_id=TOPIC),
+        Case((OURS, JOIN, None, AGAIN), same_topic=False),
         ("undetermined", False, True),
     ),
     "started at the start, then recreated": (
-        Case((OURS, ("new", 8, TOPIC), GONE, AGAIN), topic_id=TOPIC),
+        Case((OURS, JOIN, ("new", 8, TOPIC), GONE, AGAIN), same_topic=False),
         ("earlier", True, True),
     ),
-    "recreated and deleted again": (Case((OURS, GONE, AGAIN, GONE), topic_id=TOPIC), ("undetermined", False, True)),
-    "the receipt has no topic id": (
-        Case((OURS, ("new", 13, TOPIC), GONE, AGAIN)),
+    "recreated and deleted again": (
+        Case((OURS, JOIN, GONE, AGAIN, GONE), same_topic=False),
         ("undetermined", False, True),
     ),
-    "only the commits have no topic ids": (
-        Case((OURS, ("new", 13), GONE, AGAIN[:2]), topic_id=TOPIC),
-        ("undetermined", True, False),
+    "the receipt has no topic id": (
+        Case((OURS, JOIN, ("new", 13, TOPIC), GONE, AGAIN), topic_id=None, same_topic=None),
+        ("undetermined", False, True),
+    ),
+    "the commits have no topic ids, then recreated": (
+        Case((OURS, JOIN, ("new", 13), GONE, AGAIN[:2]), same_topic=False),
+        ("undetermined", False, True),
+    ),
+    "the commits have no topic ids, and one is by chance at the offset handed over": (
+        Case((OURS, JOIN, ("new", 10)), same_topic=False),
+        ("undetermined", False, False),
     ),
     "a transaction of the same topic": (
-        Case((OURS, ("new", 13), ("new", 15, TOPIC)), topic_id=TOPIC),
+        Case((OURS, JOIN, ("new", 13), ("new", 15, TOPIC))),
         ("starts-at-snapshot", False, False),
     ),
-    "a late request for the topic before": (
-        Case((OURS, AGAIN, ("new", 12, TOPIC)), topic_id=TOPIC),
+    "a transaction, and the topic was recreated": (
+        Case((OURS, JOIN, ("new", 13), ("new", 15, TOPIC)), same_topic=False),
         ("undetermined", False, True),
     ),
+    "commits have topic ids, and the topic was recreated later": (
+        Case((("new", 10, TOPIC), JOIN, ("new", 13, TOPIC), GONE), same_topic=False),
+        ("missing", False, False),
+    ),
+    "commits have no topic ids, and the topic can't be described": (
+        Case((OURS, JOIN, ("new", 13)), same_topic=None),
+        ("undetermined", False, False),
+    ),
+    "commits have topic ids, and the topic can't be described": (
+        Case((("new", 10, TOPIC), JOIN, ("new", 13, TOPIC)), same_topic=None),
+        ("starts-at-snapshot", False, False),
+    ),
+    "brokers without topic ids": (
+        Case((OURS, JOIN, ("new", 13)), topic_id=None, same_topic=None),
+        ("undetermined", False, False),
+    ),
+    "brokers without topic ids, and a problem": (
+        Case((OURS, JOIN, ("new", 8)), topic_id=None, same_topic=None),
+        ("earlier", True, False),
+    ),
+    "a late request for the topic before": (
+        Case((OURS, JOIN, AGAIN, ("new", 12, TOPIC))),
+        ("undetermined", False, True),
+    ),
+}
+# The value is the verdict and the reason.
+MEMBERS: dict[str, tuple[Case, tuple[str, str | None]]] = {
+    "no member, and a reset by hand": (Case((OURS, ("new", 20))), ("undetermined", BEFORE)),
+    "a reset by hand before the first member": (
+        Case((OURS, ("new", 20), JOIN, ("new", 25))),
+        ("undetermined", BEFORE),
+    ),
+    "a reset by hand after the last member left": (
+        Case((OURS, JOIN, ("new", 12), LEFT, ("new", 20))),
+        ("undetermined", WITHOUT),
+    ),
+    "a reset by hand between a stop and a start": (
+        Case((OURS, JOIN, ("new", 12), LEFT, ("new", 20), JOIN, ("new", 25))),
+        ("undetermined", WITHOUT),
+    ),
+    "a reset by hand to a lower offset": (Case((OURS, ("new", 8), JOIN)), ("earlier", BEFORE)),
+    "a reset by hand of another offset than the one handed over": (Case((("new", 17),)), ("later", BEFORE)),
+    "stopped and started": (Case((OURS, JOIN, ("new", 12), LEFT, JOIN, ("new", 14))), ("starts-at-snapshot", None)),
+    "one member less": (
+        Case((OURS, ("new", "members", 2), ("new", 12), JOIN, ("new", 14))),
+        ("starts-at-snapshot", None),
+    ),
+    "one of two KIP-848 members leaves": (
+        Case((OURS, ("new", "joins", "a"), ("new", "joins", "b"), ("new", 12), ("new", "leaves", "a"), ("new", 14))),
+        ("starts-at-snapshot", None),
+    ),
+    "the last of two KIP-848 members leaves": (
+        Case(
+            (
+                *(OURS, ("new", "joins", "a"), ("new", "joins", "b"), ("new", 12)),
+                *(("new", "leaves", "a"), ("new", "leaves", "b"), ("new", 14)),
+            )
+        ),
+        ("undetermined", WITHOUT),
+    ),
+    "a KIP-848 member whose record is written twice leaves": (
+        Case((OURS, ("new", "joins", "a"), ("new", "joins", "a"), ("new", "leaves", "a"), ("new", 14))),
+        ("undetermined", WITHOUT),
+    ),
+    "a KIP-848 member leaves that joined before the log begins": (
+        Case((OURS, ("new", "leaves", "a"), ("new", "joins", "b"), ("new", 14))),
+        ("starts-at-snapshot", None),
+    ),
+    "a group with members becomes a KIP-848 group": (
+        Case(
+            (
+                *(OURS, JOIN, ("new", 12), group_key("new-12"), (group_key("new-12", kind=3), b"v")),
+                *(("new", "joins", "a"), ("new", 14)),
+            ),
+            at_once=True,
+        ),
+        ("starts-at-snapshot", None),
+    ),
+    "a streams group": (
+        Case((OURS, (member_key("new-13", "a", kind=19), b"\0\0"), ("new", 14))),
+        ("starts-at-snapshot", None),
+    ),
+    "members of another group": (Case((OURS, ("old", "members", 1), ("new", 14))), ("undetermined", BEFORE)),
+    "the write is repeated": (Case((OURS, OURS)), ("no-commit-yet", None)),
+    "the offset that was there is repeated": (Case((OURS,), before=10, ours=()), ("no-commit-yet", None)),
+    "the write is repeated, then members commit": (Case((OURS, OURS, JOIN, ("new", 12))), ("starts-at-snapshot", None)),
+    "a reset by hand to the current offset": (
+        Case((OURS, JOIN, ("new", 12), LEFT, ("new", 12), JOIN, ("new", 14))),
+        ("starts-at-snapshot", None),
+    ),
+    "a consumer without membership": (Case((OURS, ("new", 14)), without_membership=True), ("starts-at-snapshot", None)),
+    "an idle consumer without membership": (Case((OURS, OURS), without_membership=True), ("starts-at-snapshot", None)),
+    "a consumer without membership that skips": (Case((("new", 14),), without_membership=True), ("later", None)),
+    "a record of members is missing": (
+        Case((OURS, None, ("new", 14))),
+        ("undetermined", f"partition 22 of the log lacks 1 of its offsets; {BEFORE}"),
+    ),
+    "a generation of an unknown version": (
+        Case((OURS, (group_key("new-23"), b"\0\x09" + generation(1)[2:]), ("new", 14))),
+        ("undetermined", BEFORE),
+    ),
+    "a generation that is cut short": (
+        Case((OURS, (group_key("new-24"), generation(1)[:-20]), ("new", 14))),
+        ("undetermined", BEFORE),
+    ),
+    "a generation that is cut short in the number of members": (
+        Case((OURS, (group_key("new-25"), generation(256)[: 2 + 10 + 4 + 7 + 3 + 8 + 3]), ("new", 14))),
+        ("undetermined", BEFORE),
+    ),
+    "an empty generation": (Case((OURS, (group_key("new-26"), b""), ("new", 14))), ("undetermined", BEFORE)),
+    **{
+        f"a generation of version {version}": (
+            Case((OURS, (group_key(f"new-{27 + version}"), generation(1, version)), ("new", 14))),
+            ("starts-at-snapshot", None),
+        )
+        for version in (0, 1, 2, 3)
+    },
 }
 # The value is the verdict, the number of late commits, and the reason.
 OLD: dict[str, tuple[Case, tuple[str, int, str | None]]] = {
@@ -237,15 +429,23 @@ OLD: dict[str, tuple[Case, tuple[str, int, str | None]]] = {
         ("undetermined", 0, "group old-10 was deleted"),
     ),
     "committed for the same topic": (
-        Case((OURS, ("old", 12, TOPIC)), topic_id=TOPIC),
+        Case((OURS, ("old", 12, TOPIC))),
         ("late-commit", 1, None),
     ),
     "committed for a topic that was recreated": (
-        Case((OURS, ("old", 3, RECREATED)), topic_id=TOPIC),
+        Case((OURS, ("old", 3, RECREATED))),
         ("undetermined", 0, IS_RECREATED),
     ),
+    "committed without a topic id, and the topic was recreated": (
+        Case((OURS, ("old", 12)), same_topic=False),
+        ("undetermined", 0, IS_RECREATED),
+    ),
+    "committed without a topic id, and the topic can't be described": (
+        Case((OURS, ("old", 12)), same_topic=None),
+        ("late-commit", 1, None),
+    ),
     "committed, then for a topic that was recreated": (
-        Case((OURS, ("old", 12, TOPIC), ("old", 3, RECREATED)), topic_id=TOPIC),
+        Case((OURS, ("old", 12, TOPIC), ("old", 3, RECREATED))),
         ("late-commit", 1, IS_RECREATED),
     ),
 }
@@ -274,6 +474,18 @@ def test_commits_of_a_recreated_topic_are_not_judged(spark: SparkSession) -> Non
     } == {name: verdict for name, (_, verdict) in IDS.items()}
 
 
+def test_only_commits_of_members_prove_the_start_of_a_target_group(spark: SparkSession) -> None:
+    """If a commit changed the offset of a target group while it had no members, its verdict is undetermined at best.
+
+    Such a commit may be a reset by hand. It counts as a consumer's only if the user names the group. If it does not
+    change the offset, it counts as nothing.
+    """
+    found = Tables(spark, (case for case, _ in MEMBERS.values())).proof()
+    assert {name: (row.new, row.reason) for name, row in zip(MEMBERS, found, strict=True)} == {
+        name: verdict for name, (_, verdict) in MEMBERS.items()
+    }
+
+
 def test_verdicts_of_a_source_group(spark: SparkSession) -> None:
     """If the source group commits after the hand-over, its verdict is late-commit, even if the log has gaps.
 
@@ -288,8 +500,10 @@ def test_verdicts_of_a_source_group(spark: SparkSession) -> None:
         ("old-1", 101, 12, 2, False),
         ("old-11", 101, 12, 2, False),
         ("old-12", 101, 3, -7, True),
-        ("old-13", 101, 12, 2, False),
-        ("old-13", 102, 3, -7, True),
+        ("old-13", 101, 12, 2, True),
+        ("old-14", 101, 12, 2, False),
+        ("old-15", 101, 12, 2, False),
+        ("old-15", 102, 3, -7, True),
         ("old-2", 101, 12, 2, False),
     ]
     gone = (
@@ -312,13 +526,13 @@ def test_rewinds_and_evidence_are_counted(spark: SparkSession) -> None:
     A deletion between two commits does not hide a rewind. In the evidence, each offset of the log is counted as a
     record, a control record, an aborted record, or missing.
     """
-    back = Case((OURS, ("new", 20), ("new", 12), ("new", 30), ("new", 29)), before=40)
+    back = Case((OURS, JOIN, ("new", 20), ("new", 12), ("new", 30), ("new", 29)), before=40)
     rest = [
         Case((OURS, "control", "aborted", None, None, b"")),
         Case((None,)),
         Case((b"",)),
         Case((OURS,), held_back=3),
-        Case((OURS, ("new", 20), ("new", None), ("new", None), ("new", 4))),
+        Case((OURS, JOIN, ("new", 20), ("new", None), ("new", None), ("new", 4))),
     ]
     tables = Tables(spark, [back, *rest])
     found, *_, replayed = tables.proof()
@@ -331,22 +545,39 @@ def test_rewinds_and_evidence_are_counted(spark: SparkSession) -> None:
     assert (row.records, row.control, row.aborted, row.missing, row.malformed, row.whole) == (2, 1, 1, 2, 1, False)
 
 
-def two_clusters(spark: SparkSession, source: tuple[Any, ...], target: tuple[Any, ...]) -> Audit:
+def two_clusters(
+    spark: SparkSession, source: tuple[Any, ...], target: tuple[Any, ...], *, members: int = 1, **given: Any
+) -> Audit:
     """Return the audit of a move of group ``g``, from offset 10 on the source cluster to 20 on the target cluster.
 
     Group and topic have the same names on both clusters. source, target: the records of ``g`` in each cluster's offsets
-    topic, from the fence on: ``(offset, topic id)`` is a commit, None is an offset without a record.
+    topic, from the fence on: ``(offset, topic id)`` is a commit, None is an offset without a record. On both
+    clusters the first record after the fence shows this number of members. given: more arguments of `run_audit`.
     """
     logs = []
     for records in (target, source):
         rows = [
-            (3, FENCE + at, NOON + timedelta(seconds=at), "record", key("g"), value(*each))
+            (3, FENCE + 1 + at, NOON + timedelta(seconds=at), "record", key("g"), value(*each))
             for at, each in enumerate(records)
             if each is not None
         ]
+        rows.append((3, FENCE, NOON, "record", group_key("g"), generation(members)))
         raw = local_table(spark, rows, RAW).localCheckpoint()
-        logs.append(Log(raw, [("g", 3, FENCE)], [(3, FENCE, FENCE + len(records), 0)]))
-    return run_audit(spark, [("g", "t", "g", "t", 0, 10, None, 20, [20], TOPIC)], *logs)
+        logs.append(Log(raw, [("g", 3, FENCE)], [(3, FENCE, FENCE + 1 + len(records), 0)]))
+    return run_audit(spark, [("g", "t", "g", "t", 0, 10, None, 20, [20], TOPIC, True)], *logs, **given)
+
+
+def test_a_move_is_proven_only_by_members(spark: SparkSession) -> None:
+    """After a move to another cluster, too, only commits of members prove a start, or of a group that the user names.
+
+    If the user names a group that has members, the audit is undetermined.
+    """
+    commits = ((20, TOPIC), (25, TOPIC))
+    found = two_clusters(spark, (), commits, members=0)
+    assert (found.new["undetermined"], found.undetermined, found.doubtful[0].reason) == (1, 1, BEFORE)
+    assert two_clusters(spark, (), commits, members=0, without_membership={"g"}).new["starts-at-snapshot"] == 1
+    found = two_clusters(spark, (), commits, without_membership={"g"})
+    assert found.doubtful[0].reason == "group g has members, although --without-membership names it"
 
 
 def test_a_move_is_judged_from_the_logs_of_both_clusters(spark: SparkSession) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from migrate_groups.spark.local_table import local_table
-from migrate_groups.spark.offsets_topic import audit_job, history_job
+from migrate_groups.spark.offsets_topic import audit, audit_job, history_job
 from migrate_groups.spark.offsets_topic.audit import hand_over
 from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
 from migrate_groups.spark.offsets_topic.evidence import REASONS
@@ -23,7 +23,7 @@ from migrate_groups.spark.offsets_topic.history import commits
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode, in_place, landed_log
 from migrate_groups.spark.reconciliation.job import run_reconcile
 from migrate_groups.spark.reconciliation.reconcile import group_topic_summary, partition_verdict
-from tests.spark.test_audit import FENCE, NOON, Case, Tables, key, value
+from tests.spark.test_audit import FENCE, NOON, Case, Tables, generation, group_key, key, value
 from tests.spark.test_history import HOUR
 
 OURS = ("new", 10)
@@ -47,14 +47,14 @@ def test_large_reconcile_sorts_no_row(snapshot: Callable[..., DataFrame]) -> Non
 
 
 def test_hand_over_exchanges_commits_once(spark: SparkSession) -> None:
-    """If no commit is late and the log has no gaps, the audit exchanges and sorts the commits once.
+    """If no commit is late and the log has no gaps, the audit exchanges the commits once.
 
-    They are aggregated by hash. The only join is a broadcast join, which adds to each group the offset from which it is
-    judged.
+    It sorts them by member, by group and by partition, and aggregates them by hash. The only join is a broadcast join,
+    which adds to each group the offset from which it is judged.
     """
     tables = Tables(spark, [Case((OURS, ("new", 13)))])
     found = operators(hand_over(tables.chains, None, local_table(spark, [], REASONS)))
-    assert (found["Exchange"], found["Sort"], found["Window"]) == (1, 1, 2)
+    assert (found["Exchange"], found["Sort"], found["Window"]) == (1, 3, 4)
     assert (found["BroadcastHashJoin"], found["SortMergeJoin"], found["SortAggregate"]) == (1, 0, 0)
 
 
@@ -80,7 +80,7 @@ def test_decoding_is_compiled(compiled: SparkSession, tmp_path: Path, capsys: py
     """
     compiled.createDataFrame([], RAW).write.parquet(str(tmp_path / "log"))
     rows = decode(landed_log(compiled, str(tmp_path / "log")))
-    of_audit = rows.select(*(name for name in audit_job._COLUMNS if name not in ("fence", "is_target")))
+    of_audit = audit.of_groups(rows, local_table(compiled, [], audit.GROUPS)).select(*audit_job._COLUMNS)
     of_history = rows.where(in_place(F.col("problem").isNotNull())).select(*history_job._COLUMNS)
     for table in (rows, of_audit, of_history):
         table.explain("codegen")
@@ -91,12 +91,12 @@ def test_decoding_is_compiled(compiled: SparkSession, tmp_path: Path, capsys: py
 
 def test_clean_audit_runs_few_jobs(spark: SparkSession) -> None:
     """A clean audit runs at most four Spark jobs: send group names, sum up records, count evidence, count verdicts."""
-    rows = [(0, FENCE + at, NOON, "record", key("new"), value(offset)) for at, offset in enumerate((10, 13))]
-    raw = local_table(spark, rows, RAW)
+    rows = [(0, FENCE + at, NOON, "record", key("new"), value(offset)) for at, offset in ((0, 10), (2, 13))]
+    raw = local_table(spark, [*rows, (0, FENCE + 1, NOON, "record", group_key("new"), generation(1))], RAW)
     tracker = spark.sparkContext.statusTracker()
     before = set(tracker.getJobIdsForGroup())
-    given = [("old", "t", "new", "t", 0, 10, None, 10, [10], None)]
-    found = run_audit(spark, given, Log(raw, [("old", 0, FENCE), ("new", 0, FENCE)], [(0, FENCE, FENCE + 2, 0)]))
+    given = [("old", "t", "new", "t", 0, 10, None, 10, [10], None, True)]
+    found = run_audit(spark, given, Log(raw, [("old", 0, FENCE), ("new", 0, FENCE)], [(0, FENCE, FENCE + 3, 0)]))
     assert (found.problems, found.undetermined, found.new["starts-at-snapshot"]) == (0, 0, 1)
     assert len(set(tracker.getJobIdsForGroup()) - before) <= 4
 
@@ -118,23 +118,42 @@ def test_reconcile_of_local_files_runs_two_jobs(spark: SparkSession, csv_file: C
 def chain(case: Case) -> tuple[Any, ...]:
     """Compute with a plain Python loop what `audit.hand_over` computes.
 
-    It returns first_own, committed, commits, rewinds and deletions.
+    It returns first_own, committed, commits, rewinds, deletions, and the number of commits without membership.
     """
-    commits = [offset for group, offset in case.records if group == "new"]
     last: int | None = case.before
     reached = last
-    ours = True
-    own: list[tuple[int, int | None]] = []
-    rewinds = 0
-    for number, offset in enumerate(commits):
-        ours = ours and offset in case.ours and (number == 0 or offset != last)
-        if offset is not None and not ours:
-            own.append((offset, last))
+    ours = is_first = True
+    members: set[str] = set()
+    own: list[int] = []
+    rewinds = deletions = unattended = 0
+    for group, *what in case.records:
+        if group != "new":
+            continue
+        match what:
+            case ["members", number]:
+                members = members - {""} | ({""} if number else set())
+                continue
+            case ["joins", member]:
+                members.add(member)
+                continue
+            case ["leaves", member]:
+                members.discard(member)
+                continue
+        (offset,) = what
+        by_consumer = bool(members) or case.without_membership
+        deletions += offset is None
+        ours = ours and ((offset in case.ours and (is_first or offset != last)) or _repeats(offset, last, by_consumer))
+        if offset is not None and not ours and not _repeats(offset, last, by_consumer):
+            own.append(offset)
             rewinds += reached is not None and offset < reached
-        last = offset
+            unattended += not by_consumer
+        last, is_first = offset, False
         reached = reached if offset is None else offset
-    first = own[0][0] if own else None
-    return first, last, len(own), rewinds, commits.count(None)
+    return own[0] if own else None, last, len(own), rewinds, deletions, unattended
+
+
+def _repeats(offset: int | None, last: int | None, by_consumer: bool) -> bool:
+    return offset is not None and offset == last and not by_consumer
 
 
 def test_random_logs_are_judged_as_one_record_after_the_other(spark: SparkSession) -> None:
@@ -143,16 +162,26 @@ def test_random_logs_are_judged_as_one_record_after_the_other(spark: SparkSessio
     offsets = [8, 10, 10, 12, 18, None]
 
     def case() -> Case:
+        members = [("members", 0), ("members", 2), *((verb, each) for verb in ("joins", "leaves") for each in "ab")]
+        said = [*((offset,) for offset in offsets), *members]
         records = tuple(
-            (chance.choice(["new", "new", "old"]), chance.choice(offsets)) for _ in range(chance.randrange(9))
+            (chance.choice(["new", "new", "old"]), *chance.choice(said)) for _ in range(chance.randrange(12))
         )
         ours = chance.choice([(), (10,), (8, 10)])
-        return Case(records, before=chance.choice([None, 8, 10]), written=chance.choice([None, 10]), ours=ours)
+        return Case(
+            records,
+            before=chance.choice([None, 8, 10]),
+            written=chance.choice([None, 10]),
+            ours=ours,
+            without_membership=chance.random() < 0.2,
+        )
 
     cases = [case() for _ in range(300)]
-    found: list[Row] = Tables(spark, cases).proof()
+    tables = Tables(spark, cases)
+    found: list[Row] = tables.proof()
+    unattended = {row.group: row.without_members for row in tables.chains.where("topic IS NOT NULL").collect()}
     columns = ("first_own", "committed", "commits", "rewinds", "deletions")
     for asked, row in zip(cases, found, strict=True):
-        assert tuple(row[name] for name in columns) == chain(asked), asked
-        late = sum(offset is not None for group, offset in asked.records if group == "old")
+        assert (*(row[name] for name in columns), unattended[row.group]) == chain(asked), asked
+        late = sum(len(what) == 1 and what[0] is not None for group, *what in asked.records if group == "old")
         assert row.late_commits == late, asked

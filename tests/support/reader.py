@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
+import confluent_kafka
+
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars
@@ -123,3 +125,20 @@ def committed(world: BrokerWorld, group: str, offsets: Mapping[str, list[int]], 
         group,
         {TopicPartition(topic, number): at for topic, places in offsets.items() for number, at in enumerate(places)},
     )
+
+
+def commits_as_member(world: BrokerWorld, group: str, *offsets: Mapping[str, list[int | None]]) -> None:
+    """Make a consumer join a group, commit these offsets one after the other, and leave.
+
+    offsets: for each topic the offsets of its partitions; None: it does not commit for the partition.
+    """
+    member = world.join(group, *{topic for each in offsets for topic in each})
+    for each in offsets:
+        places = [
+            confluent_kafka.TopicPartition(topic, number, at)
+            for topic, places in each.items()
+            for number, at in enumerate(places)
+            if at is not None
+        ]
+        member.commit(offsets=places, asynchronous=False)
+    world.leave(member)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,13 +13,14 @@ from rich.console import Console
 from migrate_groups.cli import audited_logs
 from migrate_groups.cli.commands import audit
 from migrate_groups.cli.connect import Connection
-from migrate_groups.errors import Undetermined
+from migrate_groups.errors import NotAuthorized, Undetermined
 from migrate_groups.model.fence import Fence
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.model.topics import TopicDescription
 from migrate_groups.show import audit as views
 from migrate_groups.spark.offsets_topic.audit_result import MAX_ROWS, Audit, Deletion, Malformed, OfLog
 from migrate_groups.spark.offsets_topic.evidence import Evidence
-from tests.support.connected import MIGRATE, Connected
+from tests.support.connected import MIGRATE, PARTITION, SPEC, Connected
 from tests.support.in_memory import InMemoryCluster
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -40,6 +42,15 @@ class OtherCluster(InMemoryCluster):
 
     def cluster_id(self) -> str:
         return "another"
+
+
+class ClusterWithHiddenTopic(InMemoryCluster):
+    """A cluster with a topic ``hidden`` that the client may not describe."""
+
+    def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
+        if topics is not None and "hidden" in topics:
+            raise NotAuthorized("Describe on topic hidden")
+        return super().describe_topics(topics)
 
 
 @pytest.fixture
@@ -77,6 +88,25 @@ def test_an_offsets_topic_with_another_partition_count_is_exit_7(cli):
     assert f"{OFFSETS_TOPIC} had 50 partitions, and has 25" in cli.fails("audit", "split.toml.run", code=7)
 
 
+def test_a_fence_of_a_later_run_is_refused(cli):
+    """If ``fence.parquet`` is a later run's, ``audit`` ends with exit code 2, and so does `migrate`'s next audit.
+
+    With the log end offsets of the later run, a late commit of the source group would look like an earlier commit.
+    """
+    cli.cluster.commit("old", PARTITION, 7)
+    (cli.folder / "later.toml").write_text(SPEC.replace('"new"', '"newer"'))
+    cli("migrate", "later.toml", "--yes")
+    ours, later = (cli.folder / f"{name}.toml.run" / "fence.parquet" for name in ("split", "later"))
+    kept = ours.read_bytes()
+    ours.write_bytes(later.read_bytes())
+    refusal = cli.fails("audit", "split.toml.run", code=2)
+    assert refusal == (
+        "error: split.toml.run/fence.parquet is not of the run that receipt.json records: restore the file of this "
+        "run, because nothing else can take its place"
+    )
+    ours.write_bytes(kept)
+
+
 def test_fences_with_different_partition_counts_are_undetermined():
     """If ``__consumer_offsets`` got more partitions between two runs, the audit's verdict is undetermined.
 
@@ -110,18 +140,38 @@ def test_counts_beyond_the_longest_list_are_said(rows, rest):
     ("new", "code", "said"),
     [
         ({"no-commit-yet": 2}, 7, "error: not proven yet: no new group has committed since the hand-over: start the"),
-        ({"no-commit-yet": 1, "starts-at-snapshot": 1}, 0, "not proven yet for 1 partition without a commit\nnext: a"),
+        ({"no-commit-yet": 2, "not-in-snapshot": 1}, 7, "error: not proven yet: no new group has committed since"),
+        ({"not-in-snapshot": 1}, 7, "error: not proven yet: no new group has committed since the hand-over: start"),
+        ({"no-commit-yet": 1, "starts-at-snapshot": 1}, 0, "not proven yet for 1 partition without a commit"),
         ({"starts-at-snapshot": 2}, 0, "proven: the old group stayed stopped, and every new group began at the offs"),
     ],
 )
 def test_an_audit_without_a_problem_ends_with_its_verdict(cli, monkeypatch, new, code, said):
-    """While no new group has committed, ``audit`` ends with exit code 7 and does not advise to delete offsets.
+    """While no new group has committed for a partition that was handed over to it, ``audit`` ends with exit code 7.
 
-    Once one of them has committed, the exit code is 0.
+    Once one of them has committed, the exit code is 0. The advice to delete offsets comes once all of them have.
     """
     found = replace(PROVEN, new=new)
     monkeypatch.setattr(audited_logs, "land_side", lambda *_: None)
     monkeypatch.setattr(audit, "_prove", lambda *_: found)
     shown = cli("audit", "split.toml.run", code=code)
     assert said in shown.stderr
-    assert ("delete-offsets" in shown.stderr) == (code == 0)
+    assert ("delete-offsets" in shown.stderr) == (new == {"starts-at-snapshot": 2})
+
+
+def test_an_audit_that_judged_no_source_group_is_exit_7(cli, monkeypatch):
+    """If no partition has a source group that could be judged, ``audit`` proves nothing, and ends with exit code 7."""
+    found = replace(PROVEN, old={"stopped": 0})
+    monkeypatch.setattr(audited_logs, "land_side", lambda *_: None)
+    monkeypatch.setattr(audit, "_prove", lambda *_: found)
+    refusal = cli.fails("audit", "split.toml.run", code=7)
+    assert refusal == "error: not proven: this run has no partition of which an old group could be judged"
+
+
+def test_audit_asks_whether_topics_were_recreated(cli):
+    """The ids of topics are read again for the audit. A topic that is gone, or may not be described, has no id."""
+    now = cli.cluster.describe_topics(["t"])["t"].topic_id
+    assert audited_logs.current_topic_ids(Connection(), {"t", "gone"}) == {"t": now}
+    cli.cluster = ClusterWithHiddenTopic()
+    cli.cluster.create_topic("t", 1)
+    assert [*audited_logs.current_topic_ids(Connection(), {"t", "hidden"})] == ["t"]

@@ -11,13 +11,14 @@ import pytest
 
 from migrate_groups.cli.landing import land_log
 from migrate_groups.errors import InvalidInput, Refused
-from migrate_groups.files.runs import fence_parquet
 from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.migration.reading.landing import land
 from migrate_groups.model.fence import Fence
 from migrate_groups.model.offsets_topic import log_partition
 from migrate_groups.model.partitions import LogRange
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Plan
 from tests.support.in_memory import InMemoryCluster
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -133,18 +134,28 @@ def test_foreign_and_damaged_files_in_a_landed_log_are_refused(tmp_path):
 def test_fences_of_resumed_runs_are_kept_in_order(tmp_path):
     """A resumed run adds its log end offsets of ``__consumer_offsets`` (its "fence") to those of earlier runs.
 
-    A different run replaces them all, and a run without such offsets deletes them.
+    A different run replaces them all, and a run without such offsets deletes them. If the file has only other runs'
+    offsets, they are not used.
     """
     first, second = (Fence(cluster_id="c", taken_at=NOON.replace(hour=at), ends={0: at, 1: None}) for at in (9, 11))
+    one, two = (Plan(cluster_id=name, options=WriteOptions(), changes=(), checks=()) for name in "ab")
     run = RunDir(tmp_path)
-    assert fence_parquet.load(run.fence) == []
-    run.keep_fences([first], resumed=False)
-    run.keep_fences([second], resumed=True)
-    assert fence_parquet.load(run.fence) == [first, second]
-    run.keep_fences([second], resumed=False)
-    assert fence_parquet.load(run.fence) == [second]
-    run.keep_fences([], resumed=True)
-    assert fence_parquet.load(run.fence) == []
+    assert run.fences(one.content) == []
+    run.keep_fences([first], one, resumed=None)
+    run.keep_fences([second], two, resumed=one.content)
+    assert run.fences(two.content) == [first, second]
+    # A run that was killed before it wrote anything is not in the receipt, so its fence is left out.
+    assert run.fences(one.content) == [first]
+    run.keep_fences([second], one, resumed=one.content)
+    assert run.fences(one.content) == [first, second]
+    run.keep_fences([second], two, resumed=None)
+    assert run.fences(two.content) == [second]
+    with pytest.raises(InvalidInput, match=r"fence\.parquet is not of the run that receipt\.json records"):
+        run.fences(one.content)
+    run.keep_fences([first], one, resumed="a plan of no run in the file")
+    assert run.fences(one.content) == [first]
+    run.keep_fences([], one, resumed=one.content)
+    assert run.fences(one.content) == []
 
 
 def test_one_command_at_a_time_copies_to_a_folder(tmp_path):

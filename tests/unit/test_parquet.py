@@ -35,7 +35,7 @@ def test_parquet_is_read_without_threads(tmp_path, name, module):
     Arrow's threads sometimes abort a process that ends soon afterwards.
     """
     tables.save(SnapshotTable.of_rows(row(partition=number) for number in range(20)), tmp_path / "s.parquet")
-    fence_parquet.save([Fence(cluster_id="x", taken_at=datetime.now(UTC), ends={0: 1})], tmp_path / "f.parquet")
+    fence_parquet.save({"p": [Fence(cluster_id="x", taken_at=datetime.now(UTC), ends={0: 1})]}, tmp_path / "f.parquet")
     counting = [sys.executable, "-c", _COUNT.format(module=module), str(tmp_path / name)]
     done = subprocess.run(counting, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
     assert done.stdout == "0\n"

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
+import pytest
+
 from migrate_groups.cli.person import Person
+from migrate_groups.errors import InvalidInput
+from migrate_groups.files.runs.compared import compared
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.snapshots import any_format as tables
@@ -18,6 +23,7 @@ from migrate_groups.planning.options import WriteOptions
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
+from tests.support.connected import MIGRATE, PARTITION, SPEC, Connected
 from tests.support.in_memory import InMemoryCluster
 from tests.support.planning import prepare
 
@@ -88,3 +94,20 @@ def test_offsets_csv_is_omitted_if_kafkas_tool_cannot_read_the_group_name(tmp_pa
     save_files(made, b"", prepared, run, done)
     assert run.after.exists()
     assert not run.offsets.exists()
+
+
+@pytest.mark.parametrize("name", ["plan.json", "split.parquet", "after.parquet"])
+def test_files_of_another_run_are_not_reconciled(tmp_path, monkeypatch, name):
+    """If a file of a run directory is of another run than ``receipt.json``, `reconcile` of the directory is refused."""
+    cli = Connected(tmp_path, monkeypatch)
+    cli(*MIGRATE)
+    cli.cluster.commit("old", PARTITION, 7)
+    (tmp_path / "later.toml").write_text(SPEC.replace('"new"', '"newer"'))
+    cli("migrate", "later.toml", "--yes")
+    ours, later = tmp_path / "split.toml.run", tmp_path / "later.toml.run"
+    assert compared([str(ours)], [], has_spec=False).after == [str(ours / "after.parquet")]
+    shutil.copy(later / name, ours / name)
+    with pytest.raises(InvalidInput, match=rf"{name} is not of the run that receipt\.json records"):
+        compared([str(ours)], [], has_spec=False)
+    if name == "after.parquet":  # another AFTER is not compared with it
+        assert compared([str(ours)], ["split.csv"], has_spec=False).after == ["split.csv"]

@@ -174,7 +174,7 @@ def test_a_run_that_was_killed_before_its_receipt_is_resumed(tmp_path):
     If ``fence.parquet`` is damaged, it is refused.
     """
     run = RunDir(tmp_path)
-    fence_parquet.save([], run.fence)
+    fence_parquet.save({}, run.fence)
     run.make()
     run.fence.write_bytes(b"wood")
     with pytest.raises(InvalidInput, match=r"fence\.parquet is not a complete Parquet file"):

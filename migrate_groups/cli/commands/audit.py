@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,8 +15,8 @@ from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show_as, talk
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.cli.target_cluster import TargetCluster
-from migrate_groups.errors import HandOverBroken, Undetermined
-from migrate_groups.text import counted, shell_command
+from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
+from migrate_groups.text import counted, did_you_mean, shell_command, some
 
 if TYPE_CHECKING:
     from migrate_groups.cli.audited_logs import LogSide
@@ -37,15 +37,25 @@ def audit(
             show_default="a temporary folder",
         ),
     ] = None,
+    without_membership: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--without-membership",
+            metavar="GROUP",
+            help="A new group whose consumers use assign(), so that they are not members of it: its commits count "
+            "although no member made them. May be repeated.",
+        ),
+    ] = None,
     output_format: options.Format = "table",
     target: TargetCluster,
     connection: Connection,
 ) -> None:
     """Prove a hand-over from Kafka's own log of commits, with Spark.
 
-    It copies the log of __consumer_offsets, and judges every commit of the old group and the new ones. Run it once the
-    new groups have committed: before that it proves nothing (exit code 7). It needs Java 17 or later. If the new groups
-    are on another cluster, pass it with --to-bootstrap-server or --to-command-config: both logs are copied.
+    It copies the log of __consumer_offsets, and judges every commit of the old group and the new ones. Run it once
+    members of the new groups have committed: before that it proves nothing (exit code 7). It needs Java 17 or later. If
+    the new groups are on another cluster, pass it with --to-bootstrap-server or --to-command-config: both logs are
+    copied.
 
     Each partition has a verdict on the old group and one on the new group. No problem: stopped (the old group), and
     starts-at-snapshot (the new group continued at the offset that was handed over), no-commit-yet or not-in-snapshot
@@ -56,34 +66,45 @@ def audit(
     Example: migrate-groups audit split.toml.run
     """
     require_spark()
-    from migrate_groups.files.runs import fence_parquet, receipt_json
+    from migrate_groups.files.runs import receipt_json
     from migrate_groups.files.runs.run_dir import RunDir, receipt_in
     from migrate_groups.migration.record import check_clusters_named
 
     target.check()
-    run = RunDir(run_dir)
-    execution, fences = receipt_json.load(receipt_in(run_dir)).to_judge(), fence_parquet.load(run.fence)
+    execution = receipt_json.load(receipt_in(run_dir)).to_judge()
+    fences = RunDir(run_dir).fences(execution.content)
     check_clusters_named(execution, is_target_named=target.is_named)
+    vouched = _vouched(execution, without_membership or [])
     written_to = target.connection(connection) if target.is_named else connection
     sides = audited_logs.log_sides(run_dir, execution, fences, (connection, written_to))
     with _folder(log) as folder:
         folders = audited_logs.log_folders(folder, sides)
         landed = [audited_logs.land_side(side, path) for side, path in zip(sides, folders, strict=True)]
-        found = _prove(execution, sides, landed)
+        # Read after the logs: a topic that has its old id now had it when each of their commits was made.
+        now = audited_logs.current_topic_ids(written_to, {entry.change.topic for entry in execution.entries})
+        found = _prove(_handed_over(execution, now), sides, landed, vouched)
     from migrate_groups.show import audit as shown
 
     show_as(output_format, lambda: shown.document(found), lambda: shown.terminal(found))
     if found.problems:
         raise HandOverBroken(f"{counted(found.problems, 'partition')} committed late, started elsewhere or went back")
     if found.undetermined:
-        raise Undetermined(f"the log does not tell of {counted(found.undetermined, 'partition')}: see the evidence")
-    if shown.is_too_early(found):
-        raise Undetermined(
-            "not proven yet: no new group has committed since the hand-over: start the new applications, and run audit "
-            "again once they have committed"
-        )
+        raise Undetermined(shown.undetermined(found))
+    if reason := shown.not_proven(found):
+        raise Undetermined(reason)
     talk(shown.conclusion(found))
-    talk(f"next: a day later, migrate-groups {shell_command('delete-offsets', [str(run_dir)])}")
+    if not found.new.get("no-commit-yet"):
+        talk(f"next: a day later, migrate-groups {shell_command('delete-offsets', [str(run_dir)])}")
+
+
+def _vouched(execution: Execution, groups: list[str]) -> frozenset[str]:
+    """Return the new groups that ``--without-membership`` names. Raises `UsageError` if one is not of this run."""
+    targets = {entry.change.group for entry in execution.entries}
+    for group in groups:
+        if group not in targets:
+            near = did_you_mean([group], targets) or f"they are {some(sorted(targets))}"
+            raise UsageError(f"--without-membership {group!r} is not one of the new groups of this run: {near}")
+    return frozenset(groups)
 
 
 @contextmanager
@@ -96,10 +117,13 @@ def _folder(log: Path | None) -> Iterator[Path]:
         yield Path(name)
 
 
-def _prove(execution: Execution, sides: list[LogSide], landed: list[Landing]) -> Audit:
+def _prove(
+    handed_over: list[tuple[object, ...]], sides: list[LogSide], landed: list[Landing], vouched: frozenset[str]
+) -> Audit:
     """Return the verdicts of ``audit`` on the commits of source and target groups since the hand-over. Uses Spark.
 
-    sides, landed: for each cluster, the groups to judge, and the copied log of ``__consumer_offsets``.
+    handed_over: the result of `_handed_over`. sides, landed: for each cluster, the groups to judge, and the copied log
+    of ``__consumer_offsets``. vouched: the groups that ``--without-membership`` names.
     """
     with spark_here(sum(each.offsets for each in landed)) as spark:
         from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
@@ -109,10 +133,10 @@ def _prove(execution: Execution, sides: list[LogSide], landed: list[Landing]) ->
             Log(landed_log(spark, str(each.log.folder)), side.groups, each.ranges)
             for side, each in zip(sides, landed, strict=True)
         ]
-        return run_audit(spark, _handed_over(execution), *logs)
+        return run_audit(spark, handed_over, *logs, without_membership=vouched)
 
 
-def _handed_over(execution: Execution) -> list[tuple[object, ...]]:
+def _handed_over(execution: Execution, now: Mapping[str, str]) -> list[tuple[object, ...]]:
     """Return one row for each partition of the hand-over, as input for the Spark job of ``audit``.
 
     A row has these columns:
@@ -122,9 +146,9 @@ def _handed_over(execution: Execution) -> list[tuple[object, ...]]:
     - the source group's committed offset at the hand-over; if it had none, the offset that the target group gets
     - the target group's committed offset before the write, and the one that was to be written
     - all offsets that the runs of this migration wrote, or may have written, for this partition
-    - the topic's id
+    - the topic's id at the hand-over, and whether the topic has this id now; None if not known
 
-    An offset of None means: no committed offset.
+    An offset of None means: no committed offset. now: topic ids by topic, as they are now.
     """
     topic_ids = {topic: each.replace("-", "").upper() for topic, each in execution.topic_ids.items()}
     sources = execution.sources()
@@ -144,6 +168,12 @@ def _handed_over(execution: Execution) -> list[tuple[object, ...]]:
                 change.after.offset if change.after else None,
                 sorted({offset.offset for offset in entry.written if offset}),
                 topic_ids.get(change.topic),
+                _is_same(execution.topic_ids.get(change.topic), now.get(change.topic)),
             )
         )
     return rows
+
+
+def _is_same(then: str | None, now: str | None) -> bool | None:
+    """Return whether a topic has the id that it had; None if one of the ids is not known."""
+    return then == now if then and now else None

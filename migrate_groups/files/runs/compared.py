@@ -11,7 +11,7 @@ from migrate_groups.errors import InvalidInput, UsageError
 from migrate_groups.files.kinds import SNAPSHOT, beginning_of, mistaken
 from migrate_groups.files.read import if_missing, is_file, status
 from migrate_groups.files.runs import plan_json, receipt_json
-from migrate_groups.files.runs.run_dir import RunDir
+from migrate_groups.files.runs.run_dir import RunDir, other_run
 from migrate_groups.planning.plan import Change
 from migrate_groups.planning.receipt import NOTHING_WRITTEN
 from migrate_groups.snapshots.row import Row
@@ -54,9 +54,10 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
     rolled back or handed back to the source group.
     """
     run = RunDir(Path(before[0])) if before else None
+    written = None
     if run is not None and (run.receipt.exists() or run.baseline.exists()):
         receipt = receipt_json.load(run.receipt) if run.receipt.exists() else NOTHING_WRITTEN
-        receipt.to_judge()
+        written = receipt.to_judge().content
     if run is not None:
         run.refuse_several()
     if run is None or not run.plan.exists():
@@ -68,7 +69,7 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
         raise UsageError(
             f"{run.folder} is a run directory, which has its own BEFORE and split: drop --spec and --before"
         )
-    return _of_run(run, after)
+    return _of_run(run, after, written)
 
 
 def _check_files(paths: Iterable[str]) -> None:
@@ -87,8 +88,11 @@ def _check_files(paths: Iterable[str]) -> None:
             raise error
 
 
-def _of_run(run: RunDir, after: Sequence[str]) -> Compared:
+def _of_run(run: RunDir, after: Sequence[str], written: str | None) -> Compared:
+    """Return the snapshots of a run directory. written: the hash of the plan in the receipt; None: no receipt."""
     saved = plan_json.load(run.plan)
+    if written is not None and saved.plan.content != written:
+        raise other_run(run.plan)
     plan, committed = saved.plan, {_place(row) for row in saved.rows.rows() if row.offset is not None}
     if not after and not run.after.exists():
         snapshot = shell_command("snapshot", sorted({change.group for change in plan.changes}), "-o after.parquet")
@@ -96,6 +100,7 @@ def _of_run(run: RunDir, after: Sequence[str]) -> Compared:
             f"{run.folder} has no {run.after.name}, because the write was not confirmed: run "
             f"migrate-groups {snapshot}, then pass after.parquet as AFTER"
         )
+    run.check_compared(saved.plan.content, after=not after)
     return Compared(
         before=[str(run.split)],
         after=after or [str(run.after)],

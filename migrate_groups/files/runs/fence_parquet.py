@@ -5,6 +5,7 @@ The command ``audit`` reads ``__consumer_offsets`` from these offsets on.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from migrate_groups.model.fence import Fence
 
 SCHEMA = pa.schema(
     [
+        pa.field("plan", pa.string(), nullable=False),
         pa.field("cluster_id", pa.string(), nullable=False),
         pa.field("taken_at", pa.timestamp("us", tz="UTC"), nullable=False),
         pa.field("partition", pa.int32(), nullable=False),
@@ -26,32 +28,40 @@ SCHEMA = pa.schema(
 )
 
 
-def load(path: Path) -> list[Fence]:
-    """Return the log end offsets of ``__consumer_offsets`` in a file, one `Fence` for each run and cluster.
+def load(path: Path) -> dict[str, list[Fence]]:
+    """Return the log end offsets of ``__consumer_offsets`` in a file, a `Fence` for each cluster of each run.
 
-    The earliest run is first. The list is empty if the file does not exist. Raises `InvalidInput` if the file is
-    damaged or has other columns.
+    The keys are the hashes of the plans that the runs then wrote (`Plan.content`), the earliest run first. The result
+    is empty if the file does not exist. Raises `InvalidInput` if the file is damaged or has other columns.
     """
     if status(path) is None:
-        return []
+        return {}
     table = read_table(read_bytes(path), str(path))
     if not table.schema.equals(SCHEMA):
         raise InvalidInput(
             f"{path} is not a fence file, which has the columns {', '.join(SCHEMA.names)}: restore the original file, "
             "or move it away"
         )
-    ends: dict[tuple[str, datetime], dict[int, int | None]] = {}
-    for cluster_id, taken_at, partition, end in zip(*(column.to_pylist() for column in table.columns), strict=True):
-        ends.setdefault((cluster_id, taken_at), {})[partition] = end
-    return [Fence(cluster_id=cluster_id, taken_at=taken_at, ends=of) for (cluster_id, taken_at), of in ends.items()]
+    ends: dict[tuple[str, str, datetime], dict[int, int | None]] = {}
+    for plan, cluster_id, taken_at, number, end in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        ends.setdefault((plan, cluster_id, taken_at), {})[number] = end
+    found: dict[str, list[Fence]] = {}
+    for (plan, cluster_id, taken_at), of in ends.items():
+        found.setdefault(plan, []).append(Fence(cluster_id=cluster_id, taken_at=taken_at, ends=of))
+    return found
 
 
-def save(fences: list[Fence], path: Path) -> None:
+def save(fences: Mapping[str, Iterable[Fence]], path: Path) -> None:
     """Write log end offsets of ``__consumer_offsets`` to a file, which is replaced if it exists.
 
-    Raises `InvalidInput` if the file can't be written.
+    fences: as `load` returns them. Raises `InvalidInput` if the file can't be written.
     """
-    rows = [(fence.cluster_id, fence.taken_at, *end) for fence in fences for end in sorted(fence.ends.items())]
+    rows = [
+        (plan, fence.cluster_id, fence.taken_at, *end)
+        for plan, of in fences.items()
+        for fence in of
+        for end in sorted(fence.ends.items())
+    ]
     columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     table = pa.Table.from_arrays(arrays, schema=SCHEMA)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from migrate_groups.files.read import is_folder, status
 from migrate_groups.files.runs import fence_parquet, plan_json
 from migrate_groups.files.safe_write import check_writable, remove, write_whole
 from migrate_groups.files.snapshots import any_format as tables
+from migrate_groups.files.snapshots import parquet as snapshot_parquet
 from migrate_groups.files.snapshots import reset_csv
 from migrate_groups.model.fence import Fence
 from migrate_groups.planning.plan import Plan
@@ -159,8 +160,8 @@ class RunDir:
         named = SnapshotTable.of_rows(rows)
         # The bytes as they were loaded, because the file may have been edited since.
         write_whole(self.spec, lambda file: file.write(spec), replace=True)
-        tables.save(before, self.before, replace=True)
-        tables.save(named, self.split, replace=True)
+        for table, path in ((before, self.before), (named, self.split)):
+            _save_of_run(table, path, plan)
         document, offsets = plan_json.to_bytes(plan, rows), _for_kafkas_tool(named)
         write_whole(self.plan, lambda file: file.write(document), replace=True)
         remove(self.offsets)
@@ -168,7 +169,16 @@ class RunDir:
             write_whole(self.offsets, lambda file: file.write(offsets), replace=True)
         remove(self.after)
         if after is not None:
-            tables.save(after, self.after, replace=True)
+            _save_of_run(after, self.after, plan)
+
+    def check_compared(self, content: str, *, after: bool) -> None:
+        """Raise `InvalidInput` if the snapshots that `reconcile` compares are not of the run that wrote a plan.
+
+        content: the hash of the plan (`Plan.content`). after: whether ``after.parquet`` is compared, too.
+        """
+        for path in (self.split, self.after) if after else (self.split,):
+            if snapshot_parquet.plan_of(path) != content:
+                raise other_run(path)
 
     def keep_baseline(self, rows: Iterable[Row]) -> None:
         """Save snapshot rows of the source group as ``baseline.parquet``, which is replaced if it exists.
@@ -186,17 +196,31 @@ class RunDir:
         found = tables.load(self.baseline) if status(self.baseline) else None
         return found if found is not None and {row.group for row in found.rows()} == {group} else None
 
-    def keep_fences(self, fences: Sequence[Fence], *, resumed: bool) -> None:
+    def keep_fences(self, fences: Sequence[Fence], plan: Plan, *, resumed: str | None) -> None:
         """Save log end offsets of ``__consumer_offsets`` as ``fence.parquet``.
 
-        fences: the log end offsets, one `Fence` for each cluster. resumed: whether to keep the offsets that earlier
-        runs saved in the file. If ``fences`` is empty, the file has no offsets afterwards.
+        fences: the log end offsets, one `Fence` for each cluster. plan: the plan that is written next. resumed: the
+        hash of the plan of the run that this run resumes, or None. The log end offsets of that run and of those before
+        it are kept. If ``fences`` is empty, the file has no offsets afterwards.
 
         Raises `InvalidInput` if the file is damaged or can't be written.
         """
         # Without the log end offsets of this run, `audit` can't prove the hand-over: then earlier ones are dropped.
-        earlier = fence_parquet.load(self.fence) if resumed else []
-        fence_parquet.save([*earlier, *fences] if fences else [], self.fence)
+        earlier = _until(fence_parquet.load(self.fence), resumed) if resumed else {}
+        named = {**earlier, plan.content: [*earlier.get(plan.content, ()), *fences]}
+        fence_parquet.save(named if fences else {}, self.fence)
+
+    def fences(self, content: str) -> list[Fence]:
+        """Return the log end offsets of ``__consumer_offsets`` of a run, and of the runs that it resumes.
+
+        The earliest run is first. content: the hash of the plan that the run wrote. The list is empty if the file does
+        not exist, or has no offsets. Raises `InvalidInput` if the file is damaged, or is of another run.
+        """
+        saved = fence_parquet.load(self.fence)
+        found = _until(saved, content)
+        if saved and not found:
+            raise other_run(self.fence)
+        return [fence for of in found.values() for fence in of]
 
     def _check_kept(self) -> None:
         """Raise `InvalidInput` if `save` would replace files that no earlier run wrote, or can't replace a file."""
@@ -212,6 +236,27 @@ class RunDir:
             check_writable(path, replace=True)
         # A killed run may leave a fence and no receipt, so fence.parquet is refused only if it is no fence file.
         fence_parquet.load(self.fence)
+
+
+def _until(fences: Mapping[str, list[Fence]], content: str) -> dict[str, list[Fence]]:
+    """Return the fences of the runs up to the one that wrote the plan with this hash; empty if there is none of it.
+
+    A later run is left out: it was killed before it wrote anything.
+    """
+    plans = [*fences]
+    return {plan: fences[plan] for plan in plans[: plans.index(content) + 1]} if content in fences else {}
+
+
+def _save_of_run(table: SnapshotTable, path: Path, plan: Plan) -> None:
+    write_whole(path, lambda file: snapshot_parquet.write(table, file, plan=plan.content), replace=True)
+
+
+def other_run(path: Path) -> InvalidInput:
+    """Return the error for a file of a run directory that another run wrote than the one in the receipt."""
+    return InvalidInput(
+        f"{path} is not of the run that receipt.json records: restore the file of this run, because nothing else can "
+        "take its place"
+    )
 
 
 def _for_kafkas_tool(rows: SnapshotTable) -> bytes | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.files.parquet import read_table, write_table
+from migrate_groups.files.parquet import metadata_of, read_table, write_table
 from migrate_groups.files.snapshots.columns import RULES, check_names
 from migrate_groups.snapshots.snapshot import COLUMNS, OLDEST_UNCONSUMED, SCHEMA, SnapshotTable
+
+_PLAN = b"migrate-groups.plan"
 
 
 def read(data: bytes, name: str) -> SnapshotTable:
@@ -29,9 +32,20 @@ def read(data: bytes, name: str) -> SnapshotTable:
         raise InvalidInput(f"{name}: {error}") from error
 
 
-def write(snapshot: SnapshotTable, file: BinaryIO) -> None:
-    """Write the snapshot as Parquet, with a checksum for each page."""
-    write_table(snapshot.table, file)
+def write(snapshot: SnapshotTable, file: BinaryIO, *, plan: str = "") -> None:
+    """Write the snapshot as Parquet, with a checksum for each page.
+
+    plan: the hash of the plan of the run that the file belongs to (`plan_of`); empty: it belongs to no run.
+    """
+    write_table(snapshot.table.replace_schema_metadata({_PLAN: plan} if plan else None), file)
+
+
+def plan_of(path: Path) -> str:
+    """Return the hash of the plan of the run that a snapshot in a Parquet file belongs to; empty if it names none.
+
+    Raises `InvalidInput` if the file is missing, damaged, or can't be read.
+    """
+    return metadata_of(path).get(_PLAN, b"").decode(errors="replace")
 
 
 def _check(column: pa.ChunkedArray, field: pa.Field, name: str) -> None:

@@ -125,10 +125,13 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
         source = shown.reading.observed
         holding = writer.held(shown.spec.source, source.committed.keys(), source.description.assignor)
         with holding if wanted.hold else nullcontext() as held:
-            run.keep_fences(_fences(clusters, clock, events), resumed=shown.receipt.hand_over is not None)
             with after_barrier(writer, shown.barrier, events) as passed:
+                # After the barrier, because until then a commit that waits for a replica lies beyond the log end offset.
+                fences = _fences(clusters, clock, events)
                 final = steps.read().judged_by(passed)
                 refuse_other_run(file, final.plan)
+                resumed = shown.receipt.hand_over
+                run.keep_fences(fences, final.plan, resumed=resumed.content if resumed else None)
                 execution = write_plan(clients, final.plan, file, clock, events)
             keep(clusters, wanted, final, execution, file, clock, events)
             execution = watch_afterwards(writer, execution, file, clock, events, clusters.elsewhere)

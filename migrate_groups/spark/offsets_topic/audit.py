@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 from migrate_groups.spark.offsets_topic.chains import KEYS, is_commit, is_group_record
+from migrate_groups.spark.offsets_topic.membership import shows_members
 
 HANDED_OVER = StructType(
     [
@@ -25,6 +26,7 @@ HANDED_OVER = StructType(
         StructField("written", LongType()),
         StructField("ours", ArrayType(LongType()), nullable=False),
         StructField("topic_id", StringType()),
+        StructField("same_topic", BooleanType()),
         StructField("log_partition", IntegerType(), nullable=False),
     ]
 )
@@ -36,6 +38,7 @@ HANDED_OVER = StructType(
 - written: the offset that the migration wrote for the target group; null: none.
 - ours: every offset that the runs of this migration wrote, or may have written.
 - topic_id: the id of the topic handed over, in the form of `offsets_log.decode`; null: not known.
+- same_topic: whether the topic still had this id after the log was copied; null: not known.
 - log_partition: the partition of the offsets topic that has the target group's commits."""
 
 GROUPS = StructType(
@@ -44,10 +47,15 @@ GROUPS = StructType(
         StructField("log_partition", IntegerType(), nullable=False),
         StructField("fence", LongType(), nullable=False),
         StructField("is_target", BooleanType(), nullable=False),
+        StructField("without_membership", BooleanType(), nullable=False),
     ]
 )
-"""The groups to judge. log_partition: the partition of the offsets topic that has the group's commits. fence: the
-offset in that partition from which the group is judged. is_target: whether the group is a target group."""
+"""The groups to judge.
+
+- log_partition: the partition of the offsets topic that has the group's commits.
+- fence: the offset in that partition from which the group is judged.
+- is_target: whether the group is a target group.
+- without_membership: whether the user knows that consumers of the group commit without being members of it."""
 
 OLD_VERDICTS = ("late-commit", "undetermined", "stopped")
 NEW_VERDICTS = (
@@ -68,15 +76,25 @@ IS_RECREATED = "the topic was deleted and created again: commits for the new top
 """The reason for doubt about a partition if a group has committed for it with another topic id."""
 
 
+COMMITTED_BEFORE_MEMBERS = "an offset was committed before the log shows a member of the new group"
+COMMITTED_WITHOUT_MEMBERS = "an offset was committed while the new group had no members"
+"""The reasons for doubt about a partition if a commit without membership changed the offset of the target group: it may
+be a reset by hand."""
+
+NAMELESS = "commits have no topic id, and the topic may have been deleted and created again"
+"""The reason for doubt about a partition if it is not known for which topic of this name a group has committed."""
+
+
 def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:
     """Return the records of some groups from a given offset of the log on, and all records that can't be decoded.
 
-    log: decoded records. groups: the columns group, log_partition, fence (the given offset in that partition of the
-    log) and is_target. The result has the columns of both tables.
+    log: decoded records. groups: the columns of `GROUPS`. The result has the columns of both tables, and the column
+    shows_members (`membership.shows_members`).
     """
     # A record that can't be decoded gives no verdict; it only makes the evidence incomplete.
     fenced = log.join(F.broadcast(groups), ["group", "log_partition"], "left")
-    return fenced.where((F.col("log_offset") >= F.col("fence")) | F.col("problem").isNotNull())
+    kept = fenced.where((F.col("log_offset") >= F.col("fence")) | F.col("problem").isNotNull())
+    return kept.withColumn("shows_members", F.when(F.col("fence").isNotNull(), shows_members()))
 
 
 def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
@@ -85,9 +103,9 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
     log: the records since the migration (`of_groups`). handed_over: the partitions (`HANDED_OVER`).
 
     Columns: group, topic, partition, log_partition, log_offset, log_time, offset, beyond (offset minus the group's
-    offset at the migration), recreated (whether the commit is for a new topic of the same name).
+    offset at the migration), recreated (whether the commit is, or may be, for a new topic of the same name).
     """
-    given = ("stopped_at", F.col("topic_id").alias("given_id"))
+    given = ("stopped_at", "same_topic", F.col("topic_id").alias("given_id"))
     moved = handed_over.select(*_of_source(), *given).dropDuplicates(KEYS)
     commits = log.where(is_commit() & ~F.col("tombstone")).join(moved, KEYS)
     return commits.select(
@@ -97,7 +115,9 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
         "log_time",
         "offset",
         F.try_subtract("offset", "stopped_at").alias("beyond"),
-        F.coalesce(F.col("topic_id") != F.col("given_id"), F.lit(False)).alias("recreated"),
+        F.coalesce(
+            F.col("topic_id") != F.col("given_id"), F.col("topic_id").isNull() & ~F.col("same_topic"), F.lit(False)
+        ).alias("recreated"),
     )
 
 
@@ -185,7 +205,7 @@ def hand_over(
         by_source = late.withColumnsRenamed({"group": "source_group", "topic": "source_topic"}).groupBy(*of_source)
         late = by_source.agg(*(count.alias(name) for name, count in counts.items()))
         sides = sides.join(late, of_source, "left").fillna(0, [*counts])
-    told = F.array(F.col("old_reason"), F.col("new_reason"), _recreated(), _resumed())
+    told = F.array(F.col("old_reason"), F.col("new_reason"), _recreated(), _nameless(), _without_members(), _resumed())
     return sides.select(
         "source_group",
         *KEYS,
@@ -211,6 +231,21 @@ def _prefixed(reasons: DataFrame, group: str, side: str) -> DataFrame:
 def _recreated() -> Column:
     """Return the sentence `IS_RECREATED` if a group committed for a new topic of the same name; otherwise null."""
     return F.when((F.col("recreated") > 0) | (F.col("old_recreated") > 0), IS_RECREATED)
+
+
+def _nameless() -> Column:
+    """Return the sentence `NAMELESS` if the target group's commits may be for a new topic; otherwise null."""
+    return F.when((F.col("nameless") > 0) & F.col("written").isNotNull(), NAMELESS)
+
+
+def _without_members() -> Column:
+    """Return a sentence if a commit of the target group was made by no member of it; otherwise null."""
+    return F.when(
+        F.col("written").isNotNull(),
+        F.when(F.col("before_members") > 0, COMMITTED_BEFORE_MEMBERS).when(
+            F.col("without_members") > 0, COMMITTED_WITHOUT_MEMBERS
+        ),
+    )
 
 
 def _resumed() -> Column:
@@ -243,5 +278,7 @@ def _new_verdict() -> Column:
         .when(own.isNull(), "missing")
         .when((own > written) & ~in_place, "later")  # records may be skipped
         .when(_resumed().isNotNull(), "undetermined")  # after a deletion it may have resumed at any offset
+        .when(_nameless().isNotNull(), "undetermined")  # the offsets may be of other records
+        .when(_without_members().isNotNull(), "undetermined")  # a reset by hand is no start of a consumer
         .otherwise("starts-at-snapshot")
     )

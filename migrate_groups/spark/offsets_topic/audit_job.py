@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
-from pyspark.sql.types import StringType
+from pyspark.sql.types import BooleanType, StringType
 
 from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic import audit
@@ -28,11 +28,12 @@ from migrate_groups.spark.offsets_topic.evidence import REASONS, Evidence, Range
 from migrate_groups.spark.offsets_topic.offsets_log import decode, in_place
 
 _IN_ORDER = ("log_time", "log_partition", "log_offset")
-_COUNTS = ("all_commits", "deletions", "group_tombstones", "malformed")
+_COUNTS = ("all_commits", "deletions", "group_tombstones", "malformed", "member_records")
 # The columns that are read of each record.
 _COLUMNS = (
-    *("log_partition", "log_offset", "log_time", "kind", "problem", "fence", "is_target"),
-    *("group", "topic", "partition", "offset", "topic_id", "tombstone"),
+    *("log_partition", "log_offset", "log_time", "kind", "problem", "group", "member", "tombstone"),
+    *("topic", "partition", "offset", "topic_id"),
+    *("fence", "is_target", "without_membership", "shows_members"),
 )
 
 
@@ -53,42 +54,50 @@ class _Read(NamedTuple):
     """What the audit reads from the copied log of one cluster's ``__consumer_offsets``.
 
     records: decoded records, which may leave out commits of target groups. summed: a summary of all commits of each
-    group and partition. found: how complete the copy is. deleted: the names of deleted groups. is_late: whether a
-    source group has committed after the migration. has_deletions: whether a committed offset or a group was deleted.
+    group and partition. found: how complete the copy is. of_groups: by group, why its verdicts are in doubt. is_late:
+    whether a source group has committed after the migration. has_deletions: whether a committed offset or a group was
+    deleted.
     """
 
     records: DataFrame
     summed: DataFrame
     found: tuple[Evidence, ...]
-    deleted: frozenset[str]
+    of_groups: Mapping[str, list[str]]
     is_late: bool
     has_deletions: bool
 
 
 def run_audit(
-    spark: SparkSession, handed_over: Iterable[tuple[Any, ...]], log: Log, source: Log | None = None
+    spark: SparkSession,
+    handed_over: Iterable[tuple[Any, ...]],
+    log: Log,
+    source: Log | None = None,
+    *,
+    without_membership: Collection[str] = (),
 ) -> Audit:
     """Judge from the log of ``__consumer_offsets`` whether source groups stayed stopped, and where target groups began.
 
     handed_over: the partitions that target groups took over, as tuples with the columns of `audit.HANDED_OVER` without
     log_partition. log: the log of the target groups' cluster. source: the log of the source groups' cluster; None: it
-    is the same cluster.
+    is the same cluster. without_membership: target groups whose consumers, as the user knows, are not members of them.
     """
     moved, number_of = [*handed_over], {group: number for group, number, _ in log.groups}
     given = local_table(spark, ((*each, number_of[each[2]]) for each in moved), audit.HANDED_OVER)
     sources, targets = {each[0] for each in moved} - {None}, {each[2] for each in moved}
     if source is None:
-        read = old = _read(spark, log, given, targets, sources)
+        read = old = _read(spark, log, given, targets, sources, without_membership)
     else:
-        read = _read(spark, log, given, targets, set())
+        read = _read(spark, log, given, targets, set(), without_membership)
         # No group of this log received a partition, so handed_over is empty. Topics have other ids on this cluster.
         old = _read(spark, source, local_table(spark, [], audit.HANDED_OVER), set(), sources)
-        given = given.withColumn("topic_id", F.lit(None).cast(StringType()))
+        given = given.withColumns(
+            {"topic_id": F.lit(None).cast(StringType()), "same_topic": F.lit(None).cast(BooleanType())}
+        )
     late = audit.late_commits(old.records, given) if old.is_late else None
-    doubts = local_table(spark, reasons(log.groups, read.found, read.deleted), REASONS)
+    doubts = local_table(spark, reasons(log.groups, read.found, read.of_groups), REASONS)
     old_doubts = None
     if source is not None:
-        told = reasons(source.groups, old.found, old.deleted)
+        told = reasons(source.groups, old.found, old.of_groups)
         old_doubts = local_table(spark, ((group, f"{_ELSEWHERE}: {reason}") for group, reason in told), REASONS)
     proof = audit.hand_over(read.summed, late, doubts, old_doubts).localCheckpoint(eager=False)
     of_log = _of_log(read, audit.places(given, of_sources=source is None, of_targets=True))
@@ -99,13 +108,21 @@ def run_audit(
 _ELSEWHERE = "on the old group's cluster"
 
 
-def _read(spark: SparkSession, copy: Log, given: DataFrame, targets: set[str], sources: set[str]) -> _Read:
+def _read(
+    spark: SparkSession,
+    copy: Log,
+    given: DataFrame,
+    targets: set[str],
+    sources: set[str],
+    without_membership: Collection[str] = (),
+) -> _Read:
     """Decode the copied log of one cluster, and count the commits and deletions of each group and partition.
 
     given: the partitions that groups of this log took over (columns: `audit.HANDED_OVER`). targets, sources: the target
-    and source groups in this log.
+    and source groups in this log. without_membership: target groups whose consumers are not members of them.
     """
-    of_groups = local_table(spark, ((*each, each[0] in targets) for each in copy.groups), audit.GROUPS)
+    groups = ((*each, each[0] in targets, each[0] in without_membership) for each in copy.groups)
+    of_groups = local_table(spark, groups, audit.GROUPS)
     raw = copy.raw.where(F.col("log_partition").isin([each[0] for each in copy.ranges]))
     log = audit.of_groups(decode(raw), of_groups).select(*_COLUMNS)
     # A checkpoint and not a cache, because Spark compares each later plan with that of every cached table.
@@ -121,10 +138,15 @@ def _read(spark: SparkSession, copy: Log, given: DataFrame, targets: set[str], s
         # Only the records that a list of the result may name are kept. A clean log has none, so that it is read once.
         named = F.col("problem").isNotNull() | F.col("tombstone") | is_group_record() | F.col("group").isin(*sources)
         log = log.where(in_place(named)).localCheckpoint(eager=False)
-    deleted: frozenset[str] = frozenset()
+    of_group: dict[str, list[str]] = defaultdict(list)
     if any(row.group_tombstones for row in counts):
-        deleted = frozenset(row.group for row in audit.group_deletions(log).select("group").distinct().collect())
-    return _Read(log, summed, found, deleted, is_late, is_deleted)
+        # The commits of a deleted group are compacted away; only the deletion is certain to remain.
+        for row in audit.group_deletions(log).select("group").distinct().collect():
+            of_group[row.group].append(f"group {row.group} was deleted")
+    for row in counts:
+        if row.member_records and row.group in without_membership:
+            of_group[row.group].append(f"group {row.group} has members, although --without-membership names it")
+    return _Read(log, summed, found, of_group, is_late, is_deleted)
 
 
 def _of_log(read: _Read, keys: DataFrame) -> OfLog:

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import LongType
 
+from migrate_groups.spark.offsets_topic.membership import with_members
 from migrate_groups.spark.offsets_topic.offsets_log import GROUP_RECORDS, OFFSET_COMMIT
 from migrate_groups.spark.reconciliation.snapshots import with_rows
 
@@ -13,6 +14,7 @@ KEYS = ["group", "topic", "partition"]
 
 _PLACE = ["log_partition", *KEYS]
 _GIVEN = ["source_group", "source_topic", "stopped_at", "before", "written"]
+_CHECKED = ["ours", "same_topic", "given_id"]
 _BEFORE = ("log_offset", "offset", "tombstone", "topic_id")
 
 
@@ -34,7 +36,7 @@ def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
 
     A row has the migrated offset, the first commit that the migration certainly did not write (first_own), the last
     committed offset, and numbers of commits, rewinds and deletions. Rows without a topic count deletions of the group,
-    and records that can't be decoded.
+    records that show members, and records that can't be decoded.
     """
     # The offset handed over is a row before all commits, because a join would need more exchanges.
     first = handed_over.select(
@@ -44,13 +46,19 @@ def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:
         F.col("before").alias("offset"),
         F.lit(False).alias("tombstone"),
         "topic_id",
-        F.struct(*_GIVEN, "ours").alias("given"),
+        F.struct(*_GIVEN, "ours", "same_topic", F.col("topic_id").alias("given_id")).alias("given"),
     )
-    malformed = F.col("problem").isNotNull()
-    counted = log.where(malformed | is_commit() | (is_group_record() & F.col("tombstone")))
-    flags = malformed.alias("malformed"), is_commit().alias("is_commit")
-    rows = with_rows(first, counted.select(*_PLACE, "is_target", *_BEFORE, "log_time", *flags))
-    return _summed(_with_own(_with_previous_record(rows)))
+    malformed, shows = F.col("problem").isNotNull(), F.col("shows_members")
+    is_deletion = is_group_record() & F.col("tombstone") & ~malformed
+    counted = log.where(malformed | is_commit() | is_deletion | shows.isNotNull())
+    flags = (
+        malformed.alias("malformed"),
+        is_commit().alias("is_commit"),
+        F.coalesce(is_deletion, F.lit(False)).alias("is_deletion"),
+    )
+    of_group = ("is_target", "without_membership", "kind", "member", "shows_members")
+    rows = with_rows(first, counted.select(*_PLACE, *of_group, *_BEFORE, "log_time", *flags))
+    return _summed(_with_own(_with_previous_record(with_members(rows))))
 
 
 def _with_previous_record(rows: DataFrame) -> DataFrame:
@@ -63,21 +71,23 @@ def _with_previous_record(rows: DataFrame) -> DataFrame:
             **{f"previous_{name}": F.lag(name).over(order) for name in _BEFORE},
         }
     )
-    # Kafka 4.3 writes a topic id into each commit that is not in a transaction. A commit with another id is of other
-    # records, and counts as a deletion. A commit without an id counts as one for the topic handed over.
-    recreated, was_recreated = (
-        F.coalesce(F.col(name) != F.col("first_id"), F.lit(False)) for name in ("topic_id", "previous_topic_id")
-    )
+    rows = rows.withColumns({name: F.col("given")[name] for name in (*_GIVEN, *_CHECKED)})
+    recreated, was_recreated = _is_recreated(""), _is_recreated("previous_")
     return rows.select(
         *_PLACE,
         "is_target",
-        *(F.col("given")[name].alias(name) for name in (*_GIVEN, "ours")),
+        *_GIVEN,
+        "ours",
         "log_offset",
         "log_time",
         F.when(~recreated, F.col("offset")).alias("offset"),
         "tombstone",
         "malformed",
-        F.coalesce("is_commit", F.lit(False)).alias("is_commit"),
+        "shows_members",
+        *(F.coalesce(name, F.lit(False)).alias(name) for name in ("is_commit", "is_deletion")),
+        (F.col("has_members") | F.coalesce("without_membership", F.lit(False))).alias("by_consumer"),
+        "had_members",
+        _is_of_this_topic().alias("of_this_topic"),
         recreated.alias("recreated"),
         F.when(~was_recreated, F.col("previous_offset")).alias("in_place"),
         (F.col("previous_tombstone") | was_recreated).alias("was_deleted"),
@@ -85,26 +95,47 @@ def _with_previous_record(rows: DataFrame) -> DataFrame:
     )
 
 
+def _is_recreated(prefix: str) -> Column:
+    """Return, as a boolean column, whether a commit counts as one for a new topic of the same name.
+
+    prefix: the prefix of the names of the commit's columns.
+    """
+    # Kafka 4.3 writes a topic id into each commit that is not in a transaction. A commit with another id is of other
+    # records, and counts as a deletion. So does a commit without an id, if the topic is known to be another one now.
+    topic_id, offset = F.col(f"{prefix}topic_id"), F.col(f"{prefix}offset")
+    is_nameless = topic_id.isNull() & offset.isNotNull() & ~F.col("same_topic") & ~F.array_contains("ours", offset)
+    return F.coalesce(topic_id != F.col("first_id"), is_nameless, F.lit(False))
+
+
+def _is_of_this_topic() -> Column:
+    """Return, as a boolean column, whether a commit is known to be for the topic that was handed over."""
+    return F.coalesce(F.col("topic_id") == F.col("given_id"), F.lit(False)) | F.coalesce("same_topic", F.lit(False))
+
+
 def _with_own(rows: DataFrame) -> DataFrame:
     """Return the records with two more columns for the commits of each group and partition.
 
-    own: whether the record is the first commit that the migration certainly did not write, or a later commit. reached:
-    the committed offset in the last commit before the record.
+    own: whether the record is the first commit that the migration certainly did not write, or a later commit. Commits
+    without membership that repeat the committed offset are left out. reached: the committed offset in the last commit
+    before the record.
     """
     order = Window.partitionBy(*_PLACE).orderBy("log_offset")
     # The migration may have written a commit if its offset is in `ours` and differs from the committed offset before
     # it. The first commit in the log may be the migration's even if its offset equals `before`.
     is_other = F.col("is_first") | ~F.col("in_place").eqNullSafe(F.col("offset"))
     is_ours = F.coalesce(F.array_contains("ours", F.col("offset")), F.lit(False)) & is_other
+    # It may be a repeated request of the migration. It changes nothing, and does not show a consumer.
+    is_repeated = ~F.col("by_consumer") & F.coalesce(F.col("in_place") == F.col("offset"), F.lit(False))
+    may_be_own = F.col("is_commit") & ~is_repeated
     whole = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     earlier = order.rowsBetween(Window.unboundedPreceding, -1)
     rows = rows.withColumns(
         {
-            "own_from": F.min(F.when(F.col("is_commit") & ~is_ours, F.col("log_offset"))).over(whole),
+            "own_from": F.min(F.when(may_be_own & ~is_ours, F.col("log_offset"))).over(whole),
             "reached": F.last("offset", ignorenulls=True).over(earlier),
         }
     )
-    is_own = F.col("is_commit") & (F.col("log_offset") >= F.col("own_from"))
+    is_own = may_be_own & (F.col("log_offset") >= F.col("own_from"))
     gone = F.col("tombstone") | F.col("recreated")
     return rows.withColumn("own", F.coalesce(is_own & ~gone, F.lit(False)))
 
@@ -125,6 +156,10 @@ def _summed(rows: DataFrame) -> DataFrame:
         F.count_if(own & F.col("was_deleted")).alias("resumed"),  # own commits right after a deletion
         F.count_if("recreated").alias("recreated"),  # commits for a new topic of the same name
         F.count_if(is_commit & ~tombstone).alias("all_commits"),
+        F.count_if(own & ~F.col("by_consumer")).alias("without_members"),
+        F.count_if(own & ~F.col("by_consumer") & ~F.col("had_members")).alias("before_members"),
+        F.count_if(own & ~F.col("of_this_topic")).alias("nameless"),  # own commits that may be for a new topic
         F.count_if("malformed").alias("malformed"),
-        F.count_if(~is_commit & tombstone & ~F.col("malformed")).alias("group_tombstones"),
+        F.count_if("is_deletion").alias("group_tombstones"),
+        F.count_if("shows_members").alias("member_records"),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Row
@@ -71,18 +71,16 @@ def _of_range(copied: Range, counted: Row | None, malformed: int) -> Evidence:
 
 
 def reasons(
-    groups: Iterable[tuple[str, int, int]], found: Iterable[Evidence], deleted: Collection[str]
+    groups: Iterable[tuple[str, int, int]], found: Iterable[Evidence], of_groups: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield (group, reason) for each group of which the copied log may lack commits, or have commits twice.
+    """Yield (group, reason) for each group whose verdicts are in doubt: the log may lack commits, or have them twice.
 
     groups: the name of each group, its partition of the log, and an offset that is not used here. found: how complete
-    the copied partitions are. deleted: the names of deleted groups.
+    the copied partitions are. of_groups: more reasons for single groups.
     """
     of_partitions = {each.log_partition: [*_reasons(each)] for each in found}
     for group, log_partition, _ in groups:
-        # The commits of a deleted group are compacted away; only the deletion is certain to remain.
-        of_group = [f"group {group} was deleted"] if group in deleted else []
-        if told := [*of_partitions[log_partition], *of_group]:
+        if told := [*of_partitions[log_partition], *of_groups.get(group, ())]:
             yield group, "; ".join(told)
 
 

@@ -53,9 +53,7 @@ def generations(raw: DataFrame) -> DataFrame:
         place(after_string(F.lit(3))).alias("_generation_at"),
     )
     rows = rows.where(F.col("_type").isin("", "consumer"))
-    rows = rows.withColumn("_leader_at", place(after_string(F.col("_generation_at") + 4)))
-    at = after_string(F.col("_leader_at")) + F.when(F.col("_version") >= 2, 8).otherwise(0)
-    rows = rows.withColumn("_members_at", place(at))
+    rows = rows.withColumn("_members_at", _members_at(F.col("_generation_at"), F.col("_version")))
     size = number(F.col("_generation_at") + 4, 2)
     return rows.select(
         "group",
@@ -65,6 +63,30 @@ def generations(raw: DataFrame) -> DataFrame:
         number(F.col("_generation_at"), 4).cast("int").alias("generation"),
         F.coalesce(text("value", F.col("_generation_at") + 6, size), F.lit("")).alias("assignor"),
         _members().alias("members"),
+    )
+
+
+def member_count() -> Column:
+    """Return how many members the record of a classic group has in its column ``value``; null: it can't be decoded."""
+    version = number(F.lit(1), 2)
+
+    def count(at: Column) -> Column:
+        found = number(at, 4)
+        # A record that is cut short must not count members that it does not have.
+        return F.when(has_all_before(at + 4 + F.greatest(found, F.lit(0)) * _LEAST_MEMBER), found)
+
+    counted = let(after_string(F.lit(3)), lambda generation: let(_members_at(generation, version), count))
+    return F.when(version.isin(*_VERSIONS), counted)
+
+
+def _members_at(generation: Column, version: Column) -> Column:
+    """Return the position of the number of members in the record of a classic group's generation.
+
+    generation: the position of the generation's number. version: the version of the record's value.
+    """
+    return let(
+        after_string(generation + 4),  # after the generation and the assignor
+        lambda leader: place(after_string(leader) + F.when(version >= 2, 8).otherwise(0)),
     )
 
 

@@ -8,7 +8,7 @@ from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import BrokerWorld
 from tests.support.mirror import records, write
 from tests.support.pages import PAGES, blocks
-from tests.support.reader import Reader, committed
+from tests.support.reader import Reader, commits_as_member, committed
 
 MOVE, GROUPS = blocks(PAGES["docs/move-to-another-cluster.md"].read_text(), "toml")
 
@@ -48,9 +48,7 @@ def _audited(reader: Reader, source: BrokerWorld, target: BrokerWorld) -> None:
     (reader.folder / "stock.toml").write_text(spec)
     reader.type("migrate-groups migrate stock.toml --bootstrap-server a:9092 --to-bootstrap-server b:9092")
     source.commit("stock", TopicPartition("orders", 1), 304)
-    target.commit("stock", TopicPartition("source.invoices", 0), 448)
-    target.commit("stock", TopicPartition("source.orders", 1), 370)
-    target.commit("stock", TopicPartition("source.orders", 2), 310)
+    commits_as_member(target, "stock", {"source.invoices": [448], "source.orders": [None, 370, 310]})
     reader.reads("docs/audit.md#After a move to another cluster", codes={"audit": 6})
     for cluster in ("a:9092", "b:9092"):
         reader.type(f"migrate-groups delete-group stock --bootstrap-server {cluster}")

@@ -6,7 +6,7 @@ import time
 
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import BrokerWorld
-from tests.support.reader import Reader, committed
+from tests.support.reader import Reader, commits_as_member, committed
 
 SPEC = """source = "shop"
 [[target]]
@@ -70,7 +70,6 @@ def _split(reader: Reader, world: BrokerWorld) -> None:
     reader.type("migrate-groups split before.parquet --spec split.toml -o split.csv")
     reader.type("migrate-groups migrate split.toml")
     reader.type("migrate-groups snapshot billing shipping -o after.parquet")
-    committed(world, "billing", {"payments": [445, 447]})
-    committed(world, "shipping", {"orders": [1160, 1140]})
-    committed(world, "shipping", {"orders": [1130]})
+    commits_as_member(world, "billing", {"payments": [445, 447]})
+    commits_as_member(world, "shipping", {"orders": [1160, 1140]}, {"orders": [1130]})
     reader.type("migrate-groups snapshot billing shipping -o later.parquet")

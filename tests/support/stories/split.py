@@ -10,7 +10,7 @@ import pytest
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.kafka_tool import CONSUMER_GROUPS
 from tests.support.pages import PAGES, blocks
-from tests.support.reader import Reader, committed
+from tests.support.reader import Reader, commits_as_member, committed
 
 BILLING = {"invoices": [46, 60], "payments.card": [7, 8]}
 SEARCH = {"search.clicks": [30, 40]}
@@ -51,7 +51,7 @@ def in_production(reader: Reader) -> None:
 
     def new_groups_work() -> None:
         for group, topic in (("billing", "invoices"), ("search", "search.clicks")):
-            world.commit(group, TopicPartition(topic, 0), BIG[topic][0] + 1)
+            commits_as_member(world, group, {topic: [BIG[topic][0] + 1]})
 
     def split_by_hand() -> None:
         reader.type("migrate-groups snapshot big-group -o before.csv")
