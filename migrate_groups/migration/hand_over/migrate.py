@@ -126,7 +126,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
         holding = writer.held(shown.spec.source, source.committed.keys(), source.description.assignor)
         with holding if wanted.hold else nullcontext() as held:
             with after_barrier(writer, shown.barrier, events) as passed:
-                # After the barrier, because until then a commit that waits for a replica lies beyond the log end offset.
+                # After the barrier: before it, a commit that waits for a replica is beyond the log end offset.
                 fences = _fences(clusters, clock, events)
                 final = steps.read().judged_by(passed)
                 refuse_other_run(file, final.plan)
