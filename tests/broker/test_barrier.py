@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
-import confluent_kafka
 import pytest
 
+from migrate_groups.kafka.client_config import ClientConfig
+from migrate_groups.kafka.connection import KafkaConnection, OfGroups
+from migrate_groups.kafka.groups import commit_offsets
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, OWN_GROUPS, log_partition
-from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
 from tests.support.broker_world import until
 from tests.support.cli import Cli, CliHere, running
-from tests.support.closed_consumers import close_consumer
 from tests.support.proxy import LISTENER
 from tests.support.three_brokers import ThreeBrokers
 from tests.support.versions import NEEDS_THREE_BROKERS
@@ -45,7 +49,14 @@ class Waiting:
 
     def __init__(self, brokers: ThreeBrokers, folder: Path) -> None:
         self.brokers = brokers
-        self.group, self.new = brokers.name("old"), brokers.name("new")
+        self.group = brokers.name("old")
+        self.number = log_partition(self.group, OFFSETS_PARTITIONS)
+        # On the same partition of the offsets topic, so that a write shows there too.
+        self.new = next(
+            name
+            for name in (f"{self.group}-{each}" for each in itertools.count())
+            if log_partition(name, OFFSETS_PARTITIONS) == self.number
+        )
         self.coordinator = brokers.coordinator(self.group)
         self.partition = TopicPartition(brokers.create_topic("t", 1, only_on=self.coordinator.node_id), 0)
         brokers.produce({self.partition: ["record"] * AFTER})
@@ -55,18 +66,20 @@ class Waiting:
             '[options]\nsettle = "0s"\nguard = "0s"\n'
         )
         self.cli = Cli(folder, brokers.bootstrap_servers)
-        self.consumer = brokers.consumer(self.group)
-        self.commit(BEFORE, asynchronous=False)
+        brokers.commit(self.group, {self.partition: BEFORE})
 
-    def commit(self, offset: int, *, asynchronous: bool = True) -> None:
-        place = confluent_kafka.TopicPartition(*self.partition, offset)
-        self.consumer.commit(offsets=[place], asynchronous=asynchronous)
+    def _commit(self) -> None:
+        """Commit 1000, as a consumer without membership does, and wait for the answer. Sends one request."""
+        offsets = {self.group: {self.partition: CommittedOffset(offset=AFTER)}}
+        config = ClientConfig(bootstrap_servers=self.brokers.bootstrap_servers, timeout=60)
+        with closing(KafkaConnection(config)) as connection:
+            connection.run_once(lambda client: commit_offsets(offsets)(client, [*offsets], OfGroups()))
 
     def commit_unreplicated(self) -> None:
         """Stop the replication, and commit 1000. Return when the coordinator has accepted this commit."""
         self.brokers.proxies().hold()
         before = self.log_size()
-        self.commit(AFTER)
+        threading.Thread(target=self._commit).start()
         until(lambda: self.log_size() > before)
 
     def replicate(self) -> None:
@@ -74,8 +87,7 @@ class Waiting:
 
     def log_size(self) -> int:
         """Return the size of the log to which the coordinator has appended the group's commits, in bytes."""
-        number = log_partition(self.group, OFFSETS_PARTITIONS)
-        logs = (self.coordinator.folder / "data" / f"{OFFSETS_TOPIC}-{number}").glob("*.log")
+        logs = (self.coordinator.folder / "data" / f"{OFFSETS_TOPIC}-{self.number}").glob("*.log")
         return sum(log.stat().st_size for log in logs)
 
     def own_groups(self) -> list[str]:
@@ -89,7 +101,6 @@ def waiting(cluster: ThreeBrokers, tmp_path: Path) -> Iterator[Waiting]:
     made = Waiting(cluster, tmp_path)
     yield made
     made.replicate()
-    close_consumer(made.consumer)
 
 
 def test_a_commit_that_waits_for_its_replicas_is_handed_over(waiting):
