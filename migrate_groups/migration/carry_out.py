@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from migrate_groups.clock import Clock
 from migrate_groups.errors import PartlyApplied, Refused, UsageError
 from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.added import with_added_partitions
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard, watched
 from migrate_groups.migration.ports import Clients, GroupReader
@@ -155,5 +156,7 @@ def watch_afterwards(
         return execution
     events.said(f"watching {some(groups)} for {seconds:g} s: records consumed there from now on are processed twice")
     execution = guard(reader, execution, seconds, clock, elsewhere)
+    if execution.verb is Verb.HAND_OVER:
+        execution = with_added_partitions(reader, execution, file.receipt, elsewhere)
     file.record(execution)
     return execution

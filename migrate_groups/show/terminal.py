@@ -91,6 +91,6 @@ def execution(execution: Execution) -> RenderableType:
             change = entry.change
             table.add_row(cell(change.group), change.topic, str(change.partition), entry.outcome, cell(entry.error))
         lines.append(table)
-    told = (*execution.moved, *execution.not_watched, *execution.remarks)
+    told = (*execution.moved, *execution.not_watched, *execution.added, *execution.remarks)
     lines.extend(Text(one_line(remark), style="yellow") for remark in told)
     return Group(*lines)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import threading
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -21,7 +22,7 @@ from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
 from tests.support.broker_world import until
-from tests.support.cli import Cli, CliHere, running
+from tests.support.cli import CliHere
 from tests.support.proxy import LISTENER
 from tests.support.three_brokers import ThreeBrokers
 from tests.support.versions import NEEDS_THREE_BROKERS
@@ -65,7 +66,7 @@ class Waiting:
             f'source = "{self.group}"\n[[target]]\ngroup = "{self.new}"\ntopics = ["{self.partition.topic}"]\n'
             '[options]\nsettle = "0s"\nguard = "0s"\n'
         )
-        self.cli = Cli(folder, brokers.bootstrap_servers)
+        self.cli = CliHere(folder, brokers.bootstrap_servers)
         brokers.commit(self.group, {self.partition: BEFORE})
 
     def _commit(self) -> None:
@@ -103,40 +104,57 @@ def waiting(cluster: ThreeBrokers, tmp_path: Path) -> Iterator[Waiting]:
     made.replicate()
 
 
+def committing_after_stop(
+    waiting: Waiting, then: Callable[[], object] = lambda: None
+) -> AbstractContextManager[object]:
+    """Within the context, a client commits 1000, without replicas, when `migrate` has seen the group stop.
+
+    then: called after the commit was accepted.
+    """
+    wait_for_stop = CutOver.wait_for_stop
+
+    def stop_and_commit(self) -> None:
+        wait_for_stop(self)
+        waiting.commit_unreplicated()
+        then()
+
+    return mock.patch.object(CutOver, "wait_for_stop", stop_and_commit)
+
+
 def test_a_commit_that_waits_for_its_replicas_is_handed_over(waiting):
-    """A commit is accepted, and no follower has it: `migrate` waits until the commit is readable, and hands it over.
+    """A commit is accepted, and no follower has it: `migrate` waits until it is readable, and hands it over.
 
     No probe group is left.
     """
-    waiting.commit_unreplicated()
-    before = waiting.log_size()
-    with running(waiting.cli, "migrate", "split.toml", "--yes") as process:
-        until(lambda: waiting.log_size() > before)  # the probe, or without it the write of the old offset
-        waiting.replicate()
-        _, said = process.communicate(timeout=60)
-    assert process.returncode == 0, said
+
+    def replicate_after_the_next_commit() -> None:
+        before = waiting.log_size()
+
+        def wait() -> None:
+            until(lambda: waiting.log_size() > before)  # the probe, or without it the write of the old offset
+            waiting.replicate()
+
+        threading.Thread(target=wait).start()
+
+    with committing_after_stop(waiting, replicate_after_the_next_commit):
+        waiting.cli("migrate", "split.toml", "--yes")
     assert waiting.brokers.committed(waiting.new, [waiting.partition]) == {waiting.partition: AFTER}
     assert waiting.own_groups() == []
 
 
-def test_a_commit_that_waits_past_the_timeout_is_a_refusal(waiting, monkeypatch):
-    """A commit is accepted after the stop, and no follower gets it within ``--timeout``: `migrate` writes nothing.
+def test_a_commit_that_waits_past_the_timeout_is_a_refusal(waiting):
+    """A commit is accepted, and no follower gets it within ``--timeout``: `migrate` is refused, and writes nothing.
 
-    The same command again hands the commit over.
+    The same command is safe when the followers are back.
     """
-    wait_for_stop, here = CutOver.wait_for_stop, CliHere(waiting.cli.folder, waiting.brokers.bootstrap_servers)
-
-    def commit_after_stop(self) -> None:
-        wait_for_stop(self)
-        waiting.commit_unreplicated()
-
-    with monkeypatch.context() as patched:
-        patched.setattr(CutOver, "wait_for_stop", commit_after_stop)
-        refusal = here.fails("migrate", "split.toml", "--yes", "--timeout", "3s", code=3)
+    with committing_after_stop(waiting):
+        refusal = waiting.cli.fails("migrate", "split.toml", "--yes", "--timeout", "3s", code=3)
     assert "barrier: no answer to the commit to migrate-groups.barrier." in refusal
     assert "nothing was written" in refusal
     waiting.replicate()
     assert waiting.brokers.committed(waiting.new, [waiting.partition]) == {}
     waiting.cli("migrate", "split.toml", "--yes")
-    assert waiting.brokers.committed(waiting.new, [waiting.partition]) == {waiting.partition: AFTER}
+    # Not always 1000, because Kafka 3 forgets a commit that it has answered with a time-out.
+    now = waiting.brokers.committed(waiting.group, [waiting.partition])
+    assert waiting.brokers.committed(waiting.new, [waiting.partition]) == now
     assert waiting.own_groups() == []

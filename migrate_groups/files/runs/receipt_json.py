@@ -30,7 +30,8 @@ class ExecutionJson(strict_json.Strict, frozen=True):
     of the plan that was written, without and with the offsets. topic_ids: topic ids by topic name, if brokers return
     them. source: the source group if it is on another cluster; otherwise null. moved: messages about groups that still
     consumed partitions although they had to stop. not_watched: messages about groups that brokers did not describe.
-    remarks: other messages.
+    added: messages about partitions that were added since, for which a target group has no committed offset. remarks:
+    other messages.
     """
 
     number: Int32
@@ -44,6 +45,7 @@ class ExecutionJson(strict_json.Strict, frozen=True):
     source: SourceJson | None
     moved: tuple[str, ...]
     not_watched: tuple[str, ...]
+    added: tuple[str, ...]
     remarks: tuple[str, ...]
 
 
@@ -156,6 +158,7 @@ def _execution(execution: Execution) -> ExecutionJson:
         source=translation_json.source(execution.translation),
         moved=execution.moved,
         not_watched=execution.not_watched,
+        added=execution.added,
         remarks=execution.remarks,
     )
 
@@ -176,6 +179,7 @@ def _of_execution(
         translation=translation_json.value(found.source, translated),
         moved=found.moved,
         not_watched=found.not_watched,
+        added=found.added,
         remarks=found.remarks,
     )
 
