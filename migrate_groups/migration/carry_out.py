@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from migrate_groups.clock import Clock
 from migrate_groups.errors import PartlyApplied, Refused, UsageError
 from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.migration.added import with_added_partitions
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard, watched
 from migrate_groups.migration.ports import Clients, GroupReader
@@ -164,6 +165,8 @@ def watch_afterwards(
             f"watching {some(groups)} for {seconds:g} s: records consumed there from now on are processed twice"
         )
         execution = guard(reader, execution, seconds, clock, elsewhere)
+        if execution.verb is Verb.HAND_OVER:
+            execution = with_added_partitions(reader, execution, file.receipt, elsewhere)
     else:
         execution = execution.remarked(
             f"not watched after the write (guard 0s), so it is not known whether a consumer comes back: {some(groups)}"

@@ -50,6 +50,7 @@ class WriteResult:
         - A file could not be written.
         - A partition is not confirmed.
         - A group that must no longer consume still consumed, or could not be watched.
+        - A partition was added to a topic, and a target group has no offset there.
         - A mirror has copied records a second time, after the offset at which a target group starts.
         """
         execution = self.execution
@@ -75,6 +76,12 @@ class WriteResult:
         if execution.moved:
             raise PartlyApplied(
                 f"{execution.moved[0]}; stop its consumers: records that they read from there on are processed twice"
+            )
+        if execution.added:
+            raise PartlyApplied(
+                f"{execution.added[0]}: with auto.offset.reset=latest, records there are skipped. If the new groups "
+                f"have not started, run {self.again} again, which sets the log start offset; if they have started, "
+                "stop them, and set it with rewind and apply"
             )
         if execution.not_watched and self.receipt.is_of_deletion:
             raise PartlyApplied(f"{execution.not_watched[0]}: look at its offsets with describe")

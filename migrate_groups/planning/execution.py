@@ -113,6 +113,8 @@ class Execution:
     - translation: the offsets of a source group on another cluster, translated to this one; otherwise None.
     - moved: messages about groups that consume the partitions after the write, although they must have stopped.
     - not_watched: messages about groups that could not be read, so that they may still consume.
+    - added: messages about partitions that were added to the topics after the write was planned, and for which a target
+      group has no committed offset.
     - remarks: other messages for the user.
     - guard_readings: how often the groups that must no longer consume were read during the guard after the write; 0 if
       there was no guard, so that it is not known whether they consumed again.
@@ -132,6 +134,7 @@ class Execution:
     translation: Translation | None = None
     moved: tuple[str, ...] = ()
     not_watched: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     guard_readings: int = 0
     longest_gap: float | None = None
@@ -256,8 +259,11 @@ class Execution:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all offsets are in place, and each group that must stop consuming was found to have stopped."""
-        return not (self.failed or self.moved or self.not_watched)
+        """Whether all offsets are in place, and each group that must stop consuming was found to have stopped.
+
+        Also, no partition without an offset was added to the topics.
+        """
+        return not (self.failed or self.moved or self.not_watched or self.added)
 
     @property
     def wrote_nothing(self) -> bool:

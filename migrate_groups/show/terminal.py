@@ -107,6 +107,6 @@ def execution(execution: Execution) -> RenderableType:
         gap = math.ceil(execution.longest_gap * 10) / 10
         how = f"{counted(execution.guard_readings, 'reading')}, at most {gap:g} s apart"
         lines.append(Text(one_line(f"watched after the write: {some(sorted(watched(execution)))} ({how})")))
-    told = (*execution.moved, *execution.not_watched, *execution.remarks)
+    told = (*execution.moved, *execution.not_watched, *execution.added, *execution.remarks)
     lines.extend(Text(one_line(remark), style="yellow") for remark in told)
     return Group(*lines)

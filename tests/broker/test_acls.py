@@ -25,7 +25,7 @@ from kafka.admin import (
 )
 
 from migrate_groups.cli.registry import GROUPS
-from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, OWN_GROUPS
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.spark.offsets_topic.audit_result import Audit, OfLog
 from tests.support.broker_world import BrokerWorld, broker_world, until
@@ -58,6 +58,13 @@ LEAST = {
     "delete-group": ("Delete on the group",),
     "audit": ("Read on the offsets topic",),
 }
+# With a settle under 10 s, commands that write need these too (docs/permissions.md#probe-groups).
+PROBES = [
+    ("Read", "Group", f"{OWN_GROUPS}*"),
+    ("Delete", "Group", f"{OWN_GROUPS}*"),
+    ("Describe", "Topic", OFFSETS_TOPIC),
+]
+READERS = {"snapshot", "describe", "verify", "rewind --group", "watch", "delete-group", "audit"}
 CLEAN = Audit(
     old={"stopped": 1},
     new={"starts-at-snapshot": 1},
@@ -258,9 +265,10 @@ def test_least_permissions_are_enough_and_each_is_needed(scene, command, monkeyp
     monkeypatch.setattr("migrate_groups.cli.commands.audit._prove", lambda *_: CLEAN)
     scene.prepare(command)
     least, before = scene.needed(command), scene.committed_offsets()
+    probes = [] if command in READERS else PROBES
     for lacking in least:
         operation, kind, name = lacking
-        rest = [each for each in least if each != lacking]
+        rest = [*probes, *(each for each in least if each != lacking)]
         for instead in [[], [("Describe", kind, name)]] if operation != "Describe" else [[]]:
             scene.allow(rest + instead)
             code, _, err = scene.run(*scene.arguments(command))
@@ -271,7 +279,7 @@ def test_least_permissions_are_enough_and_each_is_needed(scene, command, monkeyp
                 rf"^error: .*{PRINCIPAL} lacks [^;]*\b{named}( and \w+)? on {kind} '{name}'", err, re.MULTILINE
             ), err
             assert scene.committed_offsets() == before
-    scene.allow(least)
+    scene.allow([*probes, *least])
     code, _, err = scene.run(*scene.arguments(command))
     assert code == 0, err
 
@@ -285,7 +293,7 @@ def test_apply_of_a_group_needs_the_permissions_of_apply(scene):
     least, before = scene.needed("apply"), scene.committed_offsets()
     for lacking in least:
         operation, kind, name = lacking
-        rest = [each for each in least if each != lacking]
+        rest = [*PROBES, *(each for each in least if each != lacking)]
         scene.allow(rest)
         code, _, err = scene.run(*arguments)
         if kind == "Topic":
@@ -298,9 +306,33 @@ def test_apply_of_a_group_needs_the_permissions_of_apply(scene):
             code, _, err = scene.run(*arguments)
             assert (code, f"lacks {operation} on {kind} '{name}'" in err) == (3, True), err
         assert scene.committed_offsets() == before
-    scene.allow(least)
+    scene.allow([*PROBES, *least])
     code, _, err = scene.run(*arguments)
     assert code == 0, err
+
+
+def test_the_barrier_needs_its_permissions_or_a_long_settle(scene):
+    """Without Describe on the offsets topic or Read on the probe group, ``--settle 0s`` is refused, and 10 s is not.
+
+    Without Delete, the hand-over is done, and the tool says that the probe group is left.
+    """
+    least = scene.needed("migrate")
+    read, _, describe = PROBES
+    for allowed, lacking in (
+        ([read], rf"{PRINCIPAL} may not describe Topic '{OFFSETS_TOPIC}'"),
+        ([describe], rf"{PRINCIPAL} lacks Read on Group '{OWN_GROUPS}barrier\.\d-\d+'"),
+    ):
+        scene.allow([*least, *allowed])
+        code, _, err = scene.run("migrate", "split.toml", *NOW)
+        assert (code, bool(re.search(rf"^error: barrier: {lacking}.* --settle 10s", err, re.M))) == (3, True), err
+        assert scene.committed_offsets()[1] == {}
+        code, out, _ = scene.run("migrate", "split.toml", "--dry-run")
+        assert (code, bool(re.search(rf"^warn +barrier +{lacking}", out, re.M))) == (0, True), out
+    scene.allow([*least, read, describe])
+    code, out, err = scene.run("migrate", "split.toml", *NOW)
+    assert code == 0, err
+    assert f"lacks Delete on Group '{OWN_GROUPS}barrier." in out
+    assert re.search(rf"^group {OWN_GROUPS}barrier\.\d-\d+ may be left \(GROUP_AUTHORIZATION_FAILED\)", err, re.M), err
 
 
 def test_the_acls_on_the_page_are_enough_for_the_split_of_the_readme(scene, monkeypatch):

@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.broker.test_acls import PRINCIPAL, Needed, Scene
+from tests.broker.test_acls import PRINCIPAL, PROBES, Needed, Scene
 from tests.support.broker_world import BrokerWorld, broker_world, wait_for_coordinators
 from tests.support.mirror import records, write
 from tests.support.secured import Secured, properties_text, start_secured
@@ -52,7 +52,7 @@ def address(side: str, servers: str, config: str | None = None) -> list[str]:
 
 
 def outcome(scene: Scene, arguments: list[str], allowed: list[Needed]) -> tuple[int, str]:
-    scene.allow(allowed)
+    scene.allow([*allowed, *PROBES])
     code, out, err = scene.here.outcome(*MIGRATE, *arguments)
     return code, out + err
 
@@ -88,7 +88,7 @@ def test_a_move_with_the_least_permissions_on_one_cluster(scene, secured, bootst
         assert written_to.committed(scene.new) == {scene.partition: 4}
         check_deletion(scene, other, side, arguments)
         if side == "target":
-            scene.allow([("Delete", "Group", scene.new), ("Read", "Topic", scene.topic)])
+            scene.allow([("Delete", "Group", scene.new), ("Read", "Topic", scene.topic), *PROBES])
             code, out, err = scene.run("rollback", "split.toml.run", "--yes")
             assert (code, written_to.committed(scene.new)) == (0, {}), out + err
 
@@ -104,11 +104,11 @@ def check_deletion(scene: Scene, other: BrokerWorld, side: str, clusters: list[s
     if side == "source":
         needed = [("Delete", "Group", scene.old), ("Read", "Topic", scene.topic)]
     for lacking in needed:
-        scene.allow([each for each in needed if each != lacking])
+        scene.allow([*PROBES, *(each for each in needed if each != lacking)])
         code, out, err = scene.here.outcome(*delete)
         assert code in (3, 5), out + err
         assert re.search(rf"{PRINCIPAL}.* lacks .*{lacking[0]}.* on {lacking[1]} '{lacking[2]}'", err), err
-    scene.allow(needed)
+    scene.allow([*PROBES, *needed])
     code, out, err = scene.here.outcome(*delete)
     assert code == 0, out + err
     if side == "source":

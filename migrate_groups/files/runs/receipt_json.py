@@ -30,8 +30,9 @@ class ExecutionJson(strict_json.Strict, frozen=True):
     of the plan that was written, without and with the offsets. topic_ids: topic ids by topic name, if brokers return
     them. source: the source group if it is on another cluster; otherwise null. moved: messages about groups that still
     consumed partitions although they had to stop. not_watched: messages about groups that brokers did not describe.
-    remarks: other messages. guard_readings: how often these groups were read during the guard after the write.
-    longest_gap: the longest time in seconds between two of these readings; null if there was none.
+    added: messages about partitions that were added since, for which a target group has no committed offset. remarks:
+    other messages. guard_readings: how often these groups were read during the guard after the write. longest_gap: the
+    longest time in seconds between two of these readings; null if there was none.
     """
 
     number: Int32
@@ -45,6 +46,7 @@ class ExecutionJson(strict_json.Strict, frozen=True):
     source: SourceJson | None
     moved: tuple[str, ...]
     not_watched: tuple[str, ...]
+    added: tuple[str, ...]
     remarks: tuple[str, ...]
     guard_readings: Int32
     longest_gap: Annotated[float, msgspec.Meta(ge=0)] | None
@@ -159,6 +161,7 @@ def _execution(execution: Execution) -> ExecutionJson:
         source=translation_json.source(execution.translation),
         moved=execution.moved,
         not_watched=execution.not_watched,
+        added=execution.added,
         remarks=execution.remarks,
         guard_readings=execution.guard_readings,
         longest_gap=execution.longest_gap,
@@ -181,6 +184,7 @@ def _of_execution(
         translation=translation_json.value(found.source, translated),
         moved=found.moved,
         not_watched=found.not_watched,
+        added=found.added,
         remarks=found.remarks,
         guard_readings=found.guard_readings,
         longest_gap=found.longest_gap,

@@ -13,6 +13,7 @@ from migrate_groups.errors import InvalidInput, MigrateGroupsError, Refused, Usa
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
+from migrate_groups.migration.added import with_added_partitions
 from migrate_groups.migration.barrier import after_barrier
 from migrate_groups.migration.carry_out import agree, is_over, refuse_other_run, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
@@ -141,6 +142,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
                 file.record(execution)
         if held is not None:
             execution = _watched_after_hold(writer, held, shown.spec.source, execution, clock, events)
+            execution = with_added_partitions(writer, execution, file.receipt)
             file.record(execution)
         return replace(result_of(execution, file), delivered_again=repeated)
 
