@@ -10,7 +10,7 @@ from msgspec import structs
 
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.survey import survey
-from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.checks.hold import can_be_held
 from migrate_groups.planning.checks.run import run_checks
@@ -188,6 +188,16 @@ def test_an_outdated_file_gets_one_advice(cluster):
     assert refusal.name == "not moved"
     assert refusal.reason.endswith("; take a new snapshot")
     assert verdicts({each.name: each for each in plan.checks})["vanished"] == "not applicable"
+
+
+def test_an_outdated_file_of_a_running_group_gets_one_advice(cluster):
+    """If the group still runs, an offset that expired is refused, with the advice of the offsets that moved."""
+    cluster.delete_offsets("old", [SECOND])
+    cluster.join("old", Member(member_id="m", client_id="app", host="/h", assignment=frozenset([FIRST])))
+    cluster.commit("old", FIRST, 6)
+    found = checks(cluster, BOTH)
+    assert found["not moved"].reason.endswith("; stop the group, and take a new snapshot")
+    assert (found["vanished"].verdict, found["vanished"].reason.split("; ")[-1]) == ("refuse", "take a new snapshot")
 
 
 def test_offsets_of_a_recreated_topic_are_not_judged_further(cluster):
