@@ -227,7 +227,9 @@ def test_metadata_above_the_limit_of_the_brokers_is_refused(cluster):
     assert checks(cluster, rows)["metadata"].verdict == "pass"
     rows[0] = structs.replace(rows[0], metadata="😀" * 2048 + "x")
     found = checks(cluster, rows)["metadata"]
-    assert (found.verdict, "t-0: 4,097" in found.reason) == ("refuse", True)
+    assert (found.verdict, "new t-0: 4,097" in found.reason) == ("refuse", True)
+    found = checks(cluster, [*rows, handed_over(0, group="other", leader_epoch=0)])["metadata"]
+    assert (found.verdict, "new t-0: 4,097" in found.reason) == ("refuse", True)
 
 
 def test_without_metadata_its_length_is_not_checked(cluster):
