@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,7 +63,7 @@ def reconcile(
         if spark is None:
             active = active_session()
             spark = opened.enter_context(beside(active) if active else local_session(small=asked.rows < SMALL))
-        return run_reconcile(
+        found = run_reconcile(
             spark,
             asked.before,
             asked.after,
@@ -71,6 +72,7 @@ def reconcile(
             out=output,
             quarantine=quarantine,
         )
+    return replace(found, hints=(*found.hints, *asked.hints))
 
 
 def _paths(given: Paths) -> list[str]:

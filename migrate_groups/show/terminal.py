@@ -105,7 +105,7 @@ def execution(execution: Execution) -> RenderableType:
         lines.append(table)
     if execution.guard_readings and execution.longest_gap is not None:
         gap = math.ceil(execution.longest_gap * 10) / 10
-        how = f"{counted(execution.guard_readings, 'reading')}, at most {gap:g} s apart"
+        how = f"read {counted(execution.guard_readings, 'time')}, at most {gap:g} s apart"
         lines.append(Text(one_line(f"watched after the write: {some(sorted(watched(execution)))} ({how})")))
     told = (*execution.moved, *execution.not_watched, *execution.added, *execution.remarks)
     lines.extend(Text(one_line(remark), style="yellow") for remark in told)

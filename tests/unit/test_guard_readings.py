@@ -57,7 +57,7 @@ def test_a_receipt_counts_the_readings_of_the_guard(cluster):
     """A guard of 5 s reads the old group five times, 1 s apart, and the receipt and the result say so."""
     execution = guard(cluster, written(cluster), 5.0, FakeClock())
     assert (execution.guard_readings, execution.longest_gap) == (5, 1.0)
-    assert "watched after the write: old (5 readings, at most 1 s apart)" in shown(execution)
+    assert "watched after the write: old (read 5 times, at most 1 s apart)" in shown(execution)
     saved = receipt_json.to_bytes(Receipt((execution,)))
     assert receipt_json.read(saved, "receipt.json").executions == (execution,)
 

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.survey import survey
-from migrate_groups.model.groups import GroupDescription
+from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.checks.hold import can_be_held
 from migrate_groups.planning.checks.run import run_checks
@@ -190,6 +190,16 @@ def test_an_outdated_file_gets_one_advice(cluster):
     assert verdicts({each.name: each for each in plan.checks})["vanished"] == "not applicable"
 
 
+def test_an_outdated_file_of_a_running_group_gets_one_advice(cluster):
+    """If the group still runs, an offset that expired is refused, with the advice of the offsets that moved."""
+    cluster.delete_offsets("old", [SECOND])
+    cluster.join("old", Member(member_id="m", client_id="app", host="/h", assignment=frozenset([FIRST])))
+    cluster.commit("old", FIRST, 6)
+    found = checks(cluster, BOTH)
+    assert found["not moved"].reason.endswith("; stop the group, and take a new snapshot")
+    assert (found["vanished"].verdict, found["vanished"].reason.split("; ")[-1]) == ("refuse", "take a new snapshot")
+
+
 def test_offsets_of_a_recreated_topic_are_not_judged_further(cluster):
     """If a topic was deleted and created again, its offsets are not compared with the new log or the group."""
     cluster.delete_topic("t")
@@ -217,7 +227,9 @@ def test_metadata_above_the_limit_of_the_brokers_is_refused(cluster):
     assert checks(cluster, rows)["metadata"].verdict == "pass"
     rows[0] = structs.replace(rows[0], metadata="😀" * 2048 + "x")
     found = checks(cluster, rows)["metadata"]
-    assert (found.verdict, "t-0: 4,097" in found.reason) == ("refuse", True)
+    assert (found.verdict, "new t-0: 4,097" in found.reason) == ("refuse", True)
+    found = checks(cluster, [*rows, handed_over(0, group="other", leader_epoch=0)])["metadata"]
+    assert (found.verdict, "new t-0: 4,097" in found.reason) == ("refuse", True)
 
 
 def test_without_metadata_its_length_is_not_checked(cluster):

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from migrate_groups.files.runs import receipt_json
+from migrate_groups.files.runs.compared import compared
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from tests.support.connected import MIGRATE, PARTITION, Connected
@@ -116,6 +117,21 @@ def test_a_dry_run_names_the_checks_that_are_not_known(cli):
     cli.cluster.keep_offsets(None)
     done = cli("migrate", "split.toml", "--dry-run")
     assert "dry run passed, 1 check not known: retention\n" in done.stderr
+
+
+def test_reconcile_says_what_the_receipt_does_not_show(cli):
+    """If the old group was not watched, or only one client read back, `reconcile` of the run says so.
+
+    After a guard, with both clients, it has nothing to say.
+    """
+    cli(*MIGRATE)
+    assert compared([str(cli.folder / RUN)], [], has_spec=False).hints == ()
+    cli("rollback", RUN, "--yes")
+    cli(*MIGRATE, "--guard", "0s", "--second-client", "none")
+    assert compared([str(cli.folder / RUN)], [], has_spec=False).hints == (
+        "old was not watched after the write: audit shows whether it consumed again",
+        "1 partition confirmed by one client only, as the receipt says",
+    )
 
 
 def test_watch_names_topics_whose_id_is_not_known(cli):

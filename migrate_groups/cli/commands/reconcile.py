@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,6 +87,7 @@ def reconcile(
             out=output,
             quarantine=quarantine,
         )
+    found = replace(found, hints=(*found.hints, *asked.hints))
     show_reconciliation(found, output_format, output)
     if found.quarantined:
         talk(f"the verdict leaves out {counted(found.quarantined, 'row')} in {quarantine}")

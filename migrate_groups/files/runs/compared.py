@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from migrate_groups.errors import InvalidInput, UsageError
@@ -12,10 +12,11 @@ from migrate_groups.files.kinds import SNAPSHOT, beginning_of, mistaken
 from migrate_groups.files.read import if_missing, is_file, status
 from migrate_groups.files.runs import plan_json, receipt_json
 from migrate_groups.files.runs.run_dir import RunDir, other_run
+from migrate_groups.planning.execution import Execution, Outcome
 from migrate_groups.planning.plan import Change
 from migrate_groups.planning.receipt import NOTHING_WRITTEN
 from migrate_groups.snapshots.row import Row
-from migrate_groups.text import shell_command
+from migrate_groups.text import counted, shell_command, some
 
 # Lower bounds of the bytes of a row (measured: 13 in Parquet, 116 in CSV), so that `Compared.rows` is rather too high.
 _ROW_BYTES = {".parquet": 10, ".csv": 50}
@@ -27,12 +28,13 @@ class Compared:
 
     before, after: files, folders or globs with the committed offsets from before and after the migration. planned: a
     tuple (cluster id, target group, topic, partition number, offset) for each partition for which the plan has an
-    offset although the source group had none.
+    offset although the source group had none. hints: sentences for the user, about what a receipt does not show.
     """
 
     before: Sequence[str]
     after: Sequence[str]
     planned: Sequence[tuple[str, str, str, int, int]] = ()
+    hints: tuple[str, ...] = ()
 
     @property
     def rows(self) -> float:
@@ -54,10 +56,10 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
     rolled back or handed back to the source group.
     """
     run = RunDir(Path(before[0])) if before else None
-    written = None
+    judged = None
     if run is not None and (run.receipt.exists() or run.baseline.exists()):
         receipt = receipt_json.load(run.receipt) if run.receipt.exists() else NOTHING_WRITTEN
-        written = receipt.to_judge().content
+        judged = receipt.to_judge()
     if run is not None:
         run.refuse_several()
     if run is None or not run.plan.exists():
@@ -69,7 +71,19 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
         raise UsageError(
             f"{run.folder} is a run directory, which has its own BEFORE and split: drop --spec and --before"
         )
-    return _of_run(run, after, written)
+    found = _of_run(run, after, judged.content if judged else None)
+    return replace(found, hints=_hints(judged) if judged else ())
+
+
+def _hints(hand_over: Execution) -> tuple[str, ...]:
+    """Return what the record of a hand-over does not show: later consumption, and what a second client read."""
+    hints = []
+    if hand_over.source_groups and not hand_over.guard_readings:
+        groups = some(hand_over.source_groups)
+        hints.append(f"{groups} was not watched after the write: audit shows whether it consumed again")
+    if alone := hand_over.count()[Outcome.CONFIRMED_BY_ONE]:
+        hints.append(f"{counted(alone, 'partition')} confirmed by one client only, as the receipt says")
+    return tuple(hints)
 
 
 def _check_files(paths: Iterable[str]) -> None:

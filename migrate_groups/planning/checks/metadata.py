@@ -18,7 +18,7 @@ def metadata(changes: Sequence[Change], survey: Survey) -> tuple[Check, ...]:
     If the brokers do not report this setting, its default is assumed, and the verdict is at best ``not known``.
     """
     lengths = {
-        change.topic_partition: metadata_length(change.after.metadata)
+        f"{change.group} {change.topic_partition}": metadata_length(change.after.metadata)
         for change in changes
         if change.after is not None and change.action is not Action.UNCHANGED and change.after.metadata
     }
@@ -30,7 +30,7 @@ def metadata(changes: Sequence[Change], survey: Survey) -> tuple[Check, ...]:
     setting = f"offset.metadata.max.bytes is {limit:,}"
     if known is None:
         setting = f"{setting} by default; grant DescribeConfigs on Cluster to read it"
-    if longer := [f"{partition}: {length:,}" for partition, length in lengths.items() if length > limit]:
+    if longer := [f"{place}: {length:,}" for place, length in lengths.items() if length > limit]:
         reason = (
             f"{counted(len(longer), 'offset')} with longer metadata than brokers accept: {some(longer, most=3)} "
             f"characters, and {setting}: shorten it, or raise the setting"

@@ -12,7 +12,7 @@ from migrate_groups.planning.checks.permission import hidden_topics, permission
 from migrate_groups.planning.checks.retention import retention
 from migrate_groups.planning.decide import Decision
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Action, Change, Check
+from migrate_groups.planning.plan import Action, Change, Check, Verdict
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.wanted import Origin
@@ -43,6 +43,7 @@ def run_checks(
     not_moved = source.not_moved(wanted, survey, advice).depending_on(topics)
     # Offsets that are out of date are not judged further: another advice would contradict "take a new snapshot".
     outdated = (topics, not_moved)
+    instead = advice.read_again if not_moved.verdict is Verdict.PENDING else ""
     return (
         source.cluster(wanted, survey.cluster_id, advice),
         source.hand_over(wanted, advice),
@@ -52,7 +53,7 @@ def run_checks(
         hidden_topics(wanted, survey),
         stopped,
         not_moved,
-        source.vanished(wanted, survey, options, receipt).depending_on(*outdated, stopped),
+        source.vanished(wanted, survey, options, receipt, instead).depending_on(*outdated, stopped),
         target.writable(wanted, survey, options),
         target.existing_offsets(decisions, options, receipt).depending_on(*outdated),
         offsets.complete(decisions, survey, options, advice).depending_on(*outdated),

@@ -198,11 +198,14 @@ def not_moved(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check
     return Check(name="not moved", verdict=Verdict.PENDING if live else Verdict.REFUSE, reason=reason)
 
 
-def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, receipt: Receipt) -> Check:
+def vanished(
+    wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, receipt: Receipt, instead: str = ""
+) -> Check:
     """Check that no committed offset of the snapshot has expired in its source group, or was deleted from it.
 
     The option ``vanished`` "restore" turns a refusal into a warning. Offsets that an interrupted run has handed over
-    only cause a warning. Offsets can expire even in a live group (docs/kafka-behaviour.md#expiry).
+    only cause a warning. Offsets can expire even in a live group (docs/kafka-behaviour.md#expiry). instead: what to do,
+    if restoring these offsets is not the right advice because others have moved.
     """
     compared = [
         (each, each.source_group) for each in wanted if each.source_group is not None and each.offset is not None
@@ -221,7 +224,8 @@ def vanished(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, re
     )
     new = any(handed_over.get((each.group, each.topic, each.partition)) != each.offset for each in missing)
     if new and options.vanished == "refuse":
-        return Check.refused("vanished", f"{found}; pass --vanished restore to hand over the offsets of the snapshot")
+        help_ = instead or "pass --vanished restore to hand over the offsets of the snapshot"
+        return Check.refused("vanished", f"{found}; {help_}")
     return Check.warned("vanished", f"{found}; handed over anyway")
 
 
