@@ -224,6 +224,25 @@ def unanswered(monkeypatch) -> Iterator[threading.Event]:
     answered.set()
 
 
+def test_a_consumer_that_joins_before_the_join_is_answered_waits(config, world, cluster, unanswered):
+    """A classic consumer that joins before the join of the tool's member is completed gets no error and no partition.
+
+    After the hold it reads on from the committed offset.
+    """
+    group, partition = stopped_group(world)
+    with ExitStack() as open_until_the_end:
+        with hold(config, group, [partition]) as held:
+            consumer = Confluent(open_until_the_end.enter_context(client(world, group)), partition.topic)
+            until(lambda: consumer.poll() or len(cluster.describe_group(group).members) == 2)
+            unanswered.set()
+            assert held._joined.wait(30)
+            for _ in range(5):
+                assert consumer.poll() is None
+            assert not consumer.has_partitions
+        assert held.lost is None
+        assert until(consumer.poll) == COMMITTED.offset
+
+
 @NEEDS_KIP_848
 def test_a_kip_848_consumer_fails_before_the_join_is_answered(config, world, unanswered):
     """A KIP-848 consumer that joins before the join of the tool's member is completed gets a fatal error, and no
