@@ -72,6 +72,7 @@ class Log:
         """Begin a leader epoch. The new leader has only the records before ``end``."""
         self.keep(range(self.start, end))
         self.epoch += 1
+        self.has_leader = True
         self.epoch_starts = {epoch: start for epoch, start in self.epoch_starts.items() if start < self.end}
         self.epoch_starts[self.epoch] = self.end
 

@@ -368,3 +368,25 @@ def test_a_place_that_no_later_record_shows(move):
     with pytest.raises(Refused, match=r"orders-0 \(the mirror has not delivered .*\)"):
         move.migrate(OPTIONS, events=app)
     assert app.stopped_at is None
+
+
+def test_a_partition_that_loses_its_leader_while_migrate_waits(move):
+    """If a partition has no leader for a while, `migrate` goes on waiting, and does not ask to stop the group."""
+    move.commit(30, 10)
+    move.copy(0, 20, 0)
+    move.copy(0, 50, 1)
+    app = Application(move)
+
+    def time_passes() -> None:
+        now = move.clock.monotonic()
+        if now == 1:
+            move.source.lose_leader("orders", 0)
+        if now == 40:
+            move.source.elect("orders", 0, 50)
+            move.copy(20, 50, 0)
+
+    move.clock = FakeClock(time_passes)
+    move.migrate(events=app)
+    assert app.stopped_at == 40.5
+    assert "1 partition behind: orders-0 (not known)" in app.lines[0][1]
+    assert move.there() == {0: 30, 1: 10}

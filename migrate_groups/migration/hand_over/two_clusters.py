@@ -20,12 +20,11 @@ from migrate_groups.migration.reading.survey import survey
 from migrate_groups.migration.reading.take import read_committed
 from migrate_groups.mirrors.place import Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.planning.checks.mirror import lag as mirror_lag
 from migrate_groups.planning.checks.run_across import checks_of_mirror, checks_of_source, checks_of_target
 from migrate_groups.planning.decide import Decision, changes_of, decide
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check, Plan
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.translation import Translation
 from migrate_groups.planning.wanted import Origin, Wanted
@@ -70,10 +69,8 @@ class TwoClusters:
         stopped = {each.topic_partition: each.committed.offset for each in own if each.committed is not None}
         asked = {partition: (start.offset, stopped.get(partition)) for partition, start in starts.items()}
         translation = translate(self.mirror, group, asked)
-        lag: tuple[Check, ...] = ()
         if earlier is None:  # after the stop it would only take time
             translation = self._with_progress(translation)
-            lag = mirror_lag(translation)
         here = _read_again(self.source, here, starts)
         written = self._written(wanted.partitions, starts, translation, options)
         there = survey(for_one_phase(self.target), written)
@@ -84,8 +81,7 @@ class TwoClusters:
             changes=changes_of(chosen),
             checks=(
                 *checks_of_source(decisions, here, options, receipt),
-                *checks_of_mirror(translation, here, there, options),
-                *lag,
+                *checks_of_mirror(translation, here, there, options, is_stopped=earlier is not None),
                 *checks_of_target(chosen, there, options, receipt),
             ),
             topic_ids={name: topic.topic_id for name, topic in there.topics.items() if topic.topic_id},

@@ -48,16 +48,20 @@ def checks_of_source(
     )
 
 
-def checks_of_mirror(translation: Translation, here: Survey, there: Survey, options: WriteOptions) -> tuple[Check, ...]:
+def checks_of_mirror(
+    translation: Translation, here: Survey, there: Survey, options: WriteOptions, *, is_stopped: bool
+) -> tuple[Check, ...]:
     """Return the checks of the mirror, and of the offsets that were translated to its copies.
 
-    here, there: the facts of the source cluster and of the target cluster.
+    here, there: the facts of the source cluster and of the target cluster. is_stopped: whether the plan was made after
+    the stop of the source group; then it does not matter how far the mirror is behind.
     """
     return (
         Check.passed("cluster", f"from cluster {here.cluster_id} to cluster {there.cluster_id}"),
         mirror.places(translation, options),
         mirror.delivered(translation),
         mirror.partitions(translation, here.topics, there.topics),
+        *(() if is_stopped else mirror.lag(translation)),
     )
 
 
