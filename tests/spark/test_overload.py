@@ -17,6 +17,7 @@ from migrate_groups.spark.offsets_topic.offsets_log import RAW
 from migrate_groups.spark.offsets_topic.overload import Overload, overload
 from migrate_groups.spark.offsets_topic.ownership import owners
 from tests.spark.test_members import texts
+from tests.spark.test_offsets_log import varint
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 GROUP_KEY = b"\0\2" + texts("g")
@@ -69,7 +70,7 @@ def owned(*partitions: int, revoking: tuple[int, ...] = (), epochs: bool = False
 
     def listed(numbers: tuple[int, ...]) -> bytes:
         tags = b"\1\0\5" + bytes(5) if epochs else b"\0"
-        each = TOPIC_ID + bytes([len(numbers) + 1]) + b"".join(one.to_bytes(4) for one in numbers) + tags
+        each = TOPIC_ID + varint(len(numbers) + 1) + b"".join(one.to_bytes(4) for one in numbers) + tags
         return b"\2" + each if numbers else b"\1"
 
     return bytes(2) + bytes(8) + b"\0" + listed(partitions) + listed(revoking) + b"\0"
@@ -300,6 +301,14 @@ def test_cut_records_of_kip_848_members_are_not_decoded(spark):
     assert [row.topics for row in cut if row.topics is not None] == []
     assert whole.topics == ["x", "y"]
     assert len(owners(raw).collect()) + len(consumers(raw).collect()) == len(cuts) + 2
+
+
+@pytest.mark.parametrize("number", [126, 127, 16_382, 16_383, 20_000])
+def test_members_with_any_number_of_partitions_are_decoded(spark, number):
+    """A KIP-848 member's partitions are decoded, however many they are, and so are those that it must revoke."""
+    key, partitions = b"\0\10" + texts("g", "m"), tuple(range(number))
+    (row,) = owners(log(spark, (0, key, owned(*partitions, revoking=(number,), epochs=True)))).collect()
+    assert row.owned == [f"{TOPIC_ID.hex().upper()}-{each}" for each in range(number + 1)]
 
 
 def test_a_group_of_1000_members_is_decoded_and_other_groups_are_left_out(spark):
