@@ -46,16 +46,16 @@ class Measured(NamedTuple):
     applications: tuple[SharedCost, ...]
 
 
-def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[str], span: Span) -> Measured:
+def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[str] | None, span: Span) -> Measured:
     """Measure what it costs each application of a group that other applications are in the same group.
 
     An application is the members of a group that consume the same topics. log: a copy of the log of
-    ``__consumer_offsets``. groups: the group names; empty: all. span: the measured period.
+    ``__consumer_offsets``. groups: the group names; None: all. span: the measured period.
 
     Raises `Undetermined` if the log has no record of the members of these groups.
     """
     raw = landed_log(spark, log.folder)
-    wanted = F.col("group").isin(*groups) if groups else F.lit(True)
+    wanted = F.lit(True) if groups is None else F.col("group").isin(*groups)
     if span.since is not None:
         wanted = wanted & (F.col("log_time") >= F.lit(span.since))
     if span.until is not None:
