@@ -8,7 +8,7 @@ other members are one application, too.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import Any, TypeVar
 
@@ -52,12 +52,22 @@ def topics_by_application(members: Iterable[tuple[str, Set[str]]]) -> dict[str, 
     return dict(sorted(zip(_names(found, client_ids), found, strict=True)))
 
 
-def separate(members: Iterable[tuple[str, Set[str]]]) -> list[frozenset[str]]:
-    """Return the topics of each application of a group, without names, sorted by the first topic of each.
+def joining(members: Iterable[tuple[str, Set[str]]]) -> tuple[frozenset[str], list[frozenset[str]]]:
+    """Return the subscription without which an application's topics fall apart into the most unconnected sets.
 
-    members: the client id and the subscribed topics of each member.
+    members: the client id and the subscribed topics of each member. The result is the topics of the subscription, and
+    these sets, sorted by the first topic of each. Both are empty if there is no such subscription.
     """
-    return _connected(_client_ids(members))
+    nodes = {topics: _nodes(topics, own) for topics, own in _client_ids(members).items()}
+    uses = Counter(node for each in nodes.values() for node in each)
+    found: tuple[frozenset[str], list[frozenset[str]]] = frozenset(), []
+    for topics, own in sorted(nodes.items(), key=lambda item: len(item[0])):
+        # A subscription to one topic, or with one node that others have, connects nothing.
+        if len(topics) > 1 and sum(uses[node] > 1 for node in own) > 1:
+            without = components(each for other, each in nodes.items() if other != topics)
+            if len(without) > max(1, len(found[1])):
+                found = topics, [*map(_topics, without)]
+    return found
 
 
 def components(sets: Iterable[Set[_Node]]) -> list[frozenset[_Node]]:
@@ -96,12 +106,18 @@ def _client_ids(members: Iterable[tuple[str, Set[str]]]) -> dict[frozenset[str],
 
 def _connected(client_ids: Mapping[frozenset[str], Set[str]]) -> list[frozenset[str]]:
     """Return the sets of topics that members and their client ids connect. client_ids: those of members, by topics."""
-    # A node is a topic or a client id. Topics come first, so that each component's first node is a topic.
-    sets = (
-        {*((0, topic) for topic in topics), *((1, name) for each in own if (name := _identity(each)))}
-        for topics, own in client_ids.items()
-    )
-    return [frozenset(name for kind, name in component if kind == 0) for component in components(sets)]
+    return [*map(_topics, components(_nodes(topics, own) for topics, own in client_ids.items()))]
+
+
+def _nodes(topics: Set[str], client_ids: Set[str]) -> frozenset[tuple[int, str]]:
+    """Return what members with these topics and client ids share with others: topics, and the stems of client ids."""
+    # Topics come first, so that each component's first node is a topic.
+    names = (_identity(each) for each in client_ids)
+    return frozenset({*((0, topic) for topic in topics), *((1, name) for name in names if name)})
+
+
+def _topics(component: Iterable[tuple[int, str]]) -> frozenset[str]:
+    return frozenset(name for kind, name in component if kind == 0)
 
 
 def _identity(client_id: str) -> str:
@@ -112,9 +128,12 @@ def _identity(client_id: str) -> str:
 def _names(found: Sequence[Collection[str]], client_ids: Sequence[Collection[str]]) -> list[str]:
     """Return a unique name for each application. found: its topics. client_ids: the client ids of its members."""
     beginnings = [_common({stem(each) for each in own} - {""}) for own in client_ids]
+    # ``shop`` of shop.1 and shop.2, but shop1 and shop2 if these are two applications.
+    short = [re.sub(r"[-_.:/ 0-9]+$", "", each) for each in beginnings]
     names: list[str] = []
-    for beginning, topics in zip(beginnings, found, strict=True):
-        name = beginning if beginning and beginnings.count(beginning) == 1 else min(topics)
+    for number, topics in enumerate(found):
+        unique = (each[number] for each in (short, beginnings) if each[number] and each.count(each[number]) == 1)
+        name = next(unique, min(topics))
         while name in names:
             name += "-2"
         names.append(name)
@@ -122,9 +141,9 @@ def _names(found: Sequence[Collection[str]], client_ids: Sequence[Collection[str
 
 
 def _common(names: Collection[str]) -> str:
-    """Return the common beginning of names, without digits and separators at its end: ``shop`` of shop.1 and shop.2."""
+    """Return the common beginning of names; empty if there is none."""
     if not names:
         return ""
     first, last = min(names), max(names)  # a prefix of the first and the last is a prefix of all between them
     size = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
-    return re.sub(r"[-_.:/ 0-9]+$", "", first[:size])
+    return first[:size] if size == len(last) else re.sub(r"[-_.:/ ]+$", "", first[:size])

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from migrate_groups.applications import components, separate, topics_by_application
+from migrate_groups.applications import components, topics_by_application
+from migrate_groups.applications import joining as joining_topics
 from migrate_groups.errors import InvalidInput
 from migrate_groups.model.groups import Member
 from migrate_groups.snapshots.selection import TopicPattern
@@ -72,14 +73,6 @@ def joining(application: Application) -> tuple[tuple[Member, ...], list[frozense
     Return the members with this subscription, and these sets of topics. Both results are empty if there is no such
     subscription.
     """
-    by_topics: dict[frozenset[str], list[Member]] = defaultdict(list)
-    for member in application.members:
-        by_topics[subscription(member, application.topics)].append(member)
-    most: tuple[tuple[Member, ...], list[frozenset[str]]] = ((), [])
-    for topics in sorted(by_topics, key=len):
-        others = ((each.client_id, other) for other, own in by_topics.items() if other != topics for each in own)
-        # A subscription to one topic connects nothing.
-        without = separate(others) if len(topics) > 1 else []
-        if len(without) > max(1, len(most[1])):
-            most = tuple(by_topics[topics]), without
-    return most
+    subscriptions = {member: subscription(member, application.topics) for member in application.members}
+    topics, without = joining_topics((member.client_id, of) for member, of in subscriptions.items())
+    return tuple(member for member, of in subscriptions.items() if without and of == topics), without

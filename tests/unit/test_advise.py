@@ -88,6 +88,8 @@ def test_applications_are_named_by_a_topic_if_client_ids_do_not_tell_them_apart(
     assert [each.name for each in applications(alike, ())] == ["a", "b"]
     mixed = [member("x", "b", client="cart"), member("y", "b", client="shop"), member("z", "c", client="b")]
     assert {each.name: each.topics for each in applications(mixed, ())} == {"b": {"b"}, "b-2": {"c"}}
+    numbered = [member("app1-0", "a"), member("app1-1", "a"), member("app2-0", "b")]
+    assert {each.name: each.topics for each in applications(numbered, ())} == {"app1": {"a"}, "app2": {"b"}}
 
 
 def test_one_application_has_nothing_to_do(cluster):

@@ -133,7 +133,7 @@ def _advice(found: GroupCost, now: datetime) -> str:
     if found.group.startswith("connect-") or any(each.startswith("connector-consumer-") for each in clients):
         return "nothing to split: it belongs to a Connect sink"
     if any(row.regex for row in found.applications):
-        return "not known: a member subscribes by a regular expression, whose topics the log does not have"
+        return "not known: a member subscribes by a regular expression, whose topics only advise without --log shows"
     load = "".join(f"; {each}" for each in _load(found.applications))
     nothing = "nothing to split" if load else "nothing to do"
     more = load + more

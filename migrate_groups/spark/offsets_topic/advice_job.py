@@ -52,7 +52,7 @@ def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[s
     An application is the members of a group that consume the same topics. log: a copy of the log of
     ``__consumer_offsets``. groups: the group names; None: all. span: the measured period.
 
-    Raises `Undetermined` if the log has no record of the members of these groups.
+    Raises `Undetermined` if the log has no record of a member of these groups that subscribes to a topic by name.
     """
     raw = landed_log(spark, log.folder)
     wanted = F.lit(True) if groups is None else F.col("group").isin(*groups)
@@ -74,8 +74,9 @@ def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[s
     rows = _rows(table)
     if not rows:
         raise Undetermined(
-            "the log has no record of the members of these groups: they have had no rebalance since, or it is "
-            "compacted away; name a longer --since, or run it again later with the same --log"
+            "the log has no record of the members of these groups with a topic by name: they have had no rebalance "
+            "since, it is compacted away, or they subscribe by regular expression; name a longer --since, run it again "
+            "later with the same --log, or run advise without --log"
         )
     return Measured(found, table, rows)
 
