@@ -21,18 +21,21 @@ from migrate_groups.sandbox.java import find_java
 from tests.support.cli import CliHere
 from tests.support.split_sharing import holds, near, split
 
-RESTARTS, DELAY = 5, 3000
+PROTOCOLS, RESTARTS = ("eager", "cooperative", "consumer"), 5
 
 
 def main() -> int:
     """Print the seconds of each application. Return 1 if a prediction, or the log after the split, is wrong."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("protocols", nargs="*", default=PROTOCOLS, help=f"default: {' '.join(PROTOCOLS)}")
+    parser.add_argument("--delay", type=int, default=3000, help="the broker's group.initial.rebalance.delay.ms")
+    asked = parser.parse_args()
     java = find_java(os.environ)
     jars = fetch_jars(java=java, cache=user_cache())
     off = 0
-    for protocol in ("eager", "cooperative", "consumer"):
+    for protocol in asked.protocols:
         with tempfile.TemporaryDirectory() as folder:
-            done = split(CliHere(Path(folder), ""), java, jars, protocol, RESTARTS, DELAY)
+            done = split(CliHere(Path(folder), ""), java, jars, protocol, RESTARTS, asked.delay)
         for name, found in done.found.items():
             predicted, after = found["predicted"], done.after[name]
             good = holds(found, after) and near(found["measured"], after)
@@ -40,8 +43,8 @@ def main() -> int:
             logged = (found["waited_before"] or 0) + (found["outage_before"] or 0)
             sys.stdout.write(
                 f"{protocol:12} {name:8} shared {done.before[name]:5.1f} s, log {logged:5.1f} s; split {after:5.1f} s, "
-                f"log {found['measured']:5.1f} s, predicted {predicted['seconds']:5.1f} s, at most "
-                f"{predicted['at_most']:5.1f} s{'' if good else '  OFF'}\n"
+                f"log {found['measured']:5.1f} s, predicted {predicted['low']:5.1f} to "
+                f"{predicted['high']:5.1f} s{'' if good else '  OFF'}\n"
             )
             sys.stdout.flush()
     return 1 if off else 0

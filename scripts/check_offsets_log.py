@@ -3,6 +3,9 @@
 The script starts a sandbox. Several groups commit COMMITS offsets (default: 200,000), and more in transactions, some of
 which are aborted; then one group is deleted. Our Spark code decodes every record, and Kafka's console consumer prints
 it with ``OffsetsMessageFormatter``, once as read_committed and once as read_uncommitted.
+
+Classic and KIP-848 members with unusual names join groups, too. Our Spark code decodes the records of these members,
+and Kafka's ``DumpLogSegments`` prints them.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ import base64
 import itertools
 import json
 import os
+import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -36,6 +41,8 @@ from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.sandbox.broker import Sandbox, start_sandbox
 from migrate_groups.sandbox.jars import fetch_jars, user_cache
 from migrate_groups.sandbox.java import find_java
+from migrate_groups.spark.offsets_topic.generations import consumers, generations
+from migrate_groups.spark.offsets_topic.members import members
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
 from migrate_groups.spark.session import local_session
 
@@ -45,6 +52,16 @@ _GROUPS = 7
 _VISIBLE = {"read_committed": ["record"], "read_uncommitted": ["record", "aborted"]}
 _METADATA = ("", "m", "grüße 😀", '{"quoted": "yes, and\\n"}', "x" * 130)
 _LONG = "y" * 4000
+# The protocol, the client id, other settings and the topics of each member that joins a group.
+_MEMBERS: tuple[tuple[str, str, dict[str, str], list[str]], ...] = (
+    ("classic", "größe 😀", {}, ["orders"]),
+    ("classic", "c" * 130, {"client.rack": "r" * 130}, ["orders", "many"]),
+    ("classic", "d" * 20_000, {"group.instance.id": "static-1"}, ["many"]),
+    ("consumer", "größe 😀", {}, ["^ord.*"]),
+    ("consumer", "c" * 130, {"client.rack": "r" * 130}, ["orders", "many"]),
+    ("consumer", "ü" * 10_000, {"group.instance.id": "static-2"}, ["many"]),
+    ("consumer", "e" * 126, {"client.rack": "r" * 16_383}, ["^(orders|many)" + "x?" * 100]),
+)
 
 
 def main() -> int:
@@ -60,11 +77,15 @@ def main() -> int:
         local_session() as spark,
     ):
         commit(sandbox.bootstrap_servers, commits)
+        join(sandbox.bootstrap_servers)
         found = compare(sandbox, spark, Path(folder), *_VISIBLE)
+        of_members = compare_members(sandbox, spark, Path(folder))
     for level, (by_us, by_kafka, different) in found.items():
         line = f"{level}: {by_us:,} offset commits decoded by us, {by_kafka:,} by Kafka, {different:,} differ"
         sys.stdout.write(f"{line}\n")
-    return int(any(different for *_, different in found.values()))
+    ours, by_kafka, differ = of_members
+    sys.stdout.write(f"members: {ours:,} records decoded by us, {by_kafka:,} by Kafka, {differ:,} differ\n")
+    return int(differ or any(different for *_, different in found.values()))
 
 
 def compare(
@@ -104,7 +125,9 @@ def _await_coordinator(consumer: Consumer) -> None:
 def commit(servers: str, commits: int) -> None:
     """Commit ``commits`` offsets, some with unusual metadata, and more in transactions; then delete one group."""
     admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([NewTopic("orders", _PARTITIONS, 1)])["orders"].result(60)
+    topics = [NewTopic("orders", _PARTITIONS, 1), NewTopic("many", 9, 1)]
+    for created in admin.create_topics(topics).values():
+        created.result(60)
     numbers = itertools.count()
     groups = ["in-transactions", *(f"größe-{number}" for number in range(1, _GROUPS))]
     consumers = [
@@ -132,6 +155,74 @@ def commit(servers: str, commits: int) -> None:
         consumer.close()
     with closing(KafkaAdminClient(bootstrap_servers=servers)) as deleting:
         deleting.delete_groups(groups[1:2])
+
+
+def join(servers: str) -> None:
+    """Let members with unusual names join two groups, one classic and one of the protocol KIP-848, and leave again."""
+    joined = []
+    for protocol, client, others, topics in _MEMBERS:
+        settings = {"bootstrap.servers": servers, "group.id": f"members-{protocol}", "group.protocol": protocol}
+        joined.append(Consumer({**settings, "client.id": client, **others}))
+        joined[-1].subscribe(topics)
+    waiting, deadline = list(joined), time.monotonic() + _COORDINATOR_SECONDS
+    while waiting:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{len(waiting)} members have no partition after {_COORDINATOR_SECONDS} s")
+        for consumer in joined:
+            consumer.poll(0.05)
+        waiting = [consumer for consumer in waiting if not consumer.assignment()]
+    for consumer in joined:
+        consumer.close()
+
+
+def compare_members(sandbox: Sandbox, spark: SparkSession, folder: Path) -> tuple[int, int, int]:
+    """Return three numbers of records about members: decoded by our code, decoded by Kafka, and different.
+
+    folder: the copy of the log that `compare` made. Raises `RuntimeError` if Kafka's tool fails.
+    """
+    raw = spark.read.schema(RAW).parquet(str(folder))
+    ours: dict[tuple[int, int], list[object]] = {}
+    for row in members(decode(raw)).where(F.size("clients") > 0).collect():
+        ours[row.log_partition, row.log_offset] = [sorted(row.clients)]
+    for row in generations(raw).where(F.size("members") > 0).collect():
+        each = [
+            (each.client_id, each.topics, sorted((of.topic, of.partition) for of in each.partitions))
+            for each in row.members
+        ]
+        ours[row.log_partition, row.log_offset].append(sorted(each))
+    for row in consumers(raw).collect():
+        ours[row.log_partition, row.log_offset].append((row.client_id, row.topics, row.regex or ""))
+    by_kafka = dict(_members_by_kafka(sandbox, {partition for partition, _ in ours}))
+    return len(ours), len(by_kafka), sum(ours.get(place) != by_kafka.get(place) for place in {*ours, *by_kafka})
+
+
+def _members_by_kafka(sandbox: Sandbox, partitions: set[int]) -> Iterator[tuple[tuple[int, int], list[object]]]:
+    """Yield the partition and offset of each record that lists members, and the members as Kafka's tool prints them."""
+    for partition in sorted(partitions):
+        files = sorted((sandbox.node.folder / "data" / f"{OFFSETS_TOPIC}-{partition}").glob("*.log"))
+        command = [*sandbox.tool_command, "org.apache.kafka.tools.DumpLogSegments", "--offsets-decoder"]
+        done = subprocess.run(
+            [*command, "--files", ",".join(map(str, files))], capture_output=True, text=True, check=False, timeout=600
+        )
+        if done.returncode:
+            raise RuntimeError(f"DumpLogSegments failed: {done.stderr.strip()}")
+        for line in done.stdout.splitlines():
+            if found := re.match(r'\| offset: (\d+) .* key: \{"type":"([25])",.*\} payload: (\{.*)', line):
+                offset, kind, payload = found.groups()
+                value = json.loads(payload)["data"]
+                if kind == "5":
+                    names = value["clientId"], sorted(value["subscribedTopicNames"]), value["subscribedTopicRegex"]
+                    yield (partition, int(offset)), [[value["clientId"] + value["clientHost"]], names]
+                elif listed := value["members"]:
+                    clients = sorted(each["clientId"] + each["clientHost"] for each in listed)
+                    yield (partition, int(offset)), [clients, sorted(map(_member_of_kafka, listed))]
+
+
+def _member_of_kafka(member: dict[str, Any]) -> tuple[object, ...]:
+    assigned = [
+        (of["topic"], number) for of in member["assignment"]["assignedPartitions"] for number in of["partitions"]
+    ]
+    return member["clientId"], sorted(member["subscription"]["topics"]), sorted(assigned)
 
 
 def _land(servers: str, folder: Path) -> None:

@@ -34,11 +34,11 @@ _MOMENTS = 48
 class CostsRequest(NamedTuple):
     """The input of ``advise --log``.
 
-    groups: the consumer groups; empty: all groups. log: the folder for the copied log of ``__consumer_offsets``. out: a
+    groups: the consumer groups; None: all groups. log: the folder for the copied log of ``__consumer_offsets``. out: a
     new folder for the results. since: the age of the oldest records to use; None: all records.
     """
 
-    groups: list[str]
+    groups: list[str] | None
     log: Path
     out: Path
     since: timedelta | None
@@ -54,7 +54,7 @@ def measure(connection: Connection, asked: CostsRequest) -> None:
     from migrate_groups.migration.advise.costs import judge_costs
     from migrate_groups.migration.advise.proposals import suggestions
 
-    with new_folder(asked.out):
+    with new_folder(asked.out) as complete:
         with connection.open_offsets_topic() as opened:
             landed = land_log(opened, asked.groups, asked.log)
             reader = opened[0]
@@ -68,6 +68,7 @@ def measure(connection: Connection, asked: CostsRequest) -> None:
                 worst = [each for each in judged if len(each.applications) > 1][:_MOST_GROUPS]
                 with _lag(spark, reader, landed, worst) as (lag, timeline):
                     costs = write_costs(measured, asked.out, timeline)
+                complete("tables")
                 judged = judge_costs(costs.applications, landed.taken_at, delay)
             suggested = suggestions(reader, SystemClock(), [each.group for each in worst])
         from migrate_groups.show import costs as views
@@ -124,34 +125,35 @@ def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) ->
     from migrate_groups.show import after_split as views
 
     execution = receipt_json.load(receipt_in(run_dir)).to_judge()
-    changes = [entry.change for entry in execution.entries]
-    targets = {change.topic: change.group for change in changes}
-    sources = {change.source_group for change in changes if change.source_group}
-    with new_folder(asked.out):
+    split = Split.of(execution)
+    with new_folder(asked.out) as complete:
         with connection.open_offsets_topic() as opened:
             if opened[0].cluster_id() != execution.cluster_id:
                 raise UsageError(f"{run_dir} is of another cluster, {execution.cluster_id}: check --bootstrap-server")
-            landed = land_log(opened, {*sources, *targets.values()}, asked.log)
+            landed = land_log(opened, split.source_groups | split.target_groups, asked.log)
             delay = opened[0].initial_rebalance_delay()
-        split = Split(targets=targets, written_at=execution.started_at, read_at=landed.taken_at)
         with spark_here(landed.landing.offsets) as spark:
-            before = _applications(
-                spark, landed, sources, (_begin(asked, landed), split.written_at), asked.out / "before"
-            )
-            after = _applications(spark, landed, {*targets.values()}, (split.written_at, None), asked.out / "after")
+            span = _begin(asked, landed), split.written_at
+            before = _applications(spark, landed, split.source_groups, span, asked.out / "before")
+            after = _applications(spark, landed, split.target_groups, (split.written_at, None), asked.out / "after")
         if not before:
             raise Undetermined(
                 "the log has no record of the source group's members before the split: pass the --log that you used "
                 "before the split, or a longer --since"
             )
-        found = compare(before, after, split, delay)
+        complete("tables")
+        found = compare(before, after, split, delay=delay, read_at=landed.taken_at)
         _write(asked.out / "after.html", views.page(found))
     show_as(asked.output_format, lambda: views.document(found), lambda: views.terminal(found))
     talk(f"tables and after.html written to {asked.out}")
 
 
 def _applications(
-    spark: SparkSession, landed: Landed, groups: set[str], span: tuple[datetime | None, datetime | None], out: Path
+    spark: SparkSession,
+    landed: Landed,
+    groups: frozenset[str],
+    span: tuple[datetime | None, datetime | None],
+    out: Path,
 ) -> tuple[SharedCost, ...]:
     """Return what rebalances of these groups cost each application, and write the result as tables to ``out``.
 

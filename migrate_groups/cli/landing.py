@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ from migrate_groups.cli.console import talk
 from migrate_groups.cli.progress import bar
 from migrate_groups.errors import InvalidInput, Undetermined
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
-from migrate_groups.text import did_you_mean
+from migrate_groups.text import did_you_mean, some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def new_folder(out: Path) -> Iterator[None]:
-    """Make a folder, and delete it again if the block raises an error.
+def new_folder(out: Path) -> Iterator[Callable[[str], None]]:
+    """Make a folder, and delete it again if the block raises an error before any result in it is complete.
 
-    Raises `InvalidInput` if the folder exists already or can't be made.
+    Yields a function that the block calls when a result is complete, with a name for it, such as ``tables``. If the
+    block raises an error later, the folder stays, and stderr names what is complete. Raises `InvalidInput` if the
+    folder exists already or can't be made.
     """
     try:
         out.mkdir()
@@ -39,10 +41,14 @@ def new_folder(out: Path) -> Iterator[None]:
         raise InvalidInput(f"{out} exists already: pass another folder, or remove it") from None
     except OSError as error:
         raise InvalidInput(f"{out} can't be a new folder: {error.strerror or error}") from error
+    complete: list[str] = []
     try:
-        yield
+        yield complete.append
     except BaseException:
-        shutil.rmtree(out, ignore_errors=True)
+        if complete:
+            talk(f"{some(complete)} written to {out}: they are complete, and stay")
+        else:
+            shutil.rmtree(out, ignore_errors=True)
         raise
 
 
@@ -65,10 +71,10 @@ class Landed(NamedTuple):
         return LandedFiles(str(self.landing.log.folder), self.landing.ranges, self.cluster_id)
 
 
-def land_log(opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[str], folder: Path) -> Landed:
+def land_log(opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[str] | None, folder: Path) -> Landed:
     """Copy the log of ``__consumer_offsets`` into a folder, and read the log end offsets of all topics.
 
-    groups: copy only the partitions that hold these groups; empty: all partitions.
+    groups: copy only the partitions that hold these groups; None: all partitions.
 
     Raises `Undetermined` if ``__consumer_offsets`` does not exist, or was recreated or truncated since the last copy.
     Raises `ClusterUnavailable` if one of its partitions has no leader; `Refused` if another command copies to the
@@ -83,9 +89,10 @@ def land_log(opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[
     described = reader.describe_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC)
     if described is None:
         raise Undetermined(f"{OFFSETS_TOPIC} does not exist: no group has committed here yet")
-    _warn_of_missing(reader, groups)
+    if groups is not None:
+        _warn_of_missing(reader, groups)
     count = len(described.partitions)
-    wanted = {log_partition(group, count) for group in groups} or {*described.partitions}
+    wanted = {*described.partitions} if groups is None else {log_partition(group, count) for group in groups}
     starts = {number: ends.start for number, ends in log_ranges(reader, wanted).items()}
     cluster_id = reader.cluster_id()
     with CopiedLog.locked(folder), bar(f"reading {OFFSETS_TOPIC}") as progress:
@@ -97,8 +104,6 @@ def land_log(opened: tuple[GroupReader, OffsetsTopicReader], groups: Collection[
 
 def _warn_of_missing(reader: GroupReader, groups: Collection[str]) -> None:
     """Warn on stderr of each group that does not exist now."""
-    if not groups:
-        return
     # This is no error, because the log may have commits of a deleted group.
     there = [each.group for each in reader.list_groups()]
     for group in sorted({*groups} - {*there}):
@@ -112,14 +117,14 @@ def lag_over_time(
     reader: GroupReader,
     landed: Landed,
     *,
-    groups: list[str],
+    groups: list[str] | None,
     every: timedelta,
     out: Path,
     since: datetime | None = None,
 ) -> History:
     """Return the lag and the commits of groups over time, and write them to ``out`` as Parquet.
 
-    groups: all groups if empty. every: the time between two points. since: the points begin after this time; if None,
+    groups: None: all groups. every: the time between two points. since: the points begin after this time; if None,
     after the first commit in the log.
 
     Raises `Undetermined` if the log has no commit of these groups, `UsageError` if there would be too many points, and

@@ -1,15 +1,13 @@
-"""Find the applications that share a consumer group, from the topics that its members subscribe to.
-
-Members that share a topic, directly or through other members, are one application.
-"""
+"""Find the applications that share a consumer group, and the members of each."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence, Set
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from migrate_groups.applications import components, topics_by_application
+from migrate_groups.applications import joining as joining_topics
 from migrate_groups.errors import InvalidInput
 from migrate_groups.model.groups import Member
 from migrate_groups.snapshots.selection import TopicPattern
@@ -17,9 +15,9 @@ from migrate_groups.snapshots.selection import TopicPattern
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """Members of a group that share topics with each other, and share none with the group's other members.
+    """Members of a group that share topics or client ids (`migrate_groups.applications`), and none with other members.
 
-    - name: unique in the group; usually the common prefix of the members' client ids.
+    - name: unique in the group; usually the common beginning of the members' client ids.
     - topics: the topics that the members subscribe to, by name or by regular expression.
     """
 
@@ -40,18 +38,13 @@ def applications(members: Iterable[Member], topics: Collection[str]) -> tuple[Ap
     the names to match against the members' regular expressions.
     """
     subscriptions = {member: subscription(member, topics) for member in members}
-    found = components(subscriptions.values())
-    of_topic = {topic: number for number, component in enumerate(found) for topic in component}
-    by_component: dict[int, list[Member]] = defaultdict(list)
+    found = topics_by_application((member.client_id, subscribed) for member, subscribed in subscriptions.items())
+    of_topic = {topic: name for name, own in found.items() for topic in own}
+    by_name: dict[str, list[Member]] = defaultdict(list)
     for member, subscribed in subscriptions.items():
         if subscribed:
-            by_component[of_topic[min(subscribed)]].append(member)
-    names = _names([([each.client_id for each in by_component[number]], topics) for number, topics in enumerate(found)])
-    made = [
-        Application(name=name, topics=topics, members=tuple(by_component[number]))
-        for number, (name, topics) in enumerate(zip(names, found, strict=True))
-    ]
-    return tuple(sorted(made, key=lambda each: each.name))
+            by_name[of_topic[min(subscribed)]].append(member)
+    return tuple(Application(name=name, topics=own, members=tuple(by_name[name])) for name, own in found.items())
 
 
 def subscription(member: Member, topics: Collection[str]) -> frozenset[str]:
@@ -69,28 +62,9 @@ def subscription(member: Member, topics: Collection[str]) -> frozenset[str]:
     return member.topics.union(matched)
 
 
-def components(subscriptions: Iterable[Set[str]]) -> list[frozenset[str]]:
-    """Return the connected components of topics, sorted by each component's first topic.
-
-    Two topics are connected if one subscription contains both.
-    """
-    above: dict[str, str] = {}
-
-    def top(topic: str) -> str:
-        while above.setdefault(topic, topic) != topic:
-            above[topic] = topic = above[above[topic]]
-        return topic
-
-    for each in subscriptions:
-        first, *rest = each or [""]
-        for topic in rest:
-            above[top(topic)] = top(first)
-        if each:
-            top(first)
-    found: dict[str, set[str]] = defaultdict(set)
-    for topic in above:
-        found[top(topic)].add(topic)
-    return sorted(map(frozenset, found.values()), key=min)
+def unconnected(application: Application) -> int:
+    """Return into how many sets an application's topics fall apart if only subscriptions connect topics."""
+    return len(components(subscription(member, application.topics) for member in application.members))
 
 
 def joining(application: Application) -> tuple[tuple[Member, ...], list[frozenset[str]]]:
@@ -99,32 +73,6 @@ def joining(application: Application) -> tuple[tuple[Member, ...], list[frozense
     Return the members with this subscription, and these sets of topics. Both results are empty if there is no such
     subscription.
     """
-    by_topics: dict[frozenset[str], list[Member]] = defaultdict(list)
-    for member in application.members:
-        by_topics[subscription(member, application.topics)].append(member)
-    most: tuple[tuple[Member, ...], list[frozenset[str]]] = ((), [])
-    for topics in sorted(by_topics, key=len):
-        # A subscription to one topic connects nothing.
-        without = components(other for other in by_topics if other != topics) if len(topics) > 1 else []
-        if len(without) > max(1, len(most[1])):
-            most = tuple(by_topics[topics]), without
-    return most
-
-
-def _names(found: Sequence[tuple[Collection[str], Collection[str]]]) -> list[str]:
-    """Return a unique name for each application. found: the client ids and the topics of each application."""
-    stems = [_stem(client_ids) for client_ids, _ in found]
-    names: list[str] = []
-    for stem, (_, topics) in zip(stems, found, strict=True):
-        name = stem if stem and stems.count(stem) == 1 else min(topics)
-        while name in names:
-            name += "-2"
-        names.append(name)
-    return names
-
-
-def _stem(client_ids: Collection[str]) -> str:
-    """Return the common prefix of client ids, without trailing digits and separators: ``shop`` of shop-1, shop-2."""
-    first, last = min(client_ids), max(client_ids)  # a prefix of the first and the last is a prefix of all between them
-    size = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
-    return re.sub(r"[-_.:/ 0-9]+$", "", first[:size])
+    subscriptions = {member: subscription(member, application.topics) for member in application.members}
+    topics, without = joining_topics((member.client_id, of) for member, of in subscriptions.items())
+    return tuple(member for member, of in subscriptions.items() if without and of == topics), without

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from migrate_groups.migration.advise.after import AfterSplit
-from migrate_groups.migration.advise.costs import KIP_848, Predicted
+from migrate_groups.migration.advise.costs import Predicted
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.page import environment
 from migrate_groups.show.tables import UNKNOWN, Table, cell
@@ -21,20 +21,21 @@ _COLUMNS = {
 }
 _TITLES = tuple(title.lower().replace("-", " ") for title in _COLUMNS)
 _NOTE = (
-    "Seconds without an owner. Waited before: in the shared group, for others, at most. Predicted: for as many "
-    "restarts as there were since the split. It holds if it is within 20 % or 2 s of what the log shows."
+    "Seconds without an owner, measured between records of the log. Waited before: in the shared group, for others. "
+    "Predicted: for as many restarts as there were since the split. It holds if what was measured is in this range, or "
+    "within 20 % or 2 s of it."
 )
-_NOTE_KIP_848 = " In a KIP-848 group it also holds if the log shows more, but not more than the `at most`."
 
 
 class PredictedSeconds(Part, frozen=True, kw_only=True):
     """A prediction: for how many seconds an application's partitions are assigned to no member after a split.
 
-    seconds: the expected number. at_most: the number in the worst case.
+    low: if its members are back as early after a restart as the log allows. high: if each restart takes as long as in
+    the shared group; in a KIP-848 group, if each start waits for a heartbeat.
     """
 
-    seconds: float
-    at_most: float
+    low: float
+    high: float
 
 
 class AfterSplitApplication(Part, frozen=True, kw_only=True):
@@ -42,13 +43,13 @@ class AfterSplitApplication(Part, frozen=True, kw_only=True):
 
     - assignor: the partition assignor of the shared group; "consumer" for a KIP-848 group.
     - groups: the new groups that got the application's topics.
-    - waited_before: for how many seconds, at most, the application consumed nothing in the shared group because members
-      of other applications joined or left.
+    - waited_before: for how many seconds the application consumed nothing in the shared group because members of other
+      applications joined or left.
     - outage_before: for how many seconds its partitions had no owner (assigned member) in the shared group, because
       its own members joined or left.
     - restarts_before, restarts: how often all its members restarted together, before and after the split.
     - predicted, measured: for how many seconds its partitions had no owner in the new groups.
-    - holds: whether the measured seconds match the prediction, within 20 % or 2 s.
+    - holds: whether the measured seconds are in the predicted range, or within 20 % or 2 s of it.
     - remarks: what is not known, and why.
     """
 
@@ -104,7 +105,7 @@ def terminal(found: Sequence[AfterSplit]) -> RenderableType:
     table = Table(_COLUMNS)
     for each in found:
         table.add_row(*map(cell, _cells(each)))
-    return Group(table, Text(_note(found)))
+    return Group(table, Text(_NOTE))
 
 
 def page(found: Sequence[AfterSplit]) -> str:
@@ -121,13 +122,9 @@ def page(found: Sequence[AfterSplit]) -> str:
             most=max((each for each in known if each is not None), default=0),
             seconds=_seconds,
             rows=[_cells(each) for each in found],
-            note=_note(found),
+            note=_NOTE,
         )
     )
-
-
-def _note(found: Sequence[AfterSplit]) -> str:
-    return _NOTE + _NOTE_KIP_848 * any(each.before.assignor == KIP_848 for each in found)
 
 
 def _cells(each: AfterSplit) -> tuple[str, ...]:
@@ -147,11 +144,11 @@ def _cells(each: AfterSplit) -> tuple[str, ...]:
 
 
 def expected(value: Predicted | None) -> str:
-    """Return a predicted time as text, such as ``3.0 s, at most 9.0 s``; ``-`` for None."""
+    """Return a predicted time as text, such as ``3.0 to 9.0 s``; ``-`` for None."""
     if value is None:
         return UNKNOWN
-    seconds, at_most = f"{value.seconds:.1f} s", f"{value.at_most:.1f} s"
-    return seconds if seconds == at_most else f"{seconds}, at most {at_most}"
+    low, high = f"{value.low:.1f}", f"{value.high:.1f}"
+    return f"{low} s" if low == high else f"{low} to {high} s"
 
 
 def _seconds(value: float | None) -> str:

@@ -20,8 +20,9 @@ from migrate_groups.text import counted, some
 _MOST_ROWS = 200
 _Application = object_type(SharedCost)
 LIMITS = (
-    "A time is at most what it says: it counts from a member's last commit to the record of the next generation. A "
-    "member that commits seldom, or not when its partitions are revoked, stood still for less. "
+    "Times are measured between records: from a member's last commit to the record of the next generation. The real "
+    "time is longer by what a client takes to get its assignment after that record. It is shorter, by up to a commit "
+    "interval, if the member does not commit when its partitions are revoked. "
     "Deployments count as rebalances. In cooperative groups only the partitions of members that left are counted. In "
     "KIP-848 groups a partition's time without an owner is counted, and no rebalances; commits that failed and records "
     "that came twice are in no log.",
@@ -31,8 +32,8 @@ LIMITS = (
 class CostlyGroup(Part, frozen=True, kw_only=True):
     """A consumer group, and what sharing it costs its applications (members that share topics).
 
-    - stood_still: for how many seconds, at most, the most affected application consumed nothing because members of
-      other applications joined or left; null if not known.
+    - stood_still: for how many seconds the most affected application consumed nothing because members of other
+      applications joined or left, measured between records; null if not known.
     - predicted: for each application, for how many seconds its partitions would be assigned to no member after a split.
     """
 
@@ -92,7 +93,7 @@ def _blocks(groups: Sequence[GroupCost], size: Size) -> Iterator[str]:
     rows = (
         (comment.code(each.group, size), seconds(each.stood_still), comment.prose(each.advice, size)) for each in groups
     )
-    yield comment.table(("group", "stood still, at most >", "advice"), rows, len(groups), size, "group")
+    yield comment.table(("group", "stood still >", "advice"), rows, len(groups), size, "group")
     for each in [each for each in groups if len(each.applications) > 1][: size.rows]:
         lines = (
             (comment.code(row.application, size), *figures(row), comment.prose(some(row.topics), size))

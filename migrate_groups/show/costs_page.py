@@ -103,7 +103,7 @@ def page(found: Costs, groups: Sequence[GroupCost], lag: Sequence[Moment], sugge
 def _most(group: GroupCost) -> float:
     """Return the highest number of seconds in a group's bar chart of costs; 0 if it shows none."""
     known = [each or 0 for row in group.applications for each in (row.stood_still, row.outage)]
-    return max([*known, *(each.seconds for each in group.predicted.values())], default=0)
+    return max([*known, *(each.high for each in group.predicted.values())], default=0)
 
 
 def _map(group: GroupCost, subscriptions: Sequence[Subscription]) -> _Map:

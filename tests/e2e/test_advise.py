@@ -5,6 +5,9 @@ from __future__ import annotations
 import pyarrow.parquet as pq
 import pytest
 
+from migrate_groups.errors import ClusterUnavailable
+from migrate_groups.migration.advise import proposals
+from migrate_groups.spark.offsets_topic import advice_job
 from tests.support.cli import CliHere
 from tests.support.split_sharing import GROUP, near, split
 
@@ -52,3 +55,25 @@ def test_a_group_without_records_of_members_is_undetermined(here, world):
     assert "no record of the members" in here.fails("advise", group, "--log", "log", "-o", "out", code=7)
     assert "needs -o OUT" in here.fails("advise", group, "--log", "log", code=2)
     assert "--since with --log" in here.fails("advise", group, "--since", "7d", code=2)
+
+
+def test_finished_tables_stay_if_a_page_can_not_be_written(here, world, tmp_path, monkeypatch):
+    """If the cluster is lost after ``advise --log`` has written its tables, the tables stay, and stderr says so.
+
+    If the cluster is lost before, no folder stays.
+    """
+    group, topic = world.name("big"), world.create_topic()
+    world.join(group, topic)
+
+    def lost(*_: object) -> None:
+        raise ClusterUnavailable("no broker answers")
+
+    asked = "advise", group, "--log", "log", "-o"
+    with monkeypatch.context() as patch:
+        patch.setattr(proposals, "suggestions", lost)
+        stderr = here(*asked, tmp_path / "out", code=ClusterUnavailable.exit_code).stderr
+        patch.setattr(advice_job, "write_costs", lost)
+        here.fails(*asked, tmp_path / "none", code=ClusterUnavailable.exit_code)
+    assert f"tables written to {tmp_path / 'out'}: they are complete, and stay\n" in stderr
+    assert pq.read_table(tmp_path / "out" / "advice.parquet").num_rows == 1
+    assert not (tmp_path / "none").exists()

@@ -221,7 +221,7 @@ def test_job_requests_log_ends_once_and_writes_one_table(spark: SparkSession, tm
             spark,
             LandedFiles(folder, ranges, "c"),
             log_ends,
-            groups=groups,
+            groups=groups or None,
             every=HOUR,
             now=at(now),
             out=tmp_path / out / "t",

@@ -10,9 +10,10 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from migrate_groups.spark.local_table import local_table
+from migrate_groups.spark.offsets_topic.generations import consumers
 from migrate_groups.spark.offsets_topic.members import members
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
-from tests.spark.test_offsets_log import GROUP, RECORDED, Record
+from tests.spark.test_offsets_log import GROUP, RECORDED, Record, varint
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -34,7 +35,35 @@ def classic(*members: tuple[Any, ...], version: int = 3) -> bytes:
     return made
 
 
-NAMES = [*(f"group-value-{version}" for version in range(5)), "key-5", "group-tombstone"]
+def compact(text: str | None) -> bytes:
+    """Return a compact string, as in the records of KIP-848 members: a varint with its length plus 1, and its bytes."""
+    return b"\0" if text is None else varint(len(text.encode()) + 1) + text.encode()
+
+
+def kip_848(instance: str | None, rack: str | None, client: str, host: str, regex: str = "") -> bytes:
+    """Return the value of the record of a KIP-848 member that subscribes to the topic ``orders``."""
+    names = b"".join(map(compact, (instance, rack, client, host)))
+    return bytes(2) + names + b"\2" + compact("orders") + compact(regex) + bytes(4) + b"\1\0"
+
+
+SIZES = [1, 126, 127, 128, 16_382, 16_383, 20_000, 32_767]
+# Each size occurs in each field: the group instance id, the rack, the client id, the host and the regular expression.
+LONG: list[tuple[str | None, str | None, str, str, str]] = [
+    each
+    for size in SIZES
+    for each in (
+        ("i" * size, None, "c", "/h", ""),
+        (None, "r" * size, "c", "/h", ""),
+        (None, None, "c" * size, "/h", ""),
+        (None, None, "c", "h" * size, ""),
+        (None, None, "c", "/h", "x" * size),
+    )
+]
+NAMES = [
+    *(f"group-value-{version}" for version in range(5)),
+    *("key-5", "key-5-126", "key-5-127", "key-5-regex", "key-5-names"),
+    "group-tombstone",
+]
 CLIENTS = [(f"app-{number}", f"/10.0.0.{number}") for number in range(40)]
 KEY = RECORDED["group-value-3"][0]
 
@@ -55,11 +84,12 @@ def broken(name: str) -> list[Record]:
 
 @pytest.fixture(scope="module")
 def found(spark: SparkSession) -> dict[str, list[Row]]:
-    """The decoded members of three sets of records, by the name of the set. One job decodes all."""
+    """The decoded members of four sets of records, by the name of the set. One job decodes all."""
     records: dict[str, list[Record]] = {
         "recorded": [RECORDED[name] for name in NAMES],
         "many": [(KEY, classic(*CLIENTS)), (KEY, classic()), (KEY, classic(("ünï", "/h")))],
-        "broken": [*broken("group-value-3"), *broken("key-5")],
+        "long": [(RECORDED["key-5"][0], kip_848(*names)) for names in LONG],
+        "broken": [*broken("group-value-3"), *broken("key-5"), *broken("key-5-127")],
     }
     rows = [
         (number, place, NOON + timedelta(seconds=place), "record", *record)
@@ -81,7 +111,39 @@ def test_every_version_of_a_member_record_is_decoded(found: dict[str, list[Row]]
         **{f"group-value-{version}": ["c/h"] for version in range(4)},
         "group-value-4": None,
         "key-5": ["c/h"],
+        "key-5-126": ["c" * 126 + "h" * 126],
+        "key-5-127": ["c" * 127 + "h" * 127],
+        "key-5-regex": ["c/h"],
+        "key-5-names": ["ü" * 65 + "/h"],
         "group-tombstone": [],
+    }
+
+
+def test_names_of_any_length_are_decoded(spark: SparkSession, found: dict[str, list[Row]]) -> None:
+    """A member's client id, host and regular expression are decoded, however long they and the names before them are.
+
+    Both decodings of KIP-848 members are right: that of ``history`` and that of ``advise``.
+    """
+    assert [row.clients for row in found["long"]] == [[f"{client}{host}"] for _, _, client, host, _ in LONG]
+    key, _ = RECORDED["key-5"]
+    rows = [(0, number, NOON, "record", key, kip_848(*names)) for number, names in enumerate(LONG)]
+    subscribed = consumers(local_table(spark, rows, RAW)).orderBy("log_offset").collect()
+    assert [(row.client_id, row.regex or "") for row in subscribed] == [
+        (client, regex) for _, _, client, _, regex in LONG
+    ]
+
+
+def test_consumers_are_decoded_as_kafka_wrote_them(spark: SparkSession) -> None:
+    """The topics and the regular expression of KIP-848 members equal those that Kafka's own classes wrote."""
+    names = [name for name in NAMES if name.startswith("key-5")]
+    rows = [(0, number, NOON, "record", *RECORDED[name]) for number, name in enumerate(names)]
+    found = consumers(local_table(spark, rows, RAW)).orderBy("log_offset").collect()
+    assert dict(zip(names, ((row.client_id, row.topics, row.regex) for row in found), strict=True)) == {
+        "key-5": ("c", [], None),
+        "key-5-126": ("c" * 126, ["orders"], None),
+        "key-5-127": ("c" * 127, ["orders", "t" * 249], "x" * 127),
+        "key-5-regex": ("c", [], "pay.*"),
+        "key-5-names": ("ü" * 65, [], "y" * 200),
     }
 
 
@@ -98,4 +160,4 @@ def test_records_with_many_members_and_with_none(found: dict[str, list[Row]]) ->
 
 def test_broken_records_never_abort_a_job(found: dict[str, list[Row]]) -> None:
     """Every broken record about a group's members is decoded to a row, and none aborts the job."""
-    assert len(found["broken"]) == 500
+    assert len(found["broken"]) == 750

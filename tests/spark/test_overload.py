@@ -9,14 +9,16 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.types import ArrayType, StringType, StructType
 
+from migrate_groups.applications import topics_by_application
 from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic.advice_job import advice
 from migrate_groups.spark.offsets_topic.generations import commits, consumers, generations
 from migrate_groups.spark.offsets_topic.load import keeps_up
 from migrate_groups.spark.offsets_topic.offsets_log import RAW
-from migrate_groups.spark.offsets_topic.overload import Overload, overload
+from migrate_groups.spark.offsets_topic.overload import Overload, applications, overload
 from migrate_groups.spark.offsets_topic.ownership import owners
 from tests.spark.test_members import texts
+from tests.spark.test_offsets_log import varint
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 GROUP_KEY = b"\0\2" + texts("g")
@@ -26,13 +28,14 @@ def sized(data: bytes) -> bytes:
     return len(data).to_bytes(4) + data
 
 
-def member(client: str, topic: str, *, partitions: tuple[int, ...] = (0,), version: int = 3) -> bytes:
-    """Return a member as it is in a classic group's record.
+def member(client: str, *topics: str, partitions: tuple[int, ...] = (0,), version: int = 3) -> bytes:
+    """Return a member as it is in a classic group's record. Its partitions are those of its first topic.
 
     client: the member id. The client id is the same without a final ``x``.
     """
     ids = texts(client) + (texts(None) if version >= 3 else b"") + texts(client.rstrip("x"), "/h")
-    subscription = bytes(2) + (1).to_bytes(4) + texts(topic) + sized(b"")
+    subscription = bytes(2) + len(topics).to_bytes(4) + texts(*topics) + sized(b"")
+    topic, partitions = (topics or ("",))[0], partitions if topics else ()
     numbers = b"".join(each.to_bytes(4) for each in partitions)
     assigned = (1).to_bytes(4) + texts(topic) + len(partitions).to_bytes(4) + numbers if partitions else bytes(4)
     timeouts = (300_000).to_bytes(4) + bytes(4) if version >= 1 else (300_000).to_bytes(4)
@@ -69,7 +72,7 @@ def owned(*partitions: int, revoking: tuple[int, ...] = (), epochs: bool = False
 
     def listed(numbers: tuple[int, ...]) -> bytes:
         tags = b"\1\0\5" + bytes(5) if epochs else b"\0"
-        each = TOPIC_ID + bytes([len(numbers) + 1]) + b"".join(one.to_bytes(4) for one in numbers) + tags
+        each = TOPIC_ID + varint(len(numbers) + 1) + b"".join(one.to_bytes(4) for one in numbers) + tags
         return b"\2" + each if numbers else b"\1"
 
     return bytes(2) + bytes(8) + b"\0" + listed(partitions) + listed(revoking) + b"\0"
@@ -108,6 +111,17 @@ def uneven_records() -> list[tuple[float, bytes, bytes | None]]:
     return [(0, key, generation(1, *first)), *commits[0], (60, key, generation(2, *second)), *commits[1]]
 
 
+def placeholder_records() -> list[tuple[float, bytes, bytes | None]]:
+    """Return the records of a group whose member ``b-1`` leaves for one without topics, as ``migrate --hold`` adds."""
+    a, key = member("a-1", "x"), b"\0\2" + texts("held")
+    return [
+        (0, key, generation(1, a, member("b-1", "y"))),
+        commit(10, "x", "held"),
+        (15, key, generation(2, a, member("placeholder"))),
+        (20, key, generation(3, a)),
+    ]
+
+
 def upgraded_records() -> list[tuple[float, bytes, bytes | None]]:
     """Return the records of a KIP-848 group that was a classic group before. Its only member had no partition then."""
     subscribed = bytes(4) + b"\4a-1" + b"\3/h\2\2x" + b"\1\0"
@@ -143,7 +157,7 @@ def found(spark) -> dict[str, dict[str, list[Row]]]:
     """
     raw = log(spark, *classic_records("range"))
     raw = raw.unionByName(log(spark, *classic_records("cooperative-sticky"), *consumer_records(), partition=1))
-    raw = raw.unionByName(log(spark, *uneven_records(), *upgraded_records(), partition=2))
+    raw = raw.unionByName(log(spark, *uneven_records(), *upgraded_records(), *placeholder_records(), partition=2))
     classic, new = generations(raw).localCheckpoint(), consumers(raw).localCheckpoint()
     made = Overload(*(each.localCheckpoint() for each in overload(classic, new, owners(raw), commits(raw))))
     missing = local_table(
@@ -153,7 +167,7 @@ def found(spark) -> dict[str, dict[str, list[Row]]]:
     rows = {name: table.collect() for name, table in tables.items()}
     return {
         group: {name: [row for row in of if row.group == group] for name, of in rows.items()}
-        for group in ("range", "cooperative-sticky", "new", "uneven", "upgraded")
+        for group in ("range", "cooperative-sticky", "new", "uneven", "upgraded", "held")
     }
 
 
@@ -179,6 +193,17 @@ def test_an_application_stands_still_from_its_last_commit_to_the_next_generation
     joined = {row.generation: (row.joined, row.left) for row in tables["generations"]}
     assert joined[1] == ([], ["b-1"])
     assert joined[2] == (["b-1"], [])
+
+
+def test_a_member_without_topics_is_in_no_application(found):
+    """A member without topics belongs to no application. If it joins or leaves, applications stand still for others."""
+    tables = found["held"]
+    assert {row.application for row in tables["advice"]} == {"a", "b"}
+    assert {row.client_id for row in tables["subscriptions"]} == {"a-1", "b-1"}
+    assert {
+        (row.generation, row.application): (row.caused_by, row.by_others, row.seconds) for row in tables["stood_still"]
+    } == {(1, "a"): (["b"], True, 5.0), (1, "b"): (["b"], False, None), (2, "a"): ([], True, None)}
+    assert {(row.generation, row.members) for row in tables["generations"]} == {(1, 2), (2, 2), (3, 1)}
 
 
 @pytest.mark.parametrize(
@@ -300,6 +325,37 @@ def test_cut_records_of_kip_848_members_are_not_decoded(spark):
     assert [row.topics for row in cut if row.topics is not None] == []
     assert whole.topics == ["x", "y"]
     assert len(owners(raw).collect()) + len(consumers(raw).collect()) == len(cuts) + 2
+
+
+def test_the_job_finds_the_applications_of_its_definition(spark):
+    """The job of ``advise --log`` finds the applications that `topics_by_application` finds, in each group."""
+    chance, members = random.Random(11), []
+    for group in ("one", "two", "three"):
+        for _ in range(12):
+            pod = f"-{chance.choice(['7d9f8b6c5', '5c4d3b2a1'])}-x2k4{chance.choice('abc')}"
+            client = chance.choice("abcdefgh") + chance.choice(["", pod, "-1", "-2"])
+            members.append((group, client, chance.sample([f"t{number}" for number in range(60)], chance.randrange(3))))
+    columns = StructType().add("group", "string").add("client_id", "string").add("topics", ArrayType(StringType()))
+    found = {
+        (row.group, row.topic): row.application for row in applications(local_table(spark, members, columns)).collect()
+    }
+    assert found == {
+        (group, topic): name
+        for group in ("one", "two", "three")
+        for name, topics in topics_by_application(
+            (client, frozenset(topics)) for of, client, topics in members if of == group
+        ).items()
+        for topic in topics
+    }
+    assert len(set(found.values())) > 3
+
+
+@pytest.mark.parametrize("number", [126, 127, 16_382, 16_383, 20_000])
+def test_members_with_any_number_of_partitions_are_decoded(spark, number):
+    """A KIP-848 member's partitions are decoded, however many they are, and so are those that it must revoke."""
+    key, partitions = b"\0\10" + texts("g", "m"), tuple(range(number))
+    (row,) = owners(log(spark, (0, key, owned(*partitions, revoking=(number,), epochs=True)))).collect()
+    assert row.owned == [f"{TOPIC_ID.hex().upper()}-{each}" for each in range(number + 1)]
 
 
 def test_a_group_of_1000_members_is_decoded_and_other_groups_are_left_out(spark):

@@ -102,9 +102,6 @@ def near(found: float, truth: float) -> bool:
 
 
 def holds(found: dict[str, Any], truth: float) -> bool:
-    """Return whether the prediction of ``advise`` is near the true number of seconds.
-
-    For a KIP-848 group, ``truth`` may also lie between ``seconds`` and ``at_most`` of the prediction.
-    """
-    seconds, at_most = found["predicted"]["seconds"], found["predicted"]["at_most"]
-    return near(seconds, truth) or (found["assignor"] == "consumer" and near(min(max(truth, seconds), at_most), truth))
+    """Return whether the true number of seconds is in the range that ``advise`` predicts, or near it."""
+    low, high = found["predicted"]["low"], found["predicted"]["high"]
+    return near(min(max(truth, low), high), truth)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from migrate_groups.applications import components, stem
 from migrate_groups.errors import GroupNotFound, Refused, Undetermined
 from migrate_groups.files import split_toml
 from migrate_groups.files.split_toml import to_toml
@@ -18,7 +19,7 @@ from migrate_groups.migration.advise.look import Finding, GroupAdvice, advise
 from migrate_groups.migration.advise.propose import propose
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.applications import applications, components, joining
+from migrate_groups.planning.applications import applications, joining
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
@@ -87,6 +88,8 @@ def test_applications_are_named_by_a_topic_if_client_ids_do_not_tell_them_apart(
     assert [each.name for each in applications(alike, ())] == ["a", "b"]
     mixed = [member("x", "b", client="cart"), member("y", "b", client="shop"), member("z", "c", client="b")]
     assert {each.name: each.topics for each in applications(mixed, ())} == {"b": {"b"}, "b-2": {"c"}}
+    numbered = [member("app1-0", "a"), member("app1-1", "a"), member("app2-0", "b")]
+    assert {each.name: each.topics for each in applications(numbered, ())} == {"app1": {"a"}, "app2": {"b"}}
 
 
 def test_one_application_has_nothing_to_do(cluster):
@@ -118,6 +121,51 @@ def test_a_subscription_that_joins_applications_is_named(cluster, regex):
     advice = found(cluster)["big"]
     assert (advice.finding, [each.client_id for each in advice.broad]) == (Finding.JOINED, ["audit-1"])
     assert advice.advice.startswith("one application; it would be 3 without the subscription of audit-1; 2 of 6 mem")
+
+
+NEW_PODS = [member(f"shop-7d9f8b6c5-{pod}", "orders", "returns", has=[("orders", 0)]) for pod in ("x2k4p", "b8q2z")]
+OLD_PODS = [member(f"shop-5c4d3b2a1-{pod}", "payments", has=[("payments", 0)]) for pod in ("aaaaa", "c9d8e")]
+SHARDS = [member(f"shop-{number}", f"shard-{number}", has=[(f"shard-{number}", 0)]) for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("members", "name"),
+    [
+        ([*NEW_PODS, *OLD_PODS], "shop"),
+        ([replace(each, client_id="shop") for each in (*NEW_PODS, *OLD_PODS)], "shop"),
+        (SHARDS, "shop"),
+    ],
+)
+def test_members_with_client_ids_of_one_application_are_not_split(cluster, members, name):
+    """Pods with the same stem are one application: of a rolling deploy with other topics, and with a shard each.
+
+    ``advise`` says that only their client ids make them one, and proposes no split.
+    """
+    for each in members:
+        cluster.join("big", each)
+    advice = found(cluster)["big"]
+    assert advice.finding is Finding.NOTHING
+    assert advice.advice.endswith(f"; one application by client ids alone, not by topics: {name}")
+    with pytest.raises(Refused, match="no split of group 'big' would separate applications"):
+        proposed(cluster, "big")
+
+
+def test_proposed_names_have_no_suffix_of_a_pod(cluster):
+    """The target groups of a proposed split are named after the application, without suffixes of pods and UUIDs."""
+    uuid = "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0"
+    for each in (
+        *NEW_PODS,
+        *OLD_PODS,
+        member("billing-5c4d3b2a1-aaaaa", "invoices"),
+        member(f"web-{uuid}", "clicks"),
+        member(uuid, "refunds"),
+    ):
+        cluster.join("big", each)
+    cluster.create_topic("refunds", 1)
+    made = proposed(cluster, "big")
+    assert [each.group for each in made.spec.targets] == ["big-billing", "big-refunds", "big-shop", "big-web"]
+    by_client_ids = "One application by client ids alone: no member connects its topics."
+    assert [name for name, lines in made.notes.items() if by_client_ids in lines] == ["big-shop"]
 
 
 def test_what_is_not_known_is_said(cluster):
@@ -182,6 +230,31 @@ def test_components_are_those_of_a_merge_one_by_one(subscriptions):
         near = [other for other in merged if other & each]
         merged = [other for other in merged if not other & each] + [each.union(*near)]
     assert components(subscriptions) == sorted(merged, key=min)
+
+
+@pytest.mark.parametrize(
+    ("client_id", "expected"),
+    [
+        ("shop-7d9f8b6c5-x2k4p", "shop"),
+        ("shop-5c4d3b2a1-12345", "shop"),
+        ("shop-api-7d9f8b6c5-x2k4p-0", "shop-api"),
+        ("shop-12", "shop"),
+        ("shop-3-1", "shop"),
+        ("shop-0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0", "shop"),
+        ("0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0", ""),
+        ("0b1c2d3e4f5061728394a5b6c7d8e9f0", ""),
+        ("consumer-big-1", ""),
+        ("rdkafka", ""),
+        ("ip-10-0-0-12", ""),
+        ("shop-orders-event", "shop-orders-event"),
+        ("größe-1", "größe"),
+        ("shop", "shop"),
+        ("", ""),
+    ],
+)
+def test_a_stem_is_the_client_id_without_what_differs_between_processes(client_id, expected):
+    """The suffix of a pod and a UUID are no part of a stem; a library's default client id and a host name have none."""
+    assert stem(client_id) == expected
 
 
 @given(st.lists(st.frozensets(st.sampled_from("abcdef"), min_size=1, max_size=4), min_size=1, max_size=8))

@@ -8,12 +8,19 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from migrate_groups.errors import UsageError
 from migrate_groups.migration.advise.after import AfterSplit, Split, compare
 from migrate_groups.migration.advise.costs import judge_costs
+from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.planning.execution import Entry, Execution, Outcome
+from migrate_groups.planning.options import WriteOptions
+from migrate_groups.planning.plan import Change
+from migrate_groups.planning.translation import Translation
 from migrate_groups.show import after_split as views
 from migrate_groups.spark.offsets_topic.advice_result import SharedCost
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+COMMITTED = CommittedOffset(offset=5)
 HOUR, DELAY = timedelta(hours=1), timedelta(seconds=3)
 FLAPPING: dict[str, Any] = {
     "outage": 12.0,
@@ -53,8 +60,8 @@ def cost(application: str = "billing", group: str = "big", **of: Any) -> SharedC
 def compared(
     before: SharedCost, *after: SharedCost, targets: tuple[str, ...] = ("billing",), delay: timedelta | None = DELAY
 ) -> AfterSplit:
-    split = Split(targets={each: f"new-{each}" for each in targets}, written_at=NOON, read_at=NOON + 2 * HOUR)
-    (found,) = compare([before], after, split, delay)
+    split = Split(targets={("big", each): [f"new-{each}"] for each in targets}, written_at=NOON)
+    (found,) = compare([before], after, split, delay=delay, read_at=NOON + 2 * HOUR)
     return found
 
 
@@ -83,21 +90,23 @@ def test_a_kip_848_group_has_no_delay():
     assert compared(before, cost(group="new-billing", outage=20.0, replaced=4), delay=None).predicted == (10, 35)
 
 
-@pytest.mark.parametrize(("assignor", "said"), [("range", False), ("consumer", True)])
-def test_the_rule_of_kip_848_is_said_where_it_is_used(assignor, said):
-    """The note below the table of predictions mentions KIP-848 only if one of the groups is a KIP-848 group."""
-    before = cost(**{**FLAPPING, "assignor": assignor})
-    found = compared(before, cost(group="new-billing", outage=20.0, replaced=4, assignor=assignor))
-    console = Console(width=400)
-    with console.capture() as shown:
-        console.print(views.terminal([found]))
-    assert ("KIP-848" in shown.get()) is said
-    assert ("KIP-848" in views.page([found])) is said
+def test_without_a_delay_a_restart_costs_what_it_takes():
+    """Without a rebalance delay, the predicted range reaches from the time without members to the measured outage.
+
+    An application whose restarts a split does not make longer is not named in the advice.
+    """
+    rows = [cost(**{**FLAPPING, "restart_gone": 0.0}), cost("shop", stood_still=40.0, caused=0)]
+    after = cost(group="new-billing", outage=7.0, replaced=4, since=NOON + HOUR)
+    found = compared(rows[0], after, delay=timedelta(0))
+    assert (found.predicted, found.holds) == ((2, 12), True)
+    (judged,) = judge_costs(rows, NOON, timedelta(0))
+    assert judged.predicted["billing"] == (2, 12)
+    assert "alone would stand still" not in judged.advice
 
 
-@pytest.mark.parametrize(("measured", "holds"), [(31.0, True), (33.0, False), (21.7, True), (21.6, False)])
+@pytest.mark.parametrize(("measured", "holds"), [(42.5, True), (42.6, False), (21.7, True), (21.6, False)])
 def test_a_prediction_holds_within_a_fifth_or_two_seconds(measured, holds):
-    """A prediction holds if it differs by at most a fifth of the measured time, or by at most 2 s."""
+    """A prediction of 26 to 34 s holds if the measured time is beyond it by at most a fifth of itself, or by 2 s."""
     before = cost(**{**FLAPPING, "outage": 10.0})
     assert compared(before, cost(group="new-billing", outage=measured, replaced=4)).holds is holds
 
@@ -146,8 +155,8 @@ def test_the_advice_says_what_a_split_costs_whoever_restarts():
     """
     rows = [cost(**FLAPPING), cost("shop", stood_still=40.0, caused=0)]
     (found,) = judge_costs(rows, NOON, DELAY)
-    assert "billing alone would stand still about 28 s (at most 36 s) for 4 restarts, not 12 s" in found.advice
-    assert found.predicted["shop"].seconds == 0
+    assert "billing alone would stand still about 28 to 36 s for 4 restarts, not 12 s" in found.advice
+    assert found.predicted["shop"] == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +167,7 @@ def test_the_advice_says_what_a_split_costs_whoever_restarts():
         ([cost(clients=["connector-consumer-s-0"])], "nothing to split: it belongs to a Connect sink"),
         ([cost(regex=True, assignor="consumer")], "not known: a member subscribes by a regular expression"),
         ([cost(applications=1)], "nothing to do: one application"),
-        ([cost(), cost("shop", stood_still=3.0)], "nothing to do: at most 3.0 s stood still for others"),
+        ([cost(), cost("shop", stood_still=3.0)], "nothing to do: 3.0 s stood still for others"),
         ([cost(missing=7), cost("shop", stood_still=3.0, missing=7)], "7 offsets compacted away: earlier rebalances"),
         ([cost(assignor="cooperative-sticky", missing=7)], "7 offsets compacted away: earlier rebalances"),
     ],
@@ -204,3 +213,44 @@ def test_a_load_not_worth_acting_on_is_not_said():
     """
     row = cost("shop", applications=1, keeps_up=0.9, best_third=1.0, idle=0, spread=1.9)
     assert judge_costs([row], NOON, DELAY)[0].advice == "nothing to do: one application"
+
+
+def moved(source: str | None, topic: str, group: str) -> Entry:
+    """Return the entry of a partition of a topic whose offset a group took over from a source group."""
+    change = Change(source_group=source, group=group, topic=topic, partition=0, before=None, after=COMMITTED)
+    return Entry(change=change, outcome=Outcome.CONFIRMED)
+
+
+def handed_over(*entries: Entry, translation: Translation | None = None) -> Execution:
+    return Execution(
+        cluster_id="c",
+        options=WriteOptions(),
+        intent="",
+        content="",
+        started_at=NOON,
+        entries=entries,
+        translation=translation,
+    )
+
+
+def test_a_topic_that_several_groups_took_over_is_compared_with_all_of_them():
+    """If several groups took over a topic (a fan-out), the split has all of them, for each source group on its own."""
+    found = Split.of(
+        handed_over(moved("big", "t", "a"), moved("big", "t", "b"), moved("big", "u", "a"), moved("other", "t", "c"))
+    )
+    assert found.targets == {("big", "t"): {"a", "b"}, ("big", "u"): {"a"}, ("other", "t"): {"c"}}
+    assert found.source_groups == {"big", "other"}
+    assert found.target_groups == {"a", "b", "c"}
+    after = [cost("t", group, topics=["t"], outage=seconds) for group, seconds in (("a", 1.0), ("b", 2.0), ("c", 9.0))]
+    (compared,) = compare([cost(topics=["t"])], after, found, delay=DELAY, read_at=NOON + HOUR)
+    assert (compared.groups, compared.measured) == (("a", "b"), 3.0)
+    assert "no prediction: its topics went to 2 groups" in compared.remarks
+
+
+def test_a_run_without_a_source_group_on_this_cluster_is_no_split():
+    """A run that moved a group from another cluster, and one that set offsets without a source group, are refused."""
+    translation = Translation(group="big", cluster_id="a", partitions=())
+    with pytest.raises(UsageError, match="the run moved group 'big' from another cluster"):
+        Split.of(handed_over(moved(None, "t", "big"), translation=translation))
+    with pytest.raises(UsageError, match="no group handed over offsets in this run"):
+        Split.of(handed_over(moved(None, "t", "big")))

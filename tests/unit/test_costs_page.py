@@ -39,7 +39,7 @@ def test_the_page_has_each_part_of_a_shared_group():
         "Generations over time",
         "generation 1, ended by billing",
         "Seconds without an owner",
-        "28.0 s, at most 36.0 s",
+        "28.0 to 36.0 s",
         "<code>group.instance.id</code>: a member that is back causes no rebalance.",
         "<pre>source = &#39;big&#39;</pre>",
         "Lag over time",

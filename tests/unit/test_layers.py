@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "migrate_groups"
 # From the ground up: a module imports from its own room and from the rooms before it in this list.
-GROUND = ["errors", "text", "clock", "schema", "arguments"]
+GROUND = ["errors", "text", "clock", "schema", "arguments", "applications"]
 ROOMS = [
     "model",
     "mirrors",

@@ -84,8 +84,8 @@ def advise(
             raise UsageError("--spec-for names the one group to look at: name no other, no --log and no --after")
         _write_spec(connection, spec_for, output or Path("-"), output_format)
         return
-    named = options.all_groups(groups, group) if groups or group else []
-    if after is not None and (named or log is None):
+    named = options.all_groups(groups, group) if groups or group else None
+    if after is not None and (named is not None or log is None):
         raise UsageError("--after has the names of the groups: name none, and pass --log DIR")
     if log is not None:
         if output is None:
@@ -102,11 +102,11 @@ def advise(
         from migrate_groups.migration.advise import look
         from migrate_groups.show import advice as views
 
-        found = look.advise(reader, SystemClock(), named)
-        if not named:
+        found = look.advise(reader, SystemClock(), named or ())
+        if named is None:
             warn_of_hidden_groups(reader)
         warn_of_hidden_topics(reader)
-    show_as(output_format, lambda: views.document(found), lambda: views.terminal(found, whole=bool(named)))
+    show_as(output_format, lambda: views.document(found), lambda: views.terminal(found, whole=named is not None))
 
 
 def _write_spec(connection: Connection, group: str, output: Path, output_format: str) -> None:

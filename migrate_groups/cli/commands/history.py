@@ -48,15 +48,16 @@ def history(
     """
     require_spark()
     named = sorted({*(groups or []), *(group or [])})
-    wanted, step = options.all_groups(named, None) if named else [], parse_span(every, "--every")
+    wanted, step = options.all_groups(named, None) if named else None, parse_span(every, "--every")
     from migrate_groups.files.safe_write import write_whole
     from migrate_groups.show import history as shown
 
-    with new_folder(output):
+    with new_folder(output) as complete:
         with connection.open_offsets_topic() as opened:
             landed = land_log(opened, wanted, log)
         with spark_here(landed.landing.offsets) as spark, connection.open_reader() as reader:
             found = lag_over_time(spark, reader, landed, groups=wanted, every=step, out=output / _TABLE)
+        complete(_TABLE)
         write_whole(output / _PAGE, lambda file: file.write(shown.page(found).encode()))
     show_as(output_format, lambda: shown.document(found), lambda: shown.terminal(found))
     talk(f"{_TABLE} and {_PAGE} written to {output}")

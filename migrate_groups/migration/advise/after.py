@@ -5,19 +5,22 @@ The cost for an application is the time in which its partitions have no owner: n
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from migrate_groups.migration.advise.costs import KIP_848, Predicted, alone
+from migrate_groups.errors import UsageError
+from migrate_groups.migration.advise.costs import Predicted, alone
 from migrate_groups.text import counted, some
 
 if TYPE_CHECKING:
+    from migrate_groups.planning.execution import Execution
     from migrate_groups.spark.offsets_topic.advice_result import SharedCost
 
 _SHARE, _SECONDS = 0.2, 2.0
-"""A prediction holds if it differs from the measured seconds by at most this share of them, or by at most these
+"""A prediction holds if the measured seconds are beyond its range by at most this share of them, or by at most these
 seconds."""
 
 
@@ -41,54 +44,82 @@ class AfterSplit:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the measured seconds differ from the prediction by at most 20 % or 2 s, whichever is more.
+        """Whether the measured seconds are in the predicted range, or differ from it by at most 20 % or 2 s.
 
-        In a KIP-848 group, any number from ``predicted.seconds`` to ``predicted.at_most`` is also right. None: no
-        prediction or no measurement.
+        None: no prediction or no measurement.
         """
         if self.predicted is None or self.measured is None:
             return None
-        off = self.measured - self.predicted.seconds
-        # In a KIP-848 group chance decides whether a member that starts waits for a heartbeat.
-        if self.before.assignor == KIP_848:
-            off = min(off, max(self.measured - self.predicted.at_most, 0))
-        return abs(off) <= max(_SECONDS, self.measured * _SHARE)
+        nearest = min(max(self.measured, self.predicted.low), self.predicted.high)
+        return abs(self.measured - nearest) <= max(_SECONDS, self.measured * _SHARE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
     """A split that was carried out: target groups took over topics of a source group with their committed offsets.
 
-    targets: the target group of each topic. written_at: when the target groups' offsets were written. read_at: when the
-    log of ``__consumer_offsets`` was copied.
+    targets: the target groups of each source group and topic. written_at: when the target groups' offsets were written.
     """
 
-    targets: Mapping[str, str]
+    targets: Mapping[tuple[str, str], Collection[str]]
     written_at: datetime
-    read_at: datetime
+
+    @staticmethod
+    def of(execution: Execution) -> Split:
+        """Return what a hand-over split. Raises `UsageError` if no group of this cluster handed over offsets."""
+        if execution.translation is not None:
+            raise UsageError(
+                f"the run moved group {execution.translation.group!r} from another cluster, and --after compares "
+                "groups of one cluster: pass the run directory of a split"
+            )
+        targets: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for (group, topic, _), sources in execution.sources().items():
+            for source in sources:
+                targets[source.group, topic].add(group)
+        if not targets:
+            raise UsageError("no group handed over offsets in this run: pass the run directory of a split, of migrate")
+        return Split(targets=targets, written_at=execution.started_at)
+
+    @property
+    def source_groups(self) -> frozenset[str]:
+        """The groups that were split."""
+        return frozenset(source for source, _ in self.targets)
+
+    @property
+    def target_groups(self) -> frozenset[str]:
+        """The groups that took over topics."""
+        return frozenset().union(*self.targets.values())
 
 
 def compare(
-    before: Sequence[SharedCost], after: Sequence[SharedCost], split: Split, delay: timedelta | None
+    before: Sequence[SharedCost],
+    after: Sequence[SharedCost],
+    split: Split,
+    *,
+    delay: timedelta | None,
+    read_at: datetime,
 ) -> tuple[AfterSplit, ...]:
     """Compare each application of a source group before and after the split; the highest cost after the split is first.
 
     before: the applications of the source group until the split. after: the applications of the target groups since the
-    split. delay: ``group.initial.rebalance.delay.ms``; None: not known.
+    split. delay: ``group.initial.rebalance.delay.ms``; None: not known. read_at: when the log of ``__consumer_offsets``
+    was copied.
     """
-    found = [_compared(row, after, split, delay) for row in before]
+    found = [_compared(row, after, split, delay, read_at) for row in before]
     return tuple(sorted(found, key=lambda each: (-(each.measured or 0), each.before.application)))
 
 
-def _compared(before: SharedCost, after: Sequence[SharedCost], split: Split, delay: timedelta | None) -> AfterSplit:
-    groups = tuple(sorted({split.targets[topic] for topic in before.topics if topic in split.targets}))
+def _compared(
+    before: SharedCost, after: Sequence[SharedCost], split: Split, delay: timedelta | None, read_at: datetime
+) -> AfterSplit:
+    groups = tuple(sorted({of for topic in before.topics for of in split.targets.get((before.group, topic), ())}))
     rows = [row for row in after if row.group in groups and {*row.topics} & {*before.topics}]
     remarks = [*_remarks(before, rows, groups)]
     seen = bool(rows) and {row.group for row in rows} == {*groups}
     restarts = sum(row.replaced for row in rows) if seen else None
     predicted = None
     if len(groups) == 1 and restarts is not None:
-        spans = split.read_at - min(row.since for row in rows), split.written_at - before.since
+        spans = read_at - min(row.since for row in rows), split.written_at - before.since
         times = spans[0] / spans[1] if spans[1] else 1.0
         predicted = alone(before, delay, restarts=restarts, times=times)
         if restarts and not before.replaced:

@@ -31,10 +31,15 @@ _UNEVEN = 2.0
 
 
 class Predicted(NamedTuple):
-    """The predicted seconds in which partitions of an application have no owner after a split: expected and at most."""
+    """The predicted seconds in which partitions of an application have no owner after a split, as a range.
 
-    seconds: float
-    at_most: float
+    - low: if its members are back as early after a restart as the log allows.
+    - high: if each restart takes as long as in the shared group; in a KIP-848 group, if each start waits for a
+      heartbeat.
+    """
+
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +60,7 @@ class GroupCost:
     def stood_still(self) -> float | None:
         """The most seconds for which one application stood still when members of other applications joined or left.
 
-        It is an upper bound. None: not known for any application.
+        None: not known for any application.
         """
         return max((each.stood_still for each in self.applications if each.stood_still is not None), default=None)
 
@@ -100,15 +105,16 @@ def alone(
     if delay is None:
         return None
     # After a restart of all members, a classic group waits for `delay` once the first member has joined, and once more
-    # if another member joins meanwhile.
+    # if another member joins meanwhile. How long the restart itself takes is known only as a range: the members were
+    # gone for at least `restart_gone`, and the rest of `restart_outage` they may have waited for others.
     waits = single + again * delay.total_seconds() * (2 if len(row.clients) > 1 else 1)
     least, most = (again * (each or 0) / row.replaced for each in (row.restart_gone, row.restart_outage))
     return _predicted(waits + least, waits + most)
 
 
-def _predicted(seconds: float, at_most: float) -> Predicted:
+def _predicted(low: float, high: float) -> Predicted:
     """Return a prediction with both durations rounded to milliseconds."""
-    return Predicted(round(seconds, 3), round(at_most, 3))
+    return Predicted(round(low, 3), round(high, 3))
 
 
 def _judged(group: str, rows: tuple[SharedCost, ...], now: datetime, delay: timedelta | None) -> GroupCost:
@@ -127,7 +133,7 @@ def _advice(found: GroupCost, now: datetime) -> str:
     if found.group.startswith("connect-") or any(each.startswith("connector-consumer-") for each in clients):
         return "nothing to split: it belongs to a Connect sink"
     if any(row.regex for row in found.applications):
-        return "not known: a member subscribes by a regular expression, whose topics the log does not have"
+        return "not known: a member subscribes by a regular expression, whose topics only advise without --log shows"
     load = "".join(f"; {each}" for each in _load(found.applications))
     nothing = "nothing to split" if load else "nothing to do"
     more = load + more
@@ -137,10 +143,10 @@ def _advice(found: GroupCost, now: datetime) -> str:
         return f"{nothing} as far as the log shows: {first.assignor} has no stop of all members{more}"
     share = (seconds or 0) / max((now - first.since).total_seconds(), 1)
     if share < _LOOK:
-        return f"{nothing}: at most {seconds or 0:.1f} s stood still for others{more}"
+        return f"{nothing}: {seconds or 0:.1f} s stood still for others{more}"
     trigger = max(found.applications, key=lambda row: row.caused)
     parts = [
-        f"look: at most {seconds:.1f} s ({share:.1%}) stood still for others",
+        f"look: {seconds:.1f} s ({share:.1%}) stood still for others",
         f"{trigger.application} began {trigger.caused:,} of {counted(first.rebalances, 'rebalance')}",
         "try cooperative-sticky or KIP-848 first",
     ]
@@ -148,7 +154,7 @@ def _advice(found: GroupCost, now: datetime) -> str:
         f"{row.application} alone would stand still {_range(expected)} for {counted(row.replaced, 'restart')}, "
         f"not {row.outage or 0:.0f} s"
         for row in found.applications
-        if row.replaced and (expected := found.predicted.get(row.application))
+        if (expected := found.predicted.get(row.application)) and row.replaced and expected.high > (row.outage or 0)
     ]
     return "; ".join([*parts, *worse]) + more
 
@@ -170,5 +176,5 @@ def _load(rows: tuple[SharedCost, ...]) -> list[str]:
 
 
 def _range(expected: Predicted) -> str:
-    seconds, at_most = round(expected.seconds), round(expected.at_most)
-    return f"about {seconds} s" if seconds == at_most else f"about {seconds} s (at most {at_most} s)"
+    low, high = round(expected.low), round(expected.high)
+    return f"about {low} s" if low == high else f"about {low} to {high} s"

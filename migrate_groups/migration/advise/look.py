@@ -11,7 +11,7 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.groups import list_groups
 from migrate_groups.migration.reading.status import GroupStatus
 from migrate_groups.model.groups import Member
-from migrate_groups.planning.applications import Application, applications, joining
+from migrate_groups.planning.applications import Application, applications, joining, unconnected
 from migrate_groups.planning.checks.kind import is_streams, other_kind
 from migrate_groups.text import counted, some
 
@@ -103,6 +103,7 @@ def _judged(status: GroupStatus, members: Sequence[Member]) -> GroupAdvice:
     broad, without = max((joining(each) for each in found), key=lambda each: len(each[1]), default=((), []))
     idlers = idle(members)
     said = f"{len(idlers):,} of {counted(len(members), 'member')} without a partition" if idlers else ""
+    alike = [each.name for each in found if unconnected(each) > 1]
     if len(found) > 1:
         finding, advice = Finding.SHARED, f"{len(found)} applications share it: {some([each.name for each in found])}"
     elif broad:
@@ -113,7 +114,8 @@ def _judged(status: GroupStatus, members: Sequence[Member]) -> GroupAdvice:
         finding, advice, said = Finding.IDLE, said, ""
     else:
         finding, advice = Finding.NOTHING, "nothing to do: one application, and each member has a partition"
-    advice = f"{advice}; {said}" if said else advice
+    by_client_ids = f"one application by client ids alone, not by topics: {some(alike)}" if alike else ""
+    advice = "; ".join(filter(None, (advice, said, by_client_ids)))
     return GroupAdvice(status=status, finding=finding, advice=advice, applications=found, broad=broad)
 
 

@@ -9,7 +9,7 @@ from migrate_groups.errors import Refused, Undetermined
 from migrate_groups.migration.advise.cures import cures
 from migrate_groups.migration.advise.look import Finding, GroupAdvice, idle
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.planning.applications import Application
+from migrate_groups.planning.applications import Application, unconnected
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from migrate_groups.snapshots.times import span_in_words
@@ -74,7 +74,10 @@ def _patterns(topics: Collection[str]) -> tuple[TopicPattern, ...]:
 def _note(application: Application) -> tuple[str, ...]:
     idlers = len(idle(application.members))
     without = f", {idlers:,} without a partition" if idlers else ""
-    return (f"{counted(len(application.members), 'member')} ({some(application.client_ids)}){without}",)
+    found = [f"{counted(len(application.members), 'member')} ({some(application.client_ids)}){without}"]
+    if unconnected(application) > 1:
+        found.append("One application by client ids alone: no member connects its topics.")
+    return tuple(found)
 
 
 def _heading(reader: GroupReader, advice: GroupAdvice) -> tuple[str, ...]:

@@ -46,16 +46,16 @@ class Measured(NamedTuple):
     applications: tuple[SharedCost, ...]
 
 
-def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[str], span: Span) -> Measured:
+def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[str] | None, span: Span) -> Measured:
     """Measure what it costs each application of a group that other applications are in the same group.
 
     An application is the members of a group that consume the same topics. log: a copy of the log of
-    ``__consumer_offsets``. groups: the group names; empty: all. span: the measured period.
+    ``__consumer_offsets``. groups: the group names; None: all. span: the measured period.
 
-    Raises `Undetermined` if the log has no record of the members of these groups.
+    Raises `Undetermined` if the log has no record of a member of these groups that subscribes to a topic by name.
     """
     raw = landed_log(spark, log.folder)
-    wanted = F.col("group").isin(*groups) if groups else F.lit(True)
+    wanted = F.lit(True) if groups is None else F.col("group").isin(*groups)
     if span.since is not None:
         wanted = wanted & (F.col("log_time") >= F.lit(span.since))
     if span.until is not None:
@@ -74,8 +74,9 @@ def measure_costs(spark: SparkSession, log: LandedFiles, *, groups: Collection[s
     rows = _rows(table)
     if not rows:
         raise Undetermined(
-            "the log has no record of the members of these groups: they have had no rebalance since, or it is "
-            "compacted away; name a longer --since, or run it again later with the same --log"
+            "the log has no record of the members of these groups with a topic by name: they have had no rebalance "
+            "since, it is compacted away, or they subscribe by regular expression; name a longer --since, run it again "
+            "later with the same --log, or run advise without --log"
         )
     return Measured(found, table, rows)
 

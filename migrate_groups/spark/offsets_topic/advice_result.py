@@ -10,7 +10,8 @@ from typing import NamedTuple
 class SharedCost(NamedTuple):
     """What sharing a group costs one of its applications (members that share topics), from ``__consumer_offsets``.
 
-    All times are in seconds. None means: not known.
+    All times are in seconds. A time without consumption is measured between records: from the last commit of a member's
+    partitions to the record of the next generation. None means: not known.
 
     - assignor: the last assignor of the group; ``consumer`` for a KIP-848 group.
     - applications: the number of applications in the group.
@@ -19,9 +20,9 @@ class SharedCost(NamedTuple):
     - since: the time of the group's first record about members.
     - rebalances: the number of the group's generations that have ended.
     - caused: how many of these generations ended because members of this application joined or left.
-    - stood_still: how long, at most, the application stood still because members of other applications joined or left.
-    - outage: how long, at most, the application stood still because its own members joined or left. In a KIP-848 group:
-      how long partitions of the application had no owner.
+    - stood_still: how long the application stood still because members of other applications joined or left.
+    - outage: how long the application stood still because its own members joined or left. In a KIP-848 group: how long
+      partitions of the application had no owner.
     - replaced: how often all members of the application restarted together.
     - restart_outage: the part of ``outage`` in the restarts of all members.
     - restart_gone: the part of ``restart_outage`` in which the application certainly had no member.

@@ -89,7 +89,7 @@ def run_history(
     log: LandedFiles,
     log_ends: LogEnds,
     *,
-    groups: Collection[str],
+    groups: Collection[str] | None,
     every: timedelta,
     now: datetime,
     out: Path,
@@ -102,7 +102,7 @@ def run_history(
     Args:
         log: the copy of the log of ``__consumer_offsets``.
         log_ends: a function that reads log end offsets of the past, and writes them as Parquet.
-        groups: the groups in the table; empty: all.
+        groups: the groups in the table; None: all.
         every: the interval between two points in time.
         now: the last point in time.
         out: the new folder.
@@ -113,7 +113,7 @@ def run_history(
         UsageError: there would be more than `MAX_MOMENTS` points in time.
     """
     raw = landed_log(spark, log.folder)
-    of_groups = F.col("group").isin(*groups) if groups else F.lit(True)
+    of_groups = F.lit(True) if groups is None else F.col("group").isin(*groups)
     wanted = ((F.col("kind") == OFFSET_COMMIT) & of_groups) | F.col("problem").isNotNull()
     records = decode(raw).select(*_COLUMNS).where(in_place(wanted))
     # A checkpoint and not a cache, because Spark compares each later plan with that of every cached table.

@@ -8,7 +8,14 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
-from migrate_groups.spark.offsets_topic.record_bytes import after_string, number, text
+from migrate_groups.spark.offsets_topic.record_bytes import (
+    after_compact_string,
+    after_string,
+    compact_string,
+    has_all_before,
+    number,
+    text,
+)
 
 _CLASSIC, _KIP_848 = 2, 5
 _VERSIONS = (0, 1, 2, 3)
@@ -49,14 +56,15 @@ def _with_places(rows: DataFrame) -> DataFrame:
         {
             "_version": F.when(F.octet_length("value") >= 2, number(F.lit(1), 2)),
             "_classic": after_string(F.lit(3)) + 4,  # skips the version, the protocol type and the generation
-            "_kip_848": _after_short(F.lit(3)),  # skips the version and the group instance id
+            "_kip_848": after_compact_string(F.lit(3)),  # skips the version and the group instance id
         }
     )
-    rows = rows.withColumns({"_classic": after_string(classic), "_kip_848": _after_short(kip_848)})  # protocol; rack
+    # The next columns skip the protocol and the rack.
+    rows = rows.withColumns({"_classic": after_string(classic), "_kip_848": after_compact_string(kip_848)})
     rows = rows.withColumns(
         {
             "_classic": F.when(version.isin(*_VERSIONS), after_string(classic) + F.when(version >= 2, 8).otherwise(0)),
-            "_host": _after_short(kip_848),
+            "_host": after_compact_string(kip_848),
         }
     )
     return rows.withColumn("_members", number(classic, 4))
@@ -90,14 +98,7 @@ def _of_classic() -> Column:
 
 
 def _of_kip_848() -> Column:
-    places = F.col("_kip_848"), F.col("_host")
-    named = F.concat(*(text("value", place + 1, number(place, 1) - 1) for place in places))
+    _, client = compact_string(F.col("_kip_848"))
+    after, host = compact_string(F.col("_host"))
+    named = F.when(has_all_before(after), F.concat(client, host))
     return F.when(F.col("_version") == 0, F.when(named.isNotNull(), F.array(named)))
-
-
-def _after_short(at: Column) -> Column:
-    """Return the position after the compact string at position ``at``: one byte with its length plus 1, then its text.
-
-    The text must have fewer than 127 bytes.
-    """
-    return at + F.greatest(number(at, 1), F.lit(1))

@@ -193,13 +193,22 @@ def _with_metadata_place(rows: DataFrame) -> DataFrame:
 
     They are the position and the length of a commit's metadata in the record's value.
     """
-    # In version 4 the length plus one is a varint: groups of 7 bits, the lowest first. Two groups are enough, because
-    # metadata has at most 4096 bytes by default (offset.metadata.max.bytes).
-    version, one, two = F.col("_version"), _mask("_next", 8, 8), _mask("_next", 0, 8)
-    varint = F.when(one < 128, one).when(two < 128, one.bitwiseAND(0x7F) + two * 128)
+    # In version 4 the length plus one is a varint: groups of 7 bits, the lowest first. Three groups are enough, because
+    # Kafka's strings have at most 32,767 bytes.
+    version, one, two, three = F.col("_version"), _mask("_next", 8, 8), _mask("_next", 0, 8), unsigned("value", 17, 1)
+    low = one.bitwiseAND(0x7F)
+    varint = (
+        F.when(one < 128, one)
+        .when(two < 128, low + two * 2**7)
+        .when(three < 128, low + two.bitwiseAND(0x7F) * 2**7 + three * 2**14)
+    )
     return rows.withColumns(
         {
-            "_metadata_at": F.when(version <= 2, 13).when(version == 3, 17).when(one < 128, 16).otherwise(17),
+            "_metadata_at": F.when(version <= 2, 13)
+            .when(version == 3, 17)
+            .when(one < 128, 16)
+            .when(two < 128, 17)
+            .otherwise(18),
             "_metadata_size": F.when(version <= 2, _bits("_next", 32, 16))
             .when(version == 3, _bits("_next", 0, 16))
             .otherwise(varint - 1)

@@ -1,12 +1,16 @@
-"""Find out how long rebalances stopped the applications (members with common topics) that share a consumer group."""
+"""Find out how long rebalances stopped the applications that share a consumer group."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
+from pyspark.sql.types import StringType, StructField, StructType
 
+from migrate_groups.applications import topics_by_application
+from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic.load import committed, spread
 from migrate_groups.spark.offsets_topic.ownership import without_owner
 
@@ -15,6 +19,7 @@ KIP_848 = "consumer"
 
 _EAGER = ("range", "roundrobin", "sticky")
 _PLACE = ("group", "log_offset")
+_OF_TOPIC = StructType([StructField(name, StringType()) for name in ("group", "topic", "application")])
 
 
 class Overload(NamedTuple):
@@ -35,7 +40,7 @@ class Overload(NamedTuple):
       ``caused_by``.
     - replaced: whether all members of the application restarted. In a KIP-848 group: whether all its partitions lost
       their owner.
-    - seconds: how long, at most, the application stood still; null: not known.
+    - seconds: how long the application stood still, measured between records; null: not known.
     - gone: the part of ``seconds`` in which the application certainly had no member; null in a KIP-848 group.
 
     spread: one row for each generation of a classic group and each application in it. Columns: generation, since,
@@ -52,44 +57,20 @@ class Overload(NamedTuple):
 def applications(members: DataFrame) -> DataFrame:
     """Return the application of each topic of a group: columns group, topic and application (a name).
 
-    An application is the members that share topics, directly or through other members. Its name is the common beginning
-    of its client ids, or its first topic if the beginning is empty or not unique.
+    members: the columns group, client_id and topics. What an application is: see `migrate_groups.applications`.
     """
-    nothing = F.array().cast("array<array<string>>")
-    merged = members.where(F.size("topics") > 0).groupBy("group").agg(F.collect_set("topics").alias("_sets")).select(
-        "group",
-        F.explode(
-            F.aggregate(
-                "_sets",
-                nothing,
-                lambda found, each: F.concat(
-                    F.filter(found, lambda other: ~F.arrays_overlap(other, each)),
-                    F.array(
-                        F.array_distinct(
-                            F.concat(each, F.flatten(F.filter(found, lambda other: F.arrays_overlap(other, each))))
-                        )
-                    ),
-                ),
-            )
-        ).alias("_topics"),
-    )  # fmt: skip
-    of_topic = merged.select("group", F.explode("_topics").alias("topic"), F.array_min("_topics").alias("_first"))
-    clients = members.select("group", "client_id", F.col("topics")[0].alias("topic")).distinct()
-    stems = (
-        clients.join(of_topic, ["group", "topic"])
-        .groupBy("group", "_first")
-        .agg(F.min("client_id").alias("_low"), F.max("client_id").alias("_high"))
+    # The driver gets each subscription and each client id of a group once, and not a row for each record.
+    clients = F.collect_set("client_id").alias("clients")
+    found: dict[str, list[tuple[str, frozenset[str]]]] = defaultdict(list)
+    for row in members.where(F.size("topics") > 0).groupBy("group", "topics").agg(clients).collect():
+        found[row.group] += [(client, frozenset(row.topics)) for client in row.clients or [""]]
+    rows = (
+        (group, topic, name)
+        for group, subscribed in found.items()
+        for name, topics in topics_by_application(subscribed).items()
+        for topic in topics
     )
-    stems = stems.withColumn("_stem", _stem())
-    alike = stems.groupBy("group", "_stem").agg(F.count("*").alias("_alike"))
-    named = stems.join(alike, ["group", "_stem"]).select(
-        "group",
-        "_first",
-        F.when((F.col("_stem") != "") & (F.col("_alike") == 1), F.col("_stem"))
-        .otherwise(F.col("_first"))
-        .alias("application"),
-    )
-    return of_topic.join(named, ["group", "_first"]).select("group", "topic", "application")
+    return local_table(members.sparkSession, rows, _OF_TOPIC)
 
 
 def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, commits: DataFrame) -> Overload:
@@ -116,8 +97,10 @@ def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, com
     each = spans.select("*", F.explode("members").alias("_member")).select("*", "_member.*")
     classic = each.select("group", "member_id", "client_id", "topics", "log_time")
     everyone = classic.unionByName(consumers.select(*classic.columns))
+    everyone = everyone.withColumn("topics", F.array_compact("topics"))
     of_topic = applications(everyone)
-    of_member = everyone.select("group", "member_id", F.col("topics")[0].alias("topic")).distinct()
+    # A member without topics has no application, so that it is in no row of `of_member`.
+    of_member = everyone.select("group", "member_id", F.get("topics", F.lit(0)).alias("topic")).distinct()
     of_member = of_member.join(of_topic, ["group", "topic"]).groupBy("group", "member_id").agg(
         F.max("application").alias("application")
     ).localCheckpoint()  # fmt: skip
@@ -148,21 +131,6 @@ def overload(generations: DataFrame, consumers: DataFrame, owned: DataFrame, com
         stood_still=_stood_still(found).unionByName(_ownerless(owned, of_member)),
         spread=spread(found),
     )
-
-
-def _stem() -> Column:
-    """Return the common beginning of two client ids, without digits and separators at its end.
-
-    The client ids are in the columns ``_low`` and ``_high``: the first and the last in alphabetical order.
-    """
-    # All client ids between these two begin with the common beginning of these two.
-    low, high = F.col("_low"), F.col("_high")
-    size = F.aggregate(
-        F.sequence(F.lit(1), F.greatest(F.least(F.length(low), F.length(high)), F.lit(1))),
-        F.lit(0),
-        lambda found, at: F.when(F.substring(low, 1, at) == F.substring(high, 1, at), at).otherwise(found),
-    )
-    return F.regexp_replace(F.substring(low, F.lit(1), size), "[-_.:/ 0-9]+$", "")
 
 
 def _clients(ids: Column, members: str) -> Column:
@@ -241,7 +209,7 @@ def _stood_still(members: DataFrame) -> DataFrame:
     - caused_by: the applications whose members joined or left. by_others: whether ``application`` is not in
       ``caused_by``.
     - replaced: whether all members of the application restarted.
-    - seconds: how long, at most, the application stood still; null: not known.
+    - seconds: how long the application stood still, measured between records; null: not known.
     - gone: the part of ``seconds`` in which the application certainly had no member, or 0.
     """
     # A member stands still from its last commit in a generation until the beginning of the next generation that has a

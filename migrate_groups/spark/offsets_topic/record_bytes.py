@@ -51,9 +51,21 @@ def number(at: Column, size: int) -> Column:
 
 
 def varint(at: Column) -> tuple[Column, Column]:
-    """Return the varint at position ``at`` of the record's value: its size in bytes (1 or 2), and its decoded value."""
-    one, two = unsigned("value", at.cast("int"), 1), unsigned("value", (at + 1).cast("int"), 1)
-    return F.when(one < 128, 1).otherwise(2), F.when(one < 128, one).otherwise(one.bitwiseAND(0x7F) + two * 128)
+    """Return the varint at position ``at`` of the record's value: its size in bytes (1 to 3), and its decoded value.
+
+    Both are null if the value ends before the varint does, or if the varint is 2,097,152 (2**21) or more.
+    """
+    # Three bytes are enough for the length of a string, which is at most 32,767, and for any list in a record of up to
+    # 2 MiB.
+    one, two, three = (unsigned("value", (at + place).cast("int"), 1) for place in range(3))
+    size = F.when(one < 128, 1).when(two < 128, 2).when(three < 128, 3)
+    low = one.bitwiseAND(0x7F)
+    decoded = (
+        F.when(one < 128, one)
+        .when(two < 128, low + two * 2**7)
+        .when(three < 128, low + two.bitwiseAND(0x7F) * 2**7 + three * 2**14)
+    )
+    return size, decoded
 
 
 def string(at: Column) -> tuple[Column, Column]:
