@@ -67,7 +67,7 @@ class TwoClusters:
         starts = _starts(decisions)
         stopped = {each.topic_partition: each.committed.offset for each in own if each.committed is not None}
         asked = {partition: (start.offset, stopped.get(partition)) for partition, start in starts.items()}
-        translation = translate(self.mirror, group, asked)
+        translation = translate(self.mirror, group, asked, options.trust_copy)
         here = _read_again(self.source, here, starts)
         written = self._written(wanted.partitions, starts, translation, options)
         there = survey(for_one_phase(self.target), written)
