@@ -174,18 +174,20 @@ class ReadingCluster:
         wanted = watch.goals(goal.table, group)
         return watch.watch(self._reading_client(), group, wanted, self._clock, progress, timeout=timeout)
 
-    def compare(self, *groups: str, to: ReadingCluster | Copies) -> compare.Comparison:
+    def compare(self, *groups: str, to: ReadingCluster | Copies, trust_copy: Sequence[str] = ()) -> compare.Comparison:
         """Return the offsets at which groups must continue in a mirror's copies of their topics on another cluster.
 
         The offsets are found by comparing records. The result also has the groups' committed offsets on both clusters.
         It says how many records a group would read again or skip if it started on the other cluster now.
 
-        to: the other cluster. A `Copies` object also gives the names of the copied topics.
+        to: the other cluster. A `Copies` object also gives the names of the copied topics. trust_copy: topics whose
+        copies are trusted where this cluster has no record left to compare.
 
         Raises `GroupNotFound` if a group does not exist on this cluster, and `Refused` if a group has no committed
         offset here. Raises `InvalidInput` if both clusters are the same, or if it is not clear which topic is the copy.
         """
-        return compare.compare(self._mirror_to(to), groups, self._clock)
+        trusted = checked_texts("trust_copy", trust_copy)
+        return compare.compare(self._mirror_to(to), groups, self._clock, trusted)
 
     def _mirror_to(self, to: ReadingCluster | Copies) -> Mirror:
         copies = to if isinstance(to, Copies) else Copies(cluster=to)

@@ -99,6 +99,15 @@ class Copies(NamedTuple):
             "again.",
         ),
     ] = 0
+    trust_copy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trust-copy",
+            metavar="TOPIC",
+            help="Trust that the target has a copy of this topic: start at its end where the source has no record left "
+            "to compare; may be repeated.",
+        ),
+    ] = None
     max_records: Annotated[
         int,
         typer.Option(
@@ -111,6 +120,7 @@ class Copies(NamedTuple):
         given = {
             "--rename-topic": bool(self.rename_topic),
             "--accept-reread": bool(self.accept_reread),
+            "--trust-copy": bool(self.trust_copy),
             "--max-records": self.max_records != _MOST_RECORDS,
         }
         target.check(alone=next((option for option, is_given in given.items() if is_given), None))

@@ -35,6 +35,7 @@ SCHEMA = pa.schema(
         pa.field("status", pa.string(), nullable=False),
         pa.field("reason", pa.string(), nullable=False),
         pa.field("method", pa.string(), nullable=False),
+        pa.field("compared", pa.int64(), nullable=False),
         pa.field("mirrored_to", pa.int64()),
         pa.field("fingerprint_before", pa.string()),
         pa.field("fingerprint_after", pa.string()),

@@ -97,19 +97,21 @@ async def initial_rebalance_delay(client: Client) -> timedelta | None:
     return None if milliseconds is None else timedelta(milliseconds=milliseconds)
 
 
-def compacted_topics(topics: Collection[str]) -> wire.Request[frozenset[str]]:
-    """Return a coroutine function that finds out which of these topics have ``compact`` in their ``cleanup.policy``."""
+def maybe_compacted_topics(topics: Collection[str]) -> wire.Request[frozenset[str]]:
+    """Return a coroutine function that finds out which of these topics have ``compact`` in their ``cleanup.policy``.
+
+    Topics whose policy can't be read are among them.
+    """
 
     async def request(client: Client) -> frozenset[str]:
         resources = [ConfigResource(ConfigResourceType.TOPIC, topic, [_POLICY]) for topic in topics]
         try:
             answer = (await client.describe_configs(resources)).get("topic", {})
         except (kafka_errors.TopicAuthorizationFailedError, kafka_errors.UnknownTopicOrPartitionError):
-            return frozenset()
+            return frozenset(topics)
+        policies = {topic: answer.get(topic, {}).get(_POLICY) for topic in topics}
         return frozenset(
-            topic
-            for topic in topics
-            if (config := answer.get(topic, {}).get(_POLICY)) and "compact" in config["value"].split(",")
+            topic for topic, config in policies.items() if not config or "compact" in config["value"].split(",")
         )
 
     return request

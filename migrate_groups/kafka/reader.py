@@ -210,14 +210,15 @@ class KafkaPythonReader:
         """
         return self._connection.run(cluster_facts.offset_limits, doing="reading offsets.retention.minutes")
 
-    def compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
-        """Return which of these topics have ``compact`` in their ``cleanup.policy``.
+    def maybe_compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
+        """Return which of these topics have ``compact`` in their ``cleanup.policy``, or a policy that can't be read.
 
-        A topic is left out if the client's principal lacks DescribeConfigs on it, or if it does not exist.
+        It can't be read if the client's principal lacks DescribeConfigs on the topic, or if the topic does not exist.
         """
         if not topics:
             return frozenset()
-        return self._connection.run(cluster_facts.compacted_topics(topics), doing="reading cleanup.policy of topics")
+        doing = "reading cleanup.policy of topics"
+        return self._connection.run(cluster_facts.maybe_compacted_topics(topics), doing=doing)
 
     def initial_rebalance_delay(self) -> timedelta | None:
         """Return ``group.initial.rebalance.delay.ms``, how long an Empty group waits for more members.

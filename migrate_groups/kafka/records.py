@@ -11,10 +11,10 @@ from migrate_groups.kafka import request_log as request_log
 from migrate_groups.kafka.child import GRACE_SECONDS, Child, question
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.model.records import Records
+from migrate_groups.model.records import NULL_KEY, Records
 from migrate_groups.text import counted
 
-_PRINT_BYTES = 16
+_PRINT_BYTES, _KEY_BYTES = 16, len(NULL_KEY)
 
 
 # confluent-kafka, because librdkafka decodes batches some ten times faster than kafka-python, and needs no further
@@ -102,18 +102,24 @@ class _Span:
         self._offsets = array("q")
         self._timestamps = array("q")
         self._prints: list[bytes] = []
+        self._keys: list[bytes] = []
+        self._tombstones = bytearray()
         self._is_log_append_time = False
 
-    def add(self, offsets: str, timestamps: str, prints: str, is_log_append_time: bool) -> None:
+    def add(
+        self, offsets: str, timestamps: str, prints: str, keys: str, tombstones: str, is_log_append_time: bool
+    ) -> None:
         """Add records that the child process has read.
 
-        offsets, timestamps: arrays of 64-bit integers, in base64. prints: a hash of 16 bytes for each record, in
-        base64. is_log_append_time: whether any timestamp is LogAppendTime.
+        offsets, timestamps: arrays of 64-bit integers. prints: 16 bytes for each record. keys: 8 bytes for each record.
+        tombstones: 1 byte for each record. All are in base64. is_log_append_time: whether any timestamp is
+        LogAppendTime.
         """
         self._offsets.frombytes(b64decode(offsets))
         self._timestamps.frombytes(b64decode(timestamps))
-        content = b64decode(prints)
-        self._prints += [content[at : at + _PRINT_BYTES] for at in range(0, len(content), _PRINT_BYTES)]
+        self._prints += _pieces(b64decode(prints), _PRINT_BYTES)
+        self._keys += _pieces(b64decode(keys), _KEY_BYTES)
+        self._tombstones += b64decode(tombstones)
         self._is_log_append_time = self._is_log_append_time or is_log_append_time
 
     def records(self) -> Records:
@@ -121,5 +127,11 @@ class _Span:
             offsets=self._offsets,
             timestamps=self._timestamps,
             prints=self._prints,
+            keys=self._keys,
+            tombstones=self._tombstones,
             log_append_time=self._is_log_append_time,
         )
+
+
+def _pieces(content: bytes, size: int) -> list[bytes]:
+    return [content[at : at + size] for at in range(0, len(content), size)]

@@ -11,6 +11,7 @@ from typing import Any
 import confluent_kafka
 
 from migrate_groups.kafka.child_program import serve, with_token
+from migrate_groups.model.records import NULL_KEY
 from migrate_groups.text import some
 
 _POLL_SECONDS = 0.5
@@ -29,9 +30,7 @@ def records(
     spans: the ranges to read: topic, partition, first offset, end (exclusive). committed_only: whether to read like a
     ``read_committed`` consumer. Raises ``RuntimeError`` if reading fails.
 
-    An item is ``[index in spans, offsets, timestamps, hashes, whether any timestamp is LogAppendTime, whether the range
-    is complete]``. Offsets and timestamps are bytes of 64-bit integers; hashes are 16 bytes per record. A list is empty
-    if no record arrived for 0.5 s.
+    An item is ``[index in spans, *what `_Piece.content` returns]``. A list is empty if no record arrived for 0.5 s.
     """
     said: list[str] = []
     settings = {
@@ -78,22 +77,28 @@ class _Piece:
         self._offsets = array("q")
         self._timestamps = array("q")
         self._prints = bytearray()
+        self._keys = bytearray()
+        self._tombstones = bytearray()
 
     def add(self, message: Any) -> None:
         kind, timestamp = message.timestamp()
         self._is_log_append_time = self._is_log_append_time or kind == _LOG_APPEND_TIME
         self._offsets.append(message.offset())
         self._timestamps.append(timestamp)
-        self._prints += fingerprint(timestamp, message.key(), message.value(), message.headers() or ())
+        key, value = message.key(), message.value()
+        self._prints += fingerprint(timestamp, key, value, message.headers() or ())
+        self._keys += key_hash(key)
+        self._tombstones.append(value is None)
 
     def content(self) -> list[Any]:
-        """Return ``[offsets, timestamps, hashes, whether any timestamp is LogAppendTime, is_complete]``.
+        """Return ``[offsets, timestamps, hashes, key hashes, tombstones, is_log_append_time, is_complete]``.
 
-        Offsets and timestamps are the bytes of 64-bit integers; hashes are 16 bytes per record. is_complete: whether
-        these are the last requested records of the partition.
+        Offsets and timestamps are the bytes of 64-bit integers. For each record there are 16 bytes of its hash, 8 bytes
+        of its key's hash, and 1 byte that says whether its value is null. is_log_append_time: whether any timestamp is
+        LogAppendTime. is_complete: whether these are the last requested records of the partition.
         """
-        parts = self._offsets.tobytes(), self._timestamps.tobytes(), bytes(self._prints)
-        return [*parts, self._is_log_append_time, self.is_complete]
+        parts = self._offsets.tobytes(), self._timestamps.tobytes(), bytes(self._prints), bytes(self._keys)
+        return [*parts, bytes(self._tombstones), self._is_log_append_time, self.is_complete]
 
 
 def _pieces(messages: Iterable[Any], left: dict[tuple[str, int], tuple[int, int]]) -> dict[tuple[str, int], _Piece]:
@@ -129,6 +134,11 @@ def fingerprint(timestamp: int, key: bytes | None, value: bytes | None, headers:
     lengths = ",".join("-" if part is None else str(len(part)) for part in parts)
     content = b"".join(part for part in parts if part)
     return hashlib.blake2b(f"{timestamp} {lengths} ".encode() + content, digest_size=16).digest()
+
+
+def key_hash(key: bytes | None) -> bytes:
+    """Return a hash of 8 bytes of a record's key; all zeros for a null key."""
+    return NULL_KEY if key is None else hashlib.blake2b(key, digest_size=len(NULL_KEY)).digest()
 
 
 if __name__ == "__main__":

@@ -140,10 +140,10 @@ class GroupReader(OffsetsReader, LogReader, Protocol):
         """
         ...
 
-    def compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
-        """Return those of the topics whose ``cleanup.policy`` contains ``compact``.
+    def maybe_compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
+        """Return those of the topics whose ``cleanup.policy`` contains ``compact``, or can't be read.
 
-        A topic is left out if the client's principal lacks DescribeConfigs on it, or if it does not exist.
+        It can't be read if the principal lacks DescribeConfigs on the topic, or if the topic does not exist.
         """
         ...
 

@@ -6,6 +6,8 @@ several results are possible. `walk` finds one with the fewest restarts.
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -14,8 +16,10 @@ OLDER = -1
 """Used in place of an index in the log: the record is older than the first record of the log that was read."""
 
 MOST_STEPS = 20_000_000
-"""The largest number of pairs of records that `walk` compares, which takes some seconds. Only long runs of identical
-records need more."""
+"""The largest number of pairs of records that `walk` compares, which takes some seconds and at most 40 MB. Only long
+runs of identical records need more."""
+
+_NOT_POSSIBLE = -2
 
 
 class TooLong(Exception):
@@ -68,7 +72,7 @@ def walk(log: Sequence[bytes], cut: int, copy: Sequence[bytes], *, older: bool) 
     """
     places: Mapping[bytes, Sequence[int]] = _places(log)
     unknown = (OLDER,) if older else ()
-    steps: list[dict[int, _State]] = []
+    steps: list[_Step] = []
     states: dict[int, _State] = {}
     work = 0
     for number, record in enumerate(copy):
@@ -79,13 +83,33 @@ def walk(log: Sequence[bytes], cut: int, copy: Sequence[bytes], *, older: bool) 
         states = _step(states, candidates, number, cut) if number else _first(candidates, cut)
         if not states:
             return None
-        steps.append(states)
+        steps.append(_Step.of(candidates, states))
     if not steps:
         return Walk((), 0, 0, 0, ())
     end = _merged(_continued(state, index, 0) for index, state in states.items())
     # Ways without a restart rule out all others. Otherwise all ways count, because many restarts are as likely as few.
     lowest, highest = (end.first, end.last) if end.restarts else (end.lowest, end.highest)
     return Walk(_indices(steps, end.previous), end.restarts, lowest, highest, [*states])
+
+
+class _Step(NamedTuple):
+    """The way back from a record of the copy: from each possible source record to that of the copy's previous record.
+
+    Four bytes for each pair of records, because `_State` would take some 160.
+
+    candidates: the possible source records, ascending. previous: the item of the step before for each of them.
+    """
+
+    candidates: Sequence[int]
+    previous: Sequence[int]
+
+    @classmethod
+    def of(cls, candidates: Sequence[int], states: Mapping[int, _State]) -> _Step:
+        found = (states[each].previous if each in states else _NOT_POSSIBLE for each in candidates)
+        return cls(candidates, array("i", found))
+
+    def before(self, index: int) -> int:
+        return self.previous[bisect_left(self.candidates, index)]
 
 
 def _places(log: Sequence[bytes]) -> Mapping[bytes, Sequence[int]]:
@@ -166,8 +190,8 @@ def _restarted(states: Mapping[int, _State], candidates: Sequence[int]) -> Mappi
     return found
 
 
-def _indices(steps: Sequence[Mapping[int, _State]], last: int) -> list[int]:
+def _indices(steps: Sequence[_Step], last: int) -> list[int]:
     indices = [last]
-    for states in reversed(steps[1:]):
-        indices.append(states[indices[-1]].previous)
+    for step in reversed(steps[1:]):
+        indices.append(step.before(indices[-1]))
     return indices[::-1]

@@ -1,4 +1,4 @@
-"""The records of a partition, with a hash of each record in place of its content."""
+"""The records of a partition, with hashes in place of their content."""
 
 from __future__ import annotations
 
@@ -14,10 +14,18 @@ class Records:
 
     - timestamps: in milliseconds since 1970.
     - prints: a hash of 16 bytes over the record's timestamp, key, value and headers.
+    - keys: a hash of 8 bytes over the record's key; all zeros if the key is null.
+    - tombstones: 1 if the record's value is null, otherwise 0.
     - log_append_time: whether the broker set the timestamps (LogAppendTime, KIP-32).
     """
 
     offsets: Sequence[int]
     timestamps: Sequence[int]
     prints: Sequence[bytes]
+    keys: Sequence[bytes]
+    tombstones: Sequence[int]
     log_append_time: bool = False
+
+
+NULL_KEY = bytes(8)
+"""The item of `Records.keys` for a record whose key is null."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from migrate_groups.arguments import check_bool, check_choice, check_whole_number, checked_seconds
+from migrate_groups.arguments import check_bool, check_choice, check_whole_number, checked_seconds, checked_texts
 
 Uncommitted = Literal["refuse", "earliest", "latest", "leave"]
 OnExisting = Literal["refuse", "forward", "overwrite"]
@@ -38,6 +38,8 @@ class WriteOptions:
     - any_kind: treat groups that look like those of Kafka Streams or Connect as plain consumer groups.
     - accept_reread: how many records of a partition a target group on another cluster may read again, if the exact
       offset in the mirror's copy is not known.
+    - trust_copy: topics on the source group's cluster whose copies are trusted where the source has no record left to
+      compare: a target group then starts at the end of the copy. Sorted, each once.
 
     Raises `UsageError` for a value that is not allowed.
     """
@@ -52,6 +54,7 @@ class WriteOptions:
     restore: bool = False
     any_kind: bool = False
     accept_reread: int = 0
+    trust_copy: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("settle", "guard"):
@@ -65,6 +68,8 @@ class WriteOptions:
         check_bool("restore", self.restore)
         check_bool("any_kind", self.any_kind)
         check_whole_number("accept_reread", self.accept_reread)
+        # Sorted, so that the order on the command line does not change the intent hash.
+        object.__setattr__(self, "trust_copy", tuple(sorted({*checked_texts("trust_copy", self.trust_copy)})))
 
     @property
     def reviewed(self) -> Mapping[str, object]:
@@ -74,4 +79,6 @@ class WriteOptions:
 
 def in_words(value: object) -> str:
     """Return the value of an option as users write it: a float is a number of seconds, such as ``30s``."""
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
     return f"{value:g}s" if isinstance(value, float) else str(value)

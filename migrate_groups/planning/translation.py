@@ -59,12 +59,12 @@ class Translated:
         return self.offset if self.committed is None else self.committed
 
     def start(self, most_reread: int) -> int | None:
-        """Return the translated offset at which a target group may start; None if it is not exact enough.
+        """Return the translated offset at which a target group may start; None if it is not known well enough.
 
         most_reread: how many records the group may read again.
         """
         place = self.place
-        if place.status is Status.EXACT or (place.offset is not None and 0 < place.reread <= most_reread):
+        if place.is_told or (place.offset is not None and 0 < place.reread <= most_reread):
             return place.offset
         return None
 

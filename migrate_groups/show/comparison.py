@@ -21,10 +21,10 @@ _COLUMNS = {
     **dict.fromkeys(("GROUP", "TOPIC"), "<"),
     **dict.fromkeys(("PARTITION", "COMMITTED"), ">"),
     "TARGET-TOPIC": "<",
-    **dict.fromkeys(("PLACE", "TARGET-COMMITTED", "READ-AGAIN", "SKIPPED", "COPIES"), ">"),
+    **dict.fromkeys(("PLACE", "COMPARED", "TARGET-COMMITTED", "READ-AGAIN", "SKIPPED", "COPIES"), ">"),
     "STATUS": "<",
 }
-_STYLES = {Status.EXACT: "green", Status.UNDETERMINED: "yellow", Status.NOT_MIRRORED: "yellow"}
+_STYLES = {Status.EXACT: "green"} | dict.fromkeys((Status.TRUSTED, Status.UNDETERMINED, Status.NOT_MIRRORED), "yellow")
 
 
 class ComparedPartition(Part, frozen=True, kw_only=True):
@@ -44,7 +44,9 @@ class ComparedPartition(Part, frozen=True, kw_only=True):
     - status: how exactly ``place`` is known, such as "exact".
     - reason: why the status is not "exact"; otherwise empty.
     - method: how ``place`` was found: "walk" (by matching the records of both logs in order), "neighbours" (from the
-      nearest records that both logs of a compacted topic have), or empty (no records were compared).
+      nearest records that both logs have, because compaction may have removed others), "start" (neither log has ever
+      had a record), or empty (no records were compared).
+    - compared: how many records of the copy were matched with a record of the source.
     - mirrored_to: the last stable offset of the copy; null if it was not read.
     - fingerprint_before, fingerprint_after: fingerprints (32 hexadecimal digits) of the source's last record before
       ``committed_offset``, and of the next record; null if there is no such record.
@@ -65,6 +67,7 @@ class ComparedPartition(Part, frozen=True, kw_only=True):
     status: str
     reason: str
     method: str
+    compared: int
     mirrored_to: int | None
     fingerprint_before: str | None
     fingerprint_after: str | None
@@ -103,6 +106,7 @@ def document(found: Comparison) -> CompareDocument:
                 status=each.place.status,
                 reason=each.place.reason,
                 method=each.place.method,
+                compared=each.place.compared,
                 mirrored_to=each.found.mirrored_to,
                 fingerprint_before=_hex(each.place.before),
                 fingerprint_after=_hex(each.place.after),
@@ -163,7 +167,8 @@ def terminal(found: Comparison) -> RenderableType:
 
 def _cells(each: Compared) -> list[str | Text]:
     place = each.place
-    numbers = (place.offset, each.at.there, place.counts.again, place.counts.skipped, place.counts.copies)
+    counts = place.counts
+    numbers = (place.offset, place.compared, each.at.there, counts.again, counts.skipped, counts.copies)
     return [
         cell(each.group),
         each.at.source.topic,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.records import NULL_KEY
 from tests.support.versions import NEEDS_TRANSACTIONS
 
 NOW = int(time.time() * 1000) - 60_000
@@ -68,10 +69,19 @@ def test_transactions(world):
     assert list(read(world, topic, range(8)).offsets) == [0, 4, 6]
 
 
-def test_compacted_topics(world):
-    """`compacted_topics` returns the topics whose cleanup.policy contains compact.
+def test_keys_and_tombstones(world):
+    """A read of records returns a hash of 8 bytes for each key, zeros for a null key, and whether the value is null."""
+    topic = world.create_topic()
+    world.produce(topic, 0, 2, timestamp=NOW)
+    found = read(world, topic, range(2))
+    assert (list(found.keys), [*found.tombstones]) == ([NULL_KEY] * 2, [0, 0])
 
-    Topics that do not exist are left out.
+
+def test_compacted_topics(world):
+    """`maybe_compacted_topics` returns the topics whose cleanup.policy contains compact.
+
+    A topic that does not exist is among them, because its policy can't be read.
     """
-    kept = world.create_topic(**{"cleanup.policy": "compact"})
-    assert world.writer.compacted_topics({kept, world.create_topic(), world.name("topic")}) == {kept}
+    kept, other = world.create_topic(**{"cleanup.policy": "compact"}), world.name("topic")
+    assert world.writer.maybe_compacted_topics({kept, world.create_topic()}) == {kept}
+    assert world.writer.maybe_compacted_topics({other}) == {other}

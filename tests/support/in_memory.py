@@ -79,6 +79,7 @@ class InMemoryCluster:
         self._retention: timedelta | None = timedelta(days=7)
         self._metadata_limit: int | None = _MOST_METADATA
         self.rebalance_delay = timedelta(0)
+        self.hide_policies = False  # whether nobody may read cleanup.policy of topics
         self._created = 0
         self._waiting: list[tuple[str, TopicPartition, CommittedOffset]] = []  # commits that are not replicated yet
         self._hung: bool | None = None
@@ -138,6 +139,14 @@ class InMemoryCluster:
         """Delete the records below an offset."""
         log = self._topics[topic][1][partition]
         log.keep(range(before, log.end))
+
+    def log(self, partition: TopicPartition) -> Log:
+        """Return the log of a partition, which the caller may change."""
+        return self._topics[partition.topic][1][partition.partition]
+
+    def compact(self, topic: str, partition: int, removed: Collection[int]) -> None:
+        """Remove the records at these offsets, as compaction does."""
+        self._topics[topic][1][partition].remove(removed)
 
     def lose_leader(self, topic: str, partition: int) -> None:
         """Leave a partition without a leader."""
@@ -329,9 +338,10 @@ class InMemoryCluster:
         """
         return OffsetLimits(self._retention, self._metadata_limit)
 
-    def compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
-        """Return which of these topics were created as compacted. This cluster never compacts a record away."""
-        return frozenset(self._compacted & set(topics))
+    def maybe_compacted_topics(self, topics: Collection[str]) -> frozenset[str]:
+        """Return which of these topics were created as compacted, or do not exist, or have a policy that is hidden."""
+        known = self._topics.keys() - self._compacted if not self.hide_policies else frozenset[str]()
+        return frozenset(topics) - known
 
     def initial_rebalance_delay(self) -> timedelta | None:
         """Return the initial rebalance delay: 0 as on a sandbox broker, unless a test sets ``rebalance_delay``."""

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from migrate_groups.model.partitions import OffsetAndTimestamp
-from migrate_groups.model.records import Records
+from migrate_groups.model.records import NULL_KEY, Records
 
 
 @dataclass
 class Log:
-    """The records of a partition: for each offset a timestamp and a fingerprint.
+    """The records of a partition: for each offset a timestamp, a fingerprint and the hash of the key.
 
-    unseen: the offsets of control records and aborted records. markers: the offsets of control records. epoch: the
-    leader epoch. open_from: the first offset of the open transaction; None: there is none. epoch_starts: the first
-    offset of each leader epoch.
+    tombstones: the offsets of records with a null value. unseen: the offsets of control records and aborted records.
+    markers: the offsets of control records. epoch: the leader epoch. open_from: the first offset of the open
+    transaction; None: there is none. epoch_starts: the first offset of each leader epoch.
     """
 
     start: int = 0
     end: int = 0
     timestamps: dict[int, int] = field(default_factory=dict)
     prints: dict[int, bytes] = field(default_factory=dict)
+    keys: dict[int, bytes] = field(default_factory=dict)
+    tombstones: set[int] = field(default_factory=set)
     unseen: set[int] = field(default_factory=set)
     markers: set[int] = field(default_factory=set)
     has_leader: bool = True
@@ -35,18 +38,28 @@ class Log:
         return self.end if self.open_from is None else self.open_from
 
     def append(self, records: int, timestamp: int) -> None:
-        """Append records with the same timestamp, in milliseconds since 1970, and different fingerprints."""
+        """Append records with the same timestamp, in milliseconds since 1970, null keys, and different fingerprints."""
         for number in range(records):
-            self._add(timestamp, hashlib.blake2b(f"{timestamp} {number}".encode(), digest_size=16).digest())
+            fingerprint = hashlib.blake2b(f"{timestamp} {number}".encode(), digest_size=16).digest()
+            self.put(self.end, timestamp, fingerprint, NULL_KEY)
 
     def append_copies(self, copied: Records) -> None:
         """Append copies of records, as a mirror does."""
-        for timestamp, fingerprint in zip(copied.timestamps, copied.prints, strict=True):
-            self._add(timestamp, fingerprint)
+        content = copied.timestamps, copied.prints, copied.keys, copied.tombstones
+        for timestamp, fingerprint, key, is_tombstone in zip(*content, strict=True):
+            self.put(self.end, timestamp, fingerprint, key, is_tombstone=bool(is_tombstone))
 
-    def _add(self, timestamp: int, fingerprint: bytes) -> None:
-        self.timestamps[self.end], self.prints[self.end] = timestamp, fingerprint
-        self.end += 1
+    def put(self, offset: int, timestamp: int, fingerprint: bytes, key: bytes, *, is_tombstone: bool = False) -> None:
+        """Put a record at an offset. The log then ends behind it, unless it ended later before."""
+        self.timestamps[offset], self.prints[offset], self.keys[offset] = timestamp, fingerprint, key
+        if is_tombstone:
+            self.tombstones.add(offset)
+        self.end = max(self.end, offset + 1)
+
+    def remove(self, offsets: Collection[int]) -> None:
+        """Remove records, and leave their offsets empty, as compaction does."""
+        for offset in offsets:
+            del self.timestamps[offset]
 
     def records(self, span: range, *, committed_only: bool) -> Records:
         """Return the records in a span of offsets that a consumer gets.
@@ -60,6 +73,8 @@ class Log:
             offsets=offsets,
             timestamps=[self.timestamps[each] for each in offsets],
             prints=[self.prints[each] for each in offsets],
+            keys=[self.keys[each] for each in offsets],
+            tombstones=[each in self.tombstones for each in offsets],
         )
 
     def keep(self, span: range) -> None:

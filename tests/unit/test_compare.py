@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import random
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection
 
 import pytest
 
 from migrate_groups.errors import GroupNotFound, InvalidInput, Refused
-from migrate_groups.migration.across import places
 from migrate_groups.migration.across.compare import Comparison, compare
-from migrate_groups.migration.across.mirror import MOST_RECORDS, Mirror
+from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.places import MirroredPartition, find_places
 from migrate_groups.migration.ports import Side
 from migrate_groups.mirrors.names import TopicNames
-from migrate_groups.mirrors.place import Place, Status
+from migrate_groups.mirrors.place import Method, Status
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.model.records import Records
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster, InMemoryRecords
-from tests.support.simulated_mirror import Mirrored, mirrored
 
 HERE, THERE = TopicPartition("orders", 0), TopicPartition("eu.orders", 0)
 
@@ -53,8 +48,12 @@ class Two:
         """Copy the records in a span of offsets, as a mirror does."""
         self.target.append_copies("eu.orders", 0, self.source.records(HERE, range(first, last), committed_only=False))
 
-    def compared(self, *groups: str, most: int = 200_000) -> Comparison:
-        return compare(Mirror(self.here, self.there, TopicNames(), most), groups, FakeClock())
+    @property
+    def mirror_of_both(self) -> Mirror:
+        return Mirror(self.here, self.there, TopicNames())
+
+    def compared(self, *groups: str, trusted: Collection[str] = ()) -> Comparison:
+        return compare(self.mirror_of_both, groups, FakeClock(), trusted)
 
 
 @pytest.fixture
@@ -115,7 +114,7 @@ def test_what_is_told_without_reading_a_record(two):
         MirroredPartition(HERE, 9, THERE): "the committed offset is beyond the source's log end",
         MirroredPartition(TopicPartition("away", 0), 0, THERE): "the partition has no leader on the source",
     }
-    found = find_places(two.here, two.there, asked, MOST_RECORDS)
+    found = find_places(two.mirror_of_both, [*asked])
     assert {each: found[each].place.reason for each in asked} == asked
     assert {each.place.status for each in found.values()} == {Status.UNDETERMINED}
 
@@ -124,15 +123,90 @@ def test_a_target_without_a_leader_is_undetermined(two):
     """If the mirror's copy of a partition has no leader, no matching offset is found, and the result says why."""
     two.produce(5)
     two.target.lose_leader("eu.orders", 0)
-    found = find_places(two.here, two.there, [MirroredPartition(HERE, 3, THERE)], MOST_RECORDS)
+    found = find_places(two.mirror_of_both, [MirroredPartition(HERE, 3, THERE)])
     assert [each.place.reason for each in found.values()] == ["the partition has no leader on the target"]
 
 
 def test_an_empty_topic_continues_at_its_start(two):
-    """If a topic and its copy are empty, ``compare`` finds the log start of the copy as the exact matching offset."""
+    """If a topic and its copy have never had a record, offset 0 is exact, although no record was compared."""
     two.source.commit("g", HERE, 0)
     (found,) = two.compared("g").partitions
     assert (found.place.status, found.place.offset, found.found.mirrored_to) == (Status.EXACT, 0, 0)
+    assert (found.place.method, found.place.compared, found.is_told) == (Method.START, 0, True)
+
+
+def test_an_empty_topic_and_a_target_with_records(two):
+    """If the source has never had a record, but the target has, the target's topic is not a copy."""
+    two.target.produce("eu.orders", 0, 77)
+    two.source.commit("g", HERE, 0)
+    (found,) = two.compared("g").partitions
+    assert (found.place.status, found.place.offset) == (Status.DIFFERENT, None)
+
+
+def test_a_mirror_that_has_delivered_nothing(two):
+    """If the copy is empty and the source has records, nothing was compared: the place is not mirrored yet."""
+    two.produce(5)
+    two.source.commit("g", HERE, 0)
+    (found,) = two.compared("g").partitions
+    assert (found.place.status, found.place.compared) == (Status.NOT_MIRRORED, 0)
+
+
+@pytest.mark.parametrize("make", ["copy", "foreign"])
+def test_a_source_without_a_record_left_proves_nothing(two, make):
+    """If all records of the source were deleted, the place is undetermined, whatever the target's topic contains."""
+    two.produce(50)
+    two.source.delete_records("orders", 0, 50)
+    two.source.commit("g", HERE, 50)
+    if make == "copy":
+        two.mirror(0, 50)
+    else:
+        two.target.produce("eu.orders", 0, 77)
+    found = two.compared("g")
+    (partition,) = found.partitions
+    assert (partition.place.status, partition.place.offset, found.untold) == (Status.UNDETERMINED, None, 1)
+    assert "pass --trust-copy orders" in partition.place.reason
+    assert len(found.rows(1000)) == 0
+
+
+def test_a_trusted_copy_continues_at_its_end(two):
+    """With ``--trust-copy`` the place is the end of the copy if the source has no record left to compare.
+
+    Its status says that it is trusted. Copies of other topics are not trusted.
+    """
+    two.produce(50)
+    two.source.delete_records("orders", 0, 50)
+    two.source.commit("g", HERE, 50)
+    two.target.produce("eu.orders", 0, 60)
+    two.target.commit("g", THERE, 55)
+    (found,) = two.compared("g", trusted=["other"]).partitions
+    assert found.place.status is Status.UNDETERMINED
+    compared = two.compared("g", trusted=["orders"])
+    (found,) = compared.partitions
+    assert (found.place.status, found.place.offset, found.place.compared) == (Status.TRUSTED, 60, 0)
+    assert (found.place.counts.again, compared.off, compared.untold) == (5, 1, 0)
+    assert [row.offset for row in compared.rows(0).rows()] == [60]
+
+
+def test_only_aborted_records_are_left(two):
+    """If the source has only aborted records left, which the mirror does not deliver, nothing can be compared."""
+    two.source.transact("orders", 0, 3, timestamp=5)
+    two.source.delete_records("orders", 0, 4)
+    two.source.transact("orders", 0, 3, timestamp=9, commit=False)
+    two.source.commit("g", HERE, 8)
+    two.target.produce("eu.orders", 0, 77, timestamp=1)
+    (found,) = two.compared("g").partitions
+    assert (found.place.status, found.place.offset) == (Status.UNDETERMINED, None)
+    (found,) = two.compared("g", trusted=["orders"]).partitions
+    assert (found.place.status, found.place.offset) == (Status.TRUSTED, 77)
+
+
+def test_a_trusted_copy_is_compared_where_records_are_left(two):
+    """``--trust-copy`` does not make a copy exact that differs from the source's records."""
+    two.produce(50)
+    two.source.commit("g", HERE, 50)
+    two.target.produce("eu.orders", 0, 77, timestamp=60)
+    (found,) = two.compared("g", trusted=["orders"]).partitions
+    assert found.place.status is Status.DIFFERENT
 
 
 def test_an_empty_target_whose_records_were_deleted_has_no_place(two):
@@ -145,14 +219,42 @@ def test_an_empty_target_whose_records_were_deleted_has_no_place(two):
     assert (found.place.status, found.place.offset) == (Status.GONE, None)
 
 
-def test_a_compacted_topic_is_judged_by_its_neighbours(two):
-    """If the mirror's copy is compacted, ``compare`` derives the matching offset from records that are in both logs."""
-    two.target.create_topic("eu.orders", 1, compacted=True)
+@pytest.mark.parametrize("is_hidden", [False, True])
+def test_a_compacted_topic_is_judged_by_its_neighbours(two, is_hidden):
+    """If compaction has removed records of the copy, the place lies between records that both logs have.
+
+    So it is if DescribeConfigs is missing, and the cleanup.policy is not known.
+    """
+    two.target.create_topic("eu.orders", 1, compacted=not is_hidden)
+    two.target.hide_policies = is_hidden
     two.produce(5)
     two.mirror(0, 5)
     two.source.commit("g", HERE, 3)
+    (whole,) = two.compared("g").partitions
+    two.target.compact("eu.orders", 0, [1])
     (found,) = two.compared("g").partitions
-    assert (found.place.offset, found.place.method) == (3, "neighbours")
+    assert (found.place.offset, found.place.method, found.place.compared) == (3, "neighbours", 4)
+    assert (whole.place.offset, whole.place.method, whole.place.compared) == (3, "walk", 5)
+
+
+def test_identical_records_of_a_topic_whose_policy_is_not_known(two):
+    """Thirty identical records, of which compaction has removed 7 from the copy, have no exact place.
+
+    DescribeConfigs is missing, so it is not known that the topics are compacted.
+    """
+    two.source.hide_policies = two.target.hide_policies = True
+    two.source.produce("orders", 0, 5, timestamp=1)
+    for _ in range(30):
+        two.source.produce("orders", 0, 1, timestamp=2)
+    two.source.produce("orders", 0, 1, timestamp=3)
+    two.mirror(0, 36)
+    two.source.commit("g", HERE, 20)
+    (whole,) = two.compared("g").partitions
+    assert (whole.place.status, whole.place.offset) == (Status.EXACT, 20)
+    two.target.compact("eu.orders", 0, range(5, 12))
+    (found,) = two.compared("g").partitions
+    assert (found.place.status, found.place.offset) == (Status.UNDETERMINED, None)
+    assert "cleanup.policy can't be read" in found.place.reason
 
 
 def test_groups_that_cannot_be_compared(two):
@@ -170,65 +272,3 @@ def test_a_cluster_is_not_compared_with_itself(two):
     """If both addresses lead to the same cluster, ``compare`` is refused."""
     with pytest.raises(InvalidInput, match="both clusters are the same"):
         compare(Mirror(two.here, two.here, TopicNames()), ["g"], FakeClock())
-
-
-def _two_of(case: Mirrored) -> Two:
-    """Return two clusters with the log and the copy of a simulated mirror."""
-    made = Two()
-    made.source.append_copies("orders", 0, _records(case, range(len(case.log))))
-    made.target.append_copies("eu.orders", 0, _records(case, case.copied))
-    return made
-
-
-def _records(case: Mirrored, indices: Sequence[int]) -> Records:
-    return Records(
-        offsets=range(len(indices)),
-        timestamps=[max(0, case.timestamps[index]) for index in indices],
-        prints=[case.log[index] for index in indices],
-    )
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_no_place_skips_a_record(seed, monkeypatch):
-    """A group that starts at the matching offset found in a mirror's copy skips no record.
-
-    If the status is EXACT, it also reads no record again. Logs are simulated; some have lost records on one of the
-    clusters. At first only few records are read, so more have to be read later. Records with the same content are
-    treated as the same record.
-    """
-    monkeypatch.setattr(places, "_WINDOW", 3)
-    monkeypatch.setattr(places, "_GROWTH", 2)
-    rng = random.Random(seed)
-    statuses: Counter[Status] = Counter()
-    for _ in range(800):
-        case = mirrored(rng)
-        two, cut, deleted = _two_of(case), rng.randint(0, len(case.log)), 0
-        is_whole = [*case.timestamps] == sorted(case.timestamps)
-        if rng.random() < 0.3:
-            is_whole = False
-            two.source.delete_records("orders", 0, rng.randint(0, len(case.log)))
-        if rng.random() < 0.3:
-            deleted = rng.randint(0, len(case.copied))
-            two.target.delete_records("eu.orders", 0, deleted)
-        asked = MirroredPartition(HERE, cut, THERE)
-        place = find_places(two.here, two.there, [asked], MOST_RECORDS)[asked].place
-        statuses[place.status] += 1
-        if place.offset is not None:
-            _judge(case, cut, place, deleted, is_whole=is_whole)
-    assert statuses[Status.EXACT] > 300
-    assert {Status.AMBIGUOUS, Status.NOT_MIRRORED, Status.GONE} <= statuses.keys()
-
-
-def _judge(case: Mirrored, cut: int, place: Place, deleted: int, *, is_whole: bool) -> None:
-    """Fail if a group that starts at ``place.offset`` skips a record, or reads one again although the status is EXACT.
-
-    is_whole: whether the source log has all its records, in timestamp order. If not, records that the mirror delivers
-    later are not judged.
-    """
-    assert place.offset is not None
-    read = Counter(case.log[index] for index in case.copied[max(place.offset, deleted) :])
-    later = Counter(case.log[case.copied[-1] + 1 :] if case.copied else case.log)
-    delivered = Counter(case.log[index] for index in set(case.copied) if index >= cut)
-    assert not {each for each in delivered if (read + later)[each] < delivered[each]}, (case, cut, place, deleted)
-    if place.status is Status.EXACT:
-        assert not (read + later if is_whole else read).keys() - set(case.log[cut:]), (case, cut, place, deleted)

@@ -15,7 +15,7 @@ from migrate_groups.show.comparison import rows
 from migrate_groups.show.comparison_page import page
 
 HOSTILE = 'web"><script>\n'
-EXACT = Place(status=Status.EXACT, offset=1010, method=Method.WALK, before=b"\x01" * 16)
+EXACT = Place(status=Status.EXACT, offset=1010, method=Method.WALK, compared=20, before=b"\x01" * 16)
 
 
 def compared(place: Place, *, group: str = "g", there: int | None = 10, partition: int = 0) -> Compared:
@@ -46,7 +46,7 @@ def test_the_page_shows_what_would_be_read_again_and_what_is_not_known():
 
     Partitions that need attention come first in the table.
     """
-    again = Place(status=Status.EXACT, offset=7, method=Method.WALK, counts=Counts(again=1234, skipped=0))
+    again = Place(status=Status.EXACT, offset=7, method=Method.WALK, compared=9, counts=Counts(again=1234, skipped=0))
     untold = Place(status=Status.UNDETERMINED, reason="no such partition on the target, or no Describe on its topic")
     text = page(comparison(compared(EXACT), compared(untold, group="h"), compared(again, partition=1)))
     assert "<h1>" in text
@@ -96,6 +96,7 @@ def test_the_table_has_the_evidence_of_each_partition(tmp_path):
         "status": "exact",
         "reason": "",
         "method": "walk",
+        "compared": 20,
         "mirrored_to": 2000,
         "fingerprint_before": "01" * 16,
         "fingerprint_after": None,

@@ -11,7 +11,7 @@ import pytest
 from migrate_groups.errors import ClusterUnavailable, NotAuthorized
 from migrate_groups.kafka import records
 from migrate_groups.kafka.client_config import ClientConfig
-from migrate_groups.kafka.records_process import fingerprint
+from migrate_groups.kafka.records_process import fingerprint, key_hash
 from migrate_groups.model.partitions import TopicPartition
 
 CONFIG = ClientConfig(bootstrap_servers="localhost:9092")
@@ -50,7 +50,9 @@ def children(monkeypatch):
 def piece(index: int, *offsets: int, is_last: bool) -> list[object]:
     numbers = b64encode(array("q", offsets).tobytes()).decode()
     prints = b64encode(b"".join(offset.to_bytes(16, "big") for offset in offsets)).decode()
-    return [index, numbers, numbers, prints, False, is_last]
+    keys = b64encode(b"".join(offset.to_bytes(8, "big") for offset in offsets)).decode()
+    tombstones = b64encode(bytes(offset % 2 for offset in offsets)).decode()
+    return [index, numbers, numbers, prints, keys, tombstones, False, is_last]
 
 
 def test_records_that_come_in_pieces_are_joined(children):
@@ -68,6 +70,7 @@ def test_records_that_come_in_pieces_are_joined(children):
     found = records.KafkaRecords(CONFIG).read(spans, committed_only=True)
     assert {each: list(found[each].offsets) for each in spans} == {FIRST: [5, 6, 7], SECOND: [8], third: []}
     assert found[FIRST].prints[2] == (7).to_bytes(16, "big")
+    assert (found[FIRST].keys[2], [*found[FIRST].tombstones]) == ((7).to_bytes(8, "big"), [1, 0, 1])
     assert children.asked[0]["spans"] == [["t", 0, 5, 8], ["t", 1, 8, 9]]
 
 
@@ -116,3 +119,11 @@ def test_a_fingerprint_tells_records_apart():
     ]
     assert len(set(some)) == len(some)
     assert fingerprint(1, b"k", b"v", []) == some[0]
+
+
+def test_the_hash_of_a_key():
+    """Keys have different hashes; a null key has zeros, and an empty key has not."""
+    hashes = [key_hash(None), key_hash(b""), key_hash(b"k"), key_hash(b"l")]
+    assert len({*hashes}) == 4
+    assert hashes[0] == bytes(8)
+    assert key_hash(b"k") == hashes[2]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from migrate_groups.errors import InvalidInput, UsageError
@@ -10,15 +12,21 @@ from migrate_groups.mirrors.names import Rename, TopicNames
 from migrate_groups.mirrors.place import CopyPart, Counts, LogPart, Method, Place, Status
 
 
-def part(text: str, start: int = 0, *, aborted: str = "") -> LogPart:
-    """Return a part of a log with a record for each letter. A dot is an offset without a record."""
-    offsets = [start + index for index, letter in enumerate(text) if letter != "."]
+def part(text: str, start: int = 0, *, aborted: str = "", tombstones: str = "") -> LogPart:
+    """Return a part of a log with a record for each letter. A dot is an offset without a record.
+
+    The letter is the record's key, and gives its timestamp. A capital letter is another record with the same key.
+    """
     letters = [letter for letter in text if letter != "."]
     return LogPart(
-        offsets=offsets,
-        timestamps=offsets,
+        offsets=[start + index for index, letter in enumerate(text) if letter != "."],
+        timestamps=[ord(letter.lower()) - ord("a") for letter in letters],
         prints=[letter.encode() for letter in letters],
+        keys=[letter.lower().encode() for letter in letters],
+        tombstones=[letter in tombstones for letter in letters],
+        end=start + len(text),
         from_start=start == 0,
+        compacted=False,
         aborted=frozenset(index for index, letter in enumerate(letters) if letter in aborted),
     )
 
@@ -27,8 +35,29 @@ def copied(text: str, start: int = 0, *, is_cut_off: bool = False) -> CopyPart:
     """Return a part of a mirror's copy with a record for each letter. A dot is an offset without a record."""
     made = part(text, start)
     return CopyPart(
-        offsets=made.offsets, timestamps=made.timestamps, prints=made.prints, start=start, is_cut_off=is_cut_off
+        offsets=made.offsets,
+        timestamps=made.timestamps,
+        prints=made.prints,
+        keys=made.keys,
+        tombstones=made.tombstones,
+        start=start,
+        is_cut_off=is_cut_off,
+        compacted=False,
     )
+
+
+def found(source: LogPart, committed: int, copy: CopyPart, there: int | None = None) -> Place:
+    """Return the place that `find_place` finds, where the source has a record to compare."""
+    place = find_place(source, committed, copy, there)
+    assert place is not None
+    return place
+
+
+def compacted(source: LogPart, committed: int, copy: CopyPart) -> Place:
+    """Return the place in a topic that is compacted on both clusters: an offset without a record was compacted away."""
+    is_source = len(source.offsets) < source.end
+    is_copy = bool(copy.offsets) and copy.offsets[-1] >= copy.start + len(copy.offsets)
+    return found(replace(source, compacted=is_source), committed, replace(copy, compacted=is_copy))
 
 
 def place(source: str, committed: int, copy: str, there: int | None = None, start: int = 0, at: int = 0) -> Place:
@@ -38,7 +67,7 @@ def place(source: str, committed: int, copy: str, there: int | None = None, star
     - start: the offset from which the source log was read
     - at: the first offset of the copy
     """
-    return find_place(part(source, start), committed, copied(copy, at), there)
+    return found(part(source, start), committed, copied(copy, at), there)
 
 
 @pytest.mark.parametrize(
@@ -67,9 +96,9 @@ def test_status_and_place(source, committed, copy, status, offset):
 
     The translated offset is None if none matches. Every status except exact has a reason.
     """
-    found = place(source, committed, copy)
-    assert (found.status, found.offset) == (status, offset)
-    assert bool(found.reason) is (status is not Status.EXACT)
+    told = place(source, committed, copy)
+    assert (told.status, told.offset) == (status, offset)
+    assert bool(told.reason) is (status is not Status.EXACT)
 
 
 @pytest.mark.parametrize(
@@ -89,18 +118,17 @@ def test_a_copy_whose_first_records_were_deleted(source, committed, copy, status
 
     Otherwise, or if a later record is identical to that record, the committed offset is not translated.
     """
-    found = find_place(part(source), committed, copied(copy, 7, is_cut_off=True), None)
-    assert (found.status, found.offset is None) == (status, status is not Status.EXACT)
+    told = found(part(source), committed, copied(copy, 7, is_cut_off=True))
+    assert (told.status, told.offset is None) == (status, status is not Status.EXACT)
 
 
-@pytest.mark.parametrize(("copy", "status"), [("cd", Status.EXACT), ("d", Status.GONE)])
+@pytest.mark.parametrize(("copy", "status"), [("cd.EA", Status.EXACT), ("d.EA", Status.GONE)])
 def test_a_compacted_copy_whose_first_records_were_deleted(copy, status):
     """If a compacted copy lost its first records, it must still have the record at the committed offset.
 
     Otherwise the committed offset is not translated.
     """
-    found = find_place(part("abcd"), 2, copied(copy, 7, is_cut_off=True), None, compacted=True)
-    assert found.status is status
+    assert compacted(part("abcdeEA"), 2, copied(copy, 7, is_cut_off=True)).status is status
 
 
 def test_an_older_record_is_no_proof_that_the_last_one_before_the_commit_was_delivered():
@@ -109,16 +137,44 @@ def test_an_older_record_is_no_proof_that_the_last_one_before_the_commit_was_del
     Without it, the status is "not mirrored yet".
     """
     assert place("def", 3, "abc", start=3).status is Status.NOT_MIRRORED
-    found = place("def", 3, "abcd", start=3)
-    assert (found.status, found.offset) == (Status.EXACT, 3)
+    told = place("def", 3, "abcd", start=3)
+    assert (told.status, told.offset, told.compared) == (Status.EXACT, 3, 1)
 
 
 @pytest.mark.parametrize(("committed", "before", "after"), [(0, None, b"a"), (2, b"b", b"c"), (4, b"d", None)])
-@pytest.mark.parametrize(("compacted", "method"), [(False, Method.WALK), (True, Method.NEIGHBOURS)])
-def test_method_and_the_records_beside_the_committed_offset(committed, before, after, compacted, method):
-    """A translated offset names the search method, and has fingerprints of the records around the committed offset."""
-    found = find_place(part("abcd"), committed, copied("abcd"), None, compacted=compacted)
-    assert (found.method, found.before, found.after) == (method, before, after)
+@pytest.mark.parametrize(("source", "method"), [("abcd", Method.WALK), ("abcd.", Method.NEIGHBOURS)])
+def test_the_evidence_of_a_place(committed, before, after, source, method):
+    """A translated offset names the search method, and how many records were compared.
+
+    It has fingerprints of the records around the committed offset.
+    """
+    told = compacted(part(source), committed, copied("abcd"))
+    assert (told.method, told.compared, told.before, told.after) == (method, 4, before, after)
+
+
+@pytest.mark.parametrize("status", Status)
+def test_a_place_without_a_compared_record_is_not_told(status):
+    """A place for which no record was compared counts as known only if the user trusts it."""
+    told = Place(status=status, offset=7, method=Method.WALK)
+    assert told.is_told is (status is Status.TRUSTED)
+    assert replace(told, compared=1).is_told is (status in (Status.EXACT, Status.TRUSTED))
+
+
+@pytest.mark.parametrize(
+    ("source", "committed", "copy", "start"),
+    [("cdefg", 5, "abcdefX", 2), ("cdefg", 5, "abcdXefg", 2), ("abcdef", 3, "abcdX", 0), ("abcdef", 3, "abcXdef", 0)],
+)
+def test_a_foreign_record_behind_a_record_of_the_source(source, committed, copy, start):
+    """If another producer has written to the copy, the status is "different", also for the copy's last record."""
+    told = place(source, committed, copy, start=start)
+    assert (told.status, told.offset) == (Status.DIFFERENT, None)
+
+
+def test_a_mirror_that_begins_again_before_the_records_that_were_read():
+    """If the copy ends with older records, the mirror delivers records again: the place is not mirrored yet."""
+    assert place("cdef", 4, "abcdefab", start=2).status is Status.NOT_MIRRORED
+    assert place("cdef", 4, "abcdefabcd", start=2).status is Status.NOT_MIRRORED
+    assert place("cdef", 4, "abcdefabcdef", start=2).offset == 10
 
 
 @pytest.mark.parametrize(
@@ -157,30 +213,32 @@ def test_copies_are_counted_and_a_copy_behind_is_not_skipped():
 def test_aborted_records_that_the_mirror_delivered_are_counted():
     """If a mirror reads uncommitted records, the aborted records from the translated offset on are counted."""
     source = part("abXcdY.ef", aborted="XY")
-    found = find_place(source, 3, copied("abXcdYef"), None)
-    assert (found.status, found.offset, found.counts.aborted) == (Status.EXACT, 3, 1)
+    told = found(source, 3, copied("abXcdYef"))
+    assert (told.status, told.offset, told.counts.aborted) == (Status.EXACT, 3, 1)
 
 
 def test_aborted_records_that_the_mirror_left_out_do_not_matter():
     """If a mirror reads only committed records, and so omits aborted ones, an offset is translated exactly."""
-    found = find_place(part("abXcdY.ef", aborted="XY"), 3, copied("abcdef"), None)
-    assert (found.status, found.offset, found.counts.aborted) == (Status.EXACT, 2, 0)
+    told = found(part("abXcdY.ef", aborted="XY"), 3, copied("abcdef"))
+    assert (told.status, told.offset, told.counts.aborted) == (Status.EXACT, 2, 0)
 
 
 @pytest.mark.parametrize(
     ("source", "committed", "copy", "status", "offset", "reread"),
     [
-        ("ab.de", 3, "abcde", Status.BOUNDED, 2, 1),
-        ("abcde", 3, "ab.de", Status.EXACT, 2, 0),
-        ("abcde", 3, "abcde", Status.EXACT, 3, 0),
-        ("abcde", 3, "ab", Status.NOT_MIRRORED, None, 0),
-        ("aacde", 3, "aacde", Status.UNDETERMINED, None, 0),
-        ("abcde", 3, "abcdeab", Status.NOT_MIRRORED, None, 0),  # begun again
-        ("abcde", 3, "abcdeabc", Status.NOT_MIRRORED, None, 0),
-        (".bcde", 2, "abcdea", Status.BOUNDED, 2, 1),  # begun again, and not seen to be: a is from before the commit
-        (".bcde", 2, "abcda.cde", Status.BOUNDED, 2, 1),
-        (".b.de", 2, "abcde", Status.BOUNDED, 2, 1),
-        (".bcd.f", 2, "abcdef", Status.EXACT, 2, 0),
+        ("ab.deC", 3, "abcdeC", Status.BOUNDED, 2, 1),
+        ("abcdeC", 3, "ab.deC", Status.EXACT, 2, 0),
+        ("abcdeC", 3, "abcdeC", Status.EXACT, 3, 0),
+        ("abcdeC", 3, "ab", Status.NOT_MIRRORED, None, 0),
+        ("aa.deC", 3, "aacdeC", Status.UNDETERMINED, None, 0),
+        ("ab.deC", 3, "abcdeCab", Status.NOT_MIRRORED, None, 0),  # begun again
+        ("abcd.fE", 3, "abcdefEabc", Status.NOT_MIRRORED, None, 0),
+        (".bcdeA", 2, "abcdeAa", Status.BOUNDED, 2, 1),  # begun again, and not seen to be: a is from before the commit
+        (".bcdeA", 2, "abcda.cdeA", Status.BOUNDED, 2, 1),
+        (".b.deAC", 2, "abcdeAC", Status.BOUNDED, 2, 1),
+        (".bcd.fAE", 2, "abcdefAE", Status.EXACT, 2, 0),
+        ("abcdef.", 3, "ef", Status.GONE, None, 0),  # the mirror has begun too late
+        ("abcdefD.", 3, "...c.efD", Status.EXACT, 4, 0),
     ],
 )
 def test_compacted_topics(source, committed, copy, status, offset, reread):
@@ -188,8 +246,58 @@ def test_compacted_topics(source, committed, copy, status, offset, reread):
 
     If records between these were compacted away, the status is "bounded", with the number of records to read again.
     """
-    found = find_place(part(source), committed, copied(copy), None, compacted=True)
-    assert (found.status, found.offset, found.reread) == (status, offset, reread)
+    told = compacted(part(source), committed, copied(copy))
+    assert (told.status, told.offset, told.reread) == (status, offset, reread)
+
+
+@pytest.mark.parametrize(
+    ("source", "committed", "copy", "status"),
+    [
+        # The copy has no empty offset, so compaction has not removed e.
+        (".bcdefAE", 3, "abcdfAE", Status.DIFFERENT),
+        # Compaction can have removed e, because e comes again.
+        (".bcdefAE", 3, "abcd.fAE", Status.EXACT),
+        # It can't, because e does not come again: not at all, or not among the records that were delivered.
+        (".bcdefA", 3, "abcd.fA", Status.DIFFERENT),
+        (".bcdefAgE", 3, "abcd.fA", Status.DIFFERENT),
+        # The copy has one empty offset, but lacks two records.
+        (".bcdefADE", 3, "abc.fADE", Status.DIFFERENT),
+        # The source has no empty offset for X.
+        (".bcdeA", 3, "abcXdeA", Status.DIFFERENT),
+        (".bcdeA", 3, "abcdeAX", Status.DIFFERENT),
+        (".bcdeA", 3, "abcdeAXYZ", Status.DIFFERENT),
+        # It has one, but no later record with the key x.
+        (".bc.deA", 3, "abcXdeA", Status.UNDETERMINED),
+        (".bc.deAx", 3, "abcXdeAx", Status.BOUNDED),
+        # All records were altered.
+        (".bcdeA", 3, "ABCDEa", Status.DIFFERENT),
+    ],
+)
+def test_a_dishonest_mirror_of_a_compacted_topic(source, committed, copy, status):
+    """If compaction can't have removed what only one of the logs has, the status is "different".
+
+    If a key that only the copy has comes from the place on, its tombstone may have expired: "undetermined".
+    """
+    told = compacted(part(source), committed, copied(copy))
+    assert (told.status, bool(told.reason)) == (status, status is not Status.EXACT)
+
+
+def test_a_tombstone_may_expire():
+    """A tombstone that only one of the logs has can have been removed from the other one, although its key is gone."""
+    copy = copied("abcd.fA")
+    assert compacted(part(".bcdefA", tombstones="e"), 3, copy).status is Status.EXACT
+    assert compacted(part(".bcdefA"), 3, copy).status is Status.DIFFERENT
+    with_tombstone = replace(copied("abcdefA"), tombstones=[each == "e" for each in "abcdefA"])
+    assert compacted(part(".bcd.fA"), 3, with_tombstone).status is Status.EXACT
+    assert compacted(part(".bcd.fA"), 3, copied("abcdefA")).status is Status.UNDETERMINED
+
+
+def test_compaction_may_have_left_one_of_several_identical_records():
+    """Two identical records of the copy are not matched with the one that the source has behind an empty offset."""
+    source = replace(part("ab.xcB"), timestamps=[0, 1, 2, 3, 1])
+    copy = replace(copied("abxxcB"), timestamps=[0, 1, 2, 2, 3, 1])
+    told = compacted(source, 3, copy)
+    assert (told.status, told.offset, told.reread) == (Status.BOUNDED, 2, 2)
 
 
 def test_topics_are_found_under_the_names_of_mirrormakers_policies():

@@ -38,7 +38,8 @@ SECONDS = st.integers(0, 1000) | st.floats(0, LONGEST)
 OPTIONS = st.builds(
     WriteOptions,
     **{field.name: ... for field in fields(WriteOptions)}
-    | {"settle": SECONDS, "guard": SECONDS, "accept_reread": st.integers(0, 1000)},
+    | {"settle": SECONDS, "guard": SECONDS, "accept_reread": st.integers(0, 1000)}
+    | {"trust_copy": st.lists(TOPIC, max_size=3).map(tuple)},
 )
 COMMITTED = st.none() | st.builds(CommittedOffset, offset=INT64, leader_epoch=st.none() | INT32, metadata=TEXT)
 CHANGE = st.builds(
@@ -60,6 +61,7 @@ PLACE = st.builds(
     counts=st.builds(Counts, again=st.none(), skipped=st.none(), copies=INT64, aborted=INT64),
     reason=TEXT,
     method=st.sampled_from(Method),
+    compared=INT64,
     before=FINGERPRINT,
     after=FINGERPRINT,
 )

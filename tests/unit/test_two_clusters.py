@@ -231,12 +231,36 @@ def test_an_offset_below_the_log_start_is_raised_by_option(move):
 
 
 def test_a_partition_that_retention_has_emptied(move):
-    """If retention has deleted all records of the source, the target group starts at the target's log end offset."""
+    """If retention has deleted all records of the source, nothing can be compared: the write is refused.
+
+    With ``--trust-copy`` for the topic, the target group starts at the copy's log end offset, and a warning says so.
+    """
     move.commit(50, 10)
     move.copy(0, 50)
     move.source.delete_records("orders", 0, 50)
-    move.migrate()
+    verdict, reason = move.verdict("places")
+    assert (verdict, "pass --trust-copy orders" in reason) == (Verdict.REFUSE, True)
+    with pytest.raises(Refused):
+        move.migrate()
+    assert move.there() == {}
+    trusted = replace(OPTIONS, trust_copy=("orders",))
+    assert move.plan(trusted).intent != move.plan().intent
+    verdict, reason = move.verdict("places", trusted)
+    said = "1 exact, 1 trusted: no record was compared in 1 partition of topic orders (--trust-copy)"
+    assert (verdict, reason) == (Verdict.WARN, said)
+    execution = move.migrate(trusted)
     assert move.there() == {0: 50, 1: 10}
+    assert execution.translation is not None
+    assert [each.place.compared for each in execution.translation.partitions] == [0, 50]
+    assert execution.options.trust_copy == ("orders",)
+
+
+def test_the_check_says_how_many_records_were_compared(move):
+    """The check of the places says how many records were compared; at least how many in a partition."""
+    move.commit(50, 10)
+    move.copy(0, 50, 0)
+    move.copy(0, 30, 1)
+    assert move.verdict("places") == (Verdict.PASS, "2 exact; 80 records compared, at least 30 a partition")
 
 
 def test_a_copy_that_loses_its_leader_has_no_place(move, monkeypatch):

@@ -1,62 +1,18 @@
-"""Finding the offset in a mirror's copy that corresponds to a committed offset.
-
-Simulated mirrors, whose right offsets are known, check the result.
-"""
+"""Finding the source record of each record of a mirror's copy."""
 
 from __future__ import annotations
 
-import random
-from collections import Counter
+import tracemalloc
 
 import pytest
 
 from migrate_groups.mirrors import walk as walking
-from migrate_groups.mirrors.find_place import find_place
-from migrate_groups.mirrors.place import Status
 from migrate_groups.mirrors.walk import OLDER, TooLong, walk
-from tests.support.compacted_mirror import compacted
-from tests.support.simulated_mirror import is_wrong, mirrored, windows
 
 
 def prints(text: str) -> list[bytes]:
     """Return a record's fingerprint for each letter of ``text``."""
     return [letter.encode() for letter in text]
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_an_exact_place_is_never_wrong(seed):
-    """If a target offset is reported as exact, a group that starts there skips no record and reads no record again."""
-    rng = random.Random(seed)
-    statuses: Counter[Status] = Counter()
-    for _ in range(2500):
-        case = mirrored(rng)
-        source, committed, copy, truth = windows(rng, case)
-        place = find_place(source, committed, copy, None)
-        statuses[place.status] += 1
-        if place.status is Status.EXACT and place.offset is not None:
-            assert not is_wrong(place.offset, source, committed, copy, truth), (case, committed, place)
-    assert statuses[Status.EXACT] > 1200
-    assert {Status.AMBIGUOUS, Status.NOT_MIRRORED, Status.GONE} <= statuses.keys()
-
-
-@pytest.mark.parametrize("is_known", [True, False])
-def test_an_exact_place_in_a_compacted_topic_is_never_wrong(is_known):
-    """If source and copy are compacted at different times, a target offset that is found skips no record.
-
-    It repeats at most ``reread`` records. Both hold even if it is not known that the topic is compacted, because the
-    permission DescribeConfigs is missing.
-    """
-    rng = random.Random(1)
-    statuses: Counter[Status] = Counter()
-    for _ in range(5000):
-        case = compacted(rng)
-        place = find_place(case.source, case.committed, case.copy, None, compacted=is_known)
-        statuses[place.status] += 1
-        if place.offset is not None:
-            assert not case.skipped(place.offset), (case, place)
-            assert case.read_again(place.offset) <= place.reread, (case, place)
-    assert statuses[Status.EXACT] > 1000
-    assert {Status.BOUNDED if is_known else Status.DIFFERENT, Status.NOT_MIRRORED} <= statuses.keys()
 
 
 def test_a_copy_without_a_restart_is_explained_by_its_order():
@@ -103,3 +59,14 @@ def test_long_runs_of_identical_records_are_given_up(monkeypatch):
     monkeypatch.setattr(walking, "MOST_STEPS", 1000)
     with pytest.raises(TooLong):
         walk(prints("x" * 100), 50, prints("x" * 100), older=False)
+
+
+def test_the_memory_for_identical_records_is_bounded():
+    """For a pair of identical records `walk` keeps some bytes: at its limit of pairs less than 100 MB."""
+    number = 400
+    tracemalloc.start()
+    walk(prints("x" * number), number // 2, prints("x" * number), older=False)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    compared = 2 * number * number  # as `walk` counts them
+    assert peak / compared * walking.MOST_STEPS < 100e6

@@ -68,7 +68,7 @@ def compare(
             from migrate_groups.migration.across.compare import compare as compared
             from migrate_groups.show import comparison
 
-            found = compared(mirror, wanted, SystemClock())
+            found = compared(mirror, wanted, SystemClock(), copies.trust_copy or ())
             warn_of_hidden_topics(mirror.source.groups)
         if report is not None:
             _report(found, report)

@@ -138,7 +138,10 @@ def migrate(
     plans.check_dry_run_options(
         None if is_whole else plan_out, force=force, dry_run=dry_run, detailed=detailed_exitcode
     )
-    given = write_options.given() | {"accept_reread": copies.accept_reread}
+    given = write_options.given() | {
+        "accept_reread": copies.accept_reread,
+        "trust_copy": tuple(copies.trust_copy or ()),
+    }
     seconds = parse_duration(wait, "--wait")
 
     def hand_over(file: SplitFile, run: RunDir, plan_out: Path | None, approved: Path | None) -> HandOver:

@@ -30,15 +30,15 @@ class TranslatedJson(Strict, frozen=True):
     committed_offset: the source group's committed offset; null if it has none. target_topic: the topic of the copy on
     the target cluster; null if there is no copy. place: the offset at which the group must continue in the copy; the
     lowest if several are possible; null if none is known. reread_at_most: the largest number of records that the group
-    reads again if it starts at ``place``. method: how ``place`` was searched for. fingerprint_before: the hash of the
-    source's last record before ``source_offset``; null if no such record was read. fingerprint_after: the hash of the
-    source's first record at or after ``source_offset``; null if no such record was read. mirrored_to: the last
-    stable offset of the copy; null if it was not read. behind_records: the number of source records that the copy
-    lacked; from 1,600 on a number of offsets, and an upper bound; null if not known, or in a plan that was written.
-    behind_milliseconds: the time between the first of these records and the newest one; null if not known. copies: how
-    many records the mirror has delivered again. aborted: how many records of aborted transactions the mirror has
-    delivered as committed. reason: why the status is
-    not ``exact``; otherwise empty.
+    reads again if it starts at ``place``. method: how ``place`` was searched for. compared: how many records of the
+    copy were matched with a record of the source. fingerprint_before: the hash of the source's last record before
+    ``source_offset``; null if no such record was read. fingerprint_after: the hash of the source's first record at or
+    after ``source_offset``; null if no such record was read. mirrored_to: the last stable offset of the copy; null if
+    it was not read. behind_records: the number of source records that the copy lacked; from 1,600 on a number of
+    offsets, and an upper bound; null if not known, or in a plan that was written. behind_milliseconds: the time between
+    the first of these records and the newest one; null if not known. copies: how many records the mirror has delivered
+    again. aborted: how many records of aborted transactions the mirror has delivered as committed. reason: why the
+    status is not ``exact``; otherwise empty.
     """
 
     topic: Topic
@@ -50,6 +50,7 @@ class TranslatedJson(Strict, frozen=True):
     place: Int64 | None
     reread_at_most: Int64
     method: Method
+    compared: Int64
     fingerprint_before: Fingerprint | None
     fingerprint_after: Fingerprint | None
     mirrored_to: Int64 | None
@@ -95,6 +96,7 @@ def _line(each: Translated) -> TranslatedJson:
         place=place.offset,
         reread_at_most=place.reread,
         method=place.method,
+        compared=place.compared,
         fingerprint_before=place.before.hex() if place.before else None,
         fingerprint_after=place.after.hex() if place.after else None,
         mirrored_to=each.mirrored_to,
@@ -119,6 +121,7 @@ def _value(found: TranslatedJson) -> Translated:
             counts=Counts(copies=found.copies, aborted=found.aborted),
             reason=found.reason,
             method=found.method,
+            compared=found.compared,
             before=bytes.fromhex(found.fingerprint_before) if found.fingerprint_before else None,
             after=bytes.fromhex(found.fingerprint_after) if found.fingerprint_after else None,
         ),

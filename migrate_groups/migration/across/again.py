@@ -11,8 +11,8 @@ from migrate_groups.text import counted, some
 def delivered_again(mirror: Mirror, translation: Translation) -> str:
     """Return a remark that names the copies to which the mirror has delivered records a second time; empty if none.
 
-    translation: offsets found earlier in the copies. A copy that has grown by more than ``mirror.most_records`` offsets
-    since is left out. If the copies can't be read, the remark says so.
+    translation: offsets found earlier in the copies. The remark also names copies for which this is not known: they
+    can't be read, or have grown by more than ``mirror.most_records`` offsets since.
     """
     target = mirror.target
     seen = {
@@ -30,9 +30,16 @@ def delivered_again(mirror: Mirror, translation: Translation) -> str:
         return f"whether the mirror has delivered records again is not known: {error}"
     # The mirror delivers records again after it was restarted, or after a broker to which it writes has failed.
     again = [copy for copy, records in read.items() if seen[copy][1] in records.prints]
-    if not again:
-        return ""
-    return (
-        f"the mirror has begun again since the places were read: {counted(len(again), 'partition')} with records from "
-        f"before the place behind it ({some(again)})"
-    )
+    remarks = []
+    if again:
+        remarks.append(
+            f"the mirror has begun again since the places were read: {counted(len(again), 'partition')} with records "
+            f"from before the place behind it ({some(again)})"
+        )
+    if unread := sorted(seen.keys() - read.keys()):
+        remarks.append(
+            "whether the mirror has delivered records again is not known for "
+            f"{counted(len(unread), 'partition')} without a leader, or with more than {mirror.most_records:,} new "
+            f"offsets: {some(unread)}"
+        )
+    return "; ".join(remarks)

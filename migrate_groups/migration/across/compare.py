@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from migrate_groups.migration.across.places import Found, MirroredPartition, cop
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.similar import similar_groups_named
 from migrate_groups.migration.reading.take import existing
-from migrate_groups.mirrors.place import Place, Status
+from migrate_groups.mirrors.place import Place
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
@@ -39,8 +39,8 @@ class Compared(NamedTuple):
 
     @property
     def is_told(self) -> bool:
-        """Whether the offset at which the group must continue in the mirror's copy is known exactly."""
-        return self.place.status is Status.EXACT
+        """Whether the offset at which the group must continue in the mirror's copy is known exactly, or trusted."""
+        return self.place.is_told
 
     @property
     def is_off(self) -> bool:
@@ -105,12 +105,14 @@ class Comparison:
             )
             for each in self.partitions
             if (copy := each.at.copy) is not None
-            if each.place.offset is not None and each.place.reread <= most_reread
+            if each.place.offset is not None and (each.is_told or 0 < each.place.reread <= most_reread)
         )
 
 
-def compare(mirror: Mirror, groups: Sequence[str], clock: Clock) -> Comparison:
+def compare(mirror: Mirror, groups: Sequence[str], clock: Clock, trusted: Collection[str] = ()) -> Comparison:
     """Find the offset at which each group must continue on the target cluster, for each committed offset.
+
+    trusted: source topics whose copies the user trusts where no record is left to compare.
 
     Raises `GroupNotFound`; `Refused` if a group has no committed offset on the source; `InvalidInput` if both clusters
     are the same, or if a topic has several possible copies; `NotAuthorized` and `ClusterUnavailable`.
@@ -128,7 +130,7 @@ def compare(mirror: Mirror, groups: Sequence[str], clock: Clock) -> Comparison:
         for copy in [copy_of.get(partition)]
     ]
     taken_at = clock.now()
-    found = find_places(source, target, dict.fromkeys(each for _, each in wanted), mirror.most_records)
+    found = find_places(mirror, dict.fromkeys(each for _, each in wanted), trusted)
     return Comparison(
         source_cluster=source.groups.cluster_id(),
         target_cluster=target.groups.cluster_id(),

@@ -36,14 +36,8 @@ class Logs:
         self.ranges = source.groups.log_ranges(partitions)
         # Copies that `copies` could not read, because they have no leader now.
         self.unanswered: Set[TopicPartition] = frozenset()
-        self._compacted = (
-            source.groups.compacted_topics({each.topic for each in partitions}),
-            target.groups.compacted_topics({each.topic for each in copies}),
-        )
-
-    def is_compacted(self, partition: TopicPartition, copy: TopicPartition) -> bool:
-        """Return whether the topic of a partition, or the topic of its copy, is known to be compacted."""
-        return partition.topic in self._compacted[0] or copy.topic in self._compacted[1]
+        self._compacted = source.groups.maybe_compacted_topics({each.topic for each in partitions})
+        self._compacted_copies = target.groups.maybe_compacted_topics({each.topic for each in copies})
 
     def windows(
         self, committed: Mapping[TopicPartition, int], window: int, most: int
@@ -63,9 +57,36 @@ class Logs:
         gaps = {each: spans[each] for each, records in everything.items() if len(records.offsets) < len(spans[each])}
         live = self._source.records.read(gaps, committed_only=True)
         return {
-            partition: _window(records, live.get(partition), spans[partition], committed[partition])
+            partition: self._window(partition, records, live.get(partition), spans[partition], committed[partition])
             for partition, records in everything.items()
         }
+
+    def _window(
+        self, partition: TopicPartition, records: Records, live: Records | None, span: range, committed: int
+    ) -> Window:
+        """Return ``records`` of a source partition from the first change of the timestamp on.
+
+        All are returned if ``span`` starts at 0, or if the timestamp does not change below the offset ``committed``.
+
+        span: the offsets that were read. live: the records without those of aborted or open transactions; None if no
+        offset in ``span`` is empty.
+        """
+        # A record before the first change of the timestamp may be identical with an earlier record, which was not read.
+        first = _first_of_a_timestamp(records, committed) if span.start else 0
+        offsets = records.offsets[first or 0 :]
+        kept = None if live is None else set(live.offsets)
+        part = LogPart(
+            offsets=offsets,
+            timestamps=records.timestamps[first or 0 :],
+            prints=records.prints[first or 0 :],
+            keys=records.keys[first or 0 :],
+            tombstones=records.tombstones[first or 0 :],
+            end=span.stop,
+            from_start=not span.start,
+            compacted=live is not None and partition.topic in self._compacted,
+            aborted=() if kept is None else frozenset(at for at, offset in enumerate(offsets) if offset not in kept),
+        )
+        return Window(part, first is not None)
 
     def copies(
         self, parts: Iterable[tuple[TopicPartition, LogPart]], offsets: Iterable[tuple[TopicPartition, int]], most: int
@@ -82,6 +103,8 @@ class Logs:
         for copy, part in parts:
             if part.timestamps:
                 timestamps[copy] = min([*part.timestamps, timestamps.get(copy, part.timestamps[0])])
+            if part.from_start and len(part.aborted) == len(part.offsets):  # then any record of the copy is too many
+                starts[copy].append(self.copy_ranges[copy].start)
         timed = {copy: timestamp for copy, timestamp in timestamps.items() if timestamp >= 0}
         # Records before the first one that is as new as the oldest source record are too old to be copies.
         found = self._target.groups.offsets_at(timed)
@@ -97,39 +120,20 @@ class Logs:
             copy: range(min(of), self.copy_ends[copy]) for copy, of in starts.items() if copy not in self.unanswered
         }
         read = self._target.records.read(_short(spans, most), committed_only=True)
-        return {copy: self._copy(copy, records, spans[copy].start) for copy, records in read.items()}
+        return {copy: self._copy(copy, records, spans[copy]) for copy, records in read.items()}
 
-    def _copy(self, copy: TopicPartition, records: Records, start: int) -> CopyPart:
+    def _copy(self, copy: TopicPartition, records: Records, span: range) -> CopyPart:
         return CopyPart(
             offsets=records.offsets,
             timestamps=records.timestamps,
             prints=records.prints,
+            keys=records.keys,
+            tombstones=records.tombstones,
             log_append_time=records.log_append_time,
-            start=start,
-            is_cut_off=0 < start == self.copy_ranges[copy].start,
+            start=span.start,
+            is_cut_off=0 < span.start == self.copy_ranges[copy].start,
+            compacted=len(records.offsets) < len(span) and copy.topic in self._compacted_copies,
         )
-
-
-def _window(records: Records, live: Records | None, span: range, committed: int) -> Window:
-    """Return ``records`` of a source partition from the first change of the timestamp on.
-
-    All are returned if ``span`` starts at 0, or if the timestamp does not change below the offset ``committed``.
-
-    span: the offsets that were read. live: the records without those of aborted or open transactions; None if no record
-    was aborted.
-    """
-    # A record before the first change of the timestamp may be identical with an earlier record, which was not read.
-    first = _first_of_a_timestamp(records, committed) if span.start else 0
-    offsets = records.offsets[first or 0 :]
-    kept = None if live is None else set(live.offsets)
-    part = LogPart(
-        offsets=offsets,
-        timestamps=records.timestamps[first or 0 :],
-        prints=records.prints[first or 0 :],
-        from_start=not span.start,
-        aborted=() if kept is None else frozenset(at for at, offset in enumerate(offsets) if offset not in kept),
-    )
-    return Window(part, first is not None)
 
 
 def _short(spans: Mapping[TopicPartition, range], most: int) -> dict[TopicPartition, range]:

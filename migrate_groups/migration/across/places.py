@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.across.logs import Logs
-from migrate_groups.migration.ports import Side
+from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.reading.survey import refuse_unreadable
 from migrate_groups.mirrors.find_place import find_place
 from migrate_groups.mirrors.names import TopicNames
@@ -19,6 +19,8 @@ from migrate_groups.text import counted
 _MOST_AT_ONCE = 200_000
 _WINDOW = 100
 _GROWTH = 16
+# Statuses that may change if more records of the source are read.
+_NOT_FINAL = (Status.AMBIGUOUS, Status.DIFFERENT, Status.GONE)
 
 
 class MirroredPartition(NamedTuple):
@@ -61,18 +63,19 @@ def copies(
 
 
 def find_places(
-    source: Side, target: Side, wanted: Collection[MirroredPartition], most_records: int
+    mirror: Mirror, wanted: Collection[MirroredPartition], trusted: Collection[str] = ()
 ) -> Mapping[MirroredPartition, Found]:
     """Return, for each partition, the offset at which a group must continue in the mirror's copy, and its status.
 
-    The status is `Status.UNDETERMINED` if more than ``most_records`` offsets of a partition would have to be read.
-    Raises `NotAuthorized` and `ClusterUnavailable`.
+    The status is `Status.UNDETERMINED` if more than ``mirror.most_records`` offsets of a partition would have to be
+    read. trusted: source topics whose copies the user trusts where no record is left to compare. Raises `NotAuthorized`
+    and `ClusterUnavailable`.
     """
     try:
-        return _Finder(source, target, wanted, most_records).found()
+        return _Finder(mirror, wanted, trusted).found()
     except NotAuthorized:
-        refuse_unreadable(source.groups, {each.source.topic for each in wanted})
-        refuse_unreadable(target.groups, {each.copy.topic for each in wanted if each.copy})
+        refuse_unreadable(mirror.source.groups, {each.source.topic for each in wanted})
+        refuse_unreadable(mirror.target.groups, {each.copy.topic for each in wanted if each.copy})
         raise
 
 
@@ -91,10 +94,12 @@ class _Finder:
     It reads more and more records of the source partition, until the offset is certain.
     """
 
-    def __init__(self, source: Side, target: Side, wanted: Collection[MirroredPartition], most_records: int) -> None:
+    def __init__(self, mirror: Mirror, wanted: Collection[MirroredPartition], trusted: Collection[str]) -> None:
         self._asked = wanted
-        self._most = most_records
-        self._logs = Logs(source, target, {each.source for each in wanted}, {each.copy for each in wanted if each.copy})
+        self._trusted = trusted
+        self._most = mirror.most_records
+        copied = {each.copy for each in wanted if each.copy}
+        self._logs = Logs(mirror.source, mirror.target, {each.source for each in wanted}, copied)
 
     def found(self) -> Mapping[MirroredPartition, Found]:
         found: dict[MirroredPartition, Found] = {}
@@ -135,23 +140,27 @@ class _Finder:
         elif each.committed < source.start:
             lost = counted(source.start - each.committed, "offset")
             return Place(status=Status.GONE, reason=f"the source's log starts {lost} later")
-        elif each.committed == source.start == source.end > 0:
-            return self._end_of_copy(each.copy, each.there)
         else:
             return _Wanted(each, each.source, each.committed, each.copy)
         return Place(status=Status.UNDETERMINED, reason=reason)
 
-    def _end_of_copy(self, copy: TopicPartition, there: int | None) -> Place:
-        """Return the end of the copy as the offset at which a group must continue.
+    def _without_evidence(self, wanted: _Wanted) -> Place:
+        """Return the end of the copy if the user trusts it. Otherwise no offset is known.
 
-        Only for a source partition whose records are all deleted. there: the group's committed offset in the copy, to
-        count the records from there to the end; None if there is none, or if it was not read.
+        Only for a source partition without a record that could be compared.
         """
-        # The group has read every record of the copy, because it committed the source's log end offset, which was read
-        # after the end of the copy.
-        end = self._logs.copy_ends[copy]
+        if wanted.source.topic not in self._trusted:
+            reason = (
+                "the source has no record left to compare: pass --trust-copy "
+                f"{wanted.source.topic} to start at the end of the copy, if it is one"
+            )
+            return Place(status=Status.UNDETERMINED, reason=reason)
+        # If it is a copy, the group has read every record of it, because it has committed the source's log end offset,
+        # which was read after the end of the copy.
+        end, there = self._logs.copy_ends[wanted.copy], wanted.of.there
         counts = Counts() if there is None else Counts(again=max(0, end - there), skipped=0)
-        return Place(status=Status.EXACT, offset=end, counts=counts)
+        reason = "no record was compared (--trust-copy)"
+        return Place(status=Status.TRUSTED, offset=end, counts=counts, reason=reason)
 
     def _parts(self, left: Sequence[_Wanted], window: int) -> Iterator[Sequence[_Wanted]]:
         """Yield the partitions in portions, so that the records of one portion fit into memory.
@@ -200,10 +209,9 @@ class _Finder:
                     "the target's topic has message.timestamp.type=LogAppendTime: set CreateTime, and mirror it anew"
                 )
             else:
-                compacted = self._logs.is_compacted(each.source, each.copy)
-                place = find_place(of_source.part, each.committed, copy, each.of.there, compacted=compacted)
-                is_told = place.status not in (Status.AMBIGUOUS, Status.DIFFERENT, Status.GONE)
-                found[each] = place, is_told and of_source.is_anchored
+                place = find_place(of_source.part, each.committed, copy, each.of.there)
+                is_told = place is not None and place.status not in _NOT_FINAL
+                found[each] = place or self._without_evidence(each), is_told and of_source.is_anchored
         return found
 
 

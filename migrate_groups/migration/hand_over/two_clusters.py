@@ -68,7 +68,7 @@ class TwoClusters:
         starts = _starts(decisions)
         stopped = {each.topic_partition: each.committed.offset for each in own if each.committed is not None}
         asked = {partition: (start.offset, stopped.get(partition)) for partition, start in starts.items()}
-        translation = translate(self.mirror, group, asked)
+        translation = translate(self.mirror, group, asked, options.trust_copy)
         if earlier is None:  # after the stop it would only take time
             translation = self._with_progress(translation)
         here = _read_again(self.source, here, starts)

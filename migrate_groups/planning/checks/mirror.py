@@ -11,7 +11,7 @@ from migrate_groups.planning.decide import Decision
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check
 from migrate_groups.planning.translation import Translated, Translation
-from migrate_groups.text import counted, some
+from migrate_groups.text import counted, named, some
 
 PLACES = "places"
 """The name of the check of the translated offsets. Its verdict is ``pending`` while the mirror has not caught up."""
@@ -21,14 +21,16 @@ LAG = "mirror lag"
 
 
 def places(translation: Translation, options: WriteOptions) -> Check:
-    """Check that every offset was translated exactly to the mirror's copy of its partition.
+    """Check that every offset was translated exactly to the mirror's copy of its partition, by comparing records.
 
     The verdict is ``pending`` while the mirror has not delivered all records up to an offset. The check only warns if a
-    group would read at most ``accept_reread`` records of a partition again.
+    group would read at most ``accept_reread`` records of a partition again, or if ``trust_copy`` names the topic of a
+    partition without a record to compare.
     """
     counts = Counter(each.place.status for each in translation.partitions)
     tally = ", ".join(f"{counts[status]:,} {status}" for status in Status if counts[status]) or "none"
-    others = [each for each in translation.partitions if each.place.status is not Status.EXACT]
+    others = [each for each in translation.partitions if not each.place.is_told]
+    trusted = [*translation.with_status(Status.TRUSTED)]
     accepted = [each for each in others if each.start(options.accept_reread) is not None]
     late = [*translation.with_status(Status.NOT_MIRRORED)]
     refused = [each for each in others if each not in accepted and each not in late]
@@ -38,11 +40,16 @@ def places(translation: Translation, options: WriteOptions) -> Check:
         return Check.pending(
             PLACES, f"{tally}: {_named(late)}; nothing is written before the mirror has delivered them"
         )
+    warnings = []
     if accepted:
         most = sum(each.place.reread for each in accepted)
-        reason = f"{tally}: {_named(accepted)}; up to {counted(most, 'record')} read again (--accept-reread)"
-        return Check.warned(PLACES, reason)
-    return Check.passed(PLACES, tally)
+        warnings.append(f"{_named(accepted)}; up to {counted(most, 'record')} read again (--accept-reread)")
+    if trusted:
+        topics = named("topic", sorted({each.source.topic for each in trusted}))
+        warnings.append(f"no record was compared in {counted(len(trusted), 'partition')} of {topics} (--trust-copy)")
+    if warnings:
+        return Check.warned(PLACES, f"{tally}: {'; '.join(warnings)}")
+    return Check.passed(PLACES, f"{tally}{_evidence(translation)}" if translation.partitions else tally)
 
 
 def lag(translation: Translation) -> tuple[Check, ...]:
@@ -142,6 +149,19 @@ def partitions(
     )
     fine = "every copy has as many partitions as its topic"
     return Check.of("partitions", more, complaint, fine, compared=found)
+
+
+def _evidence(translation: Translation) -> str:
+    """Return how many records were compared to find exact places."""
+    compared = [each.place.compared for each in translation.partitions if each.place.compared]
+    empty = len(translation.partitions) - len(compared)
+    parts = []
+    if compared:
+        least = f", at least {min(compared):,} a partition" if len(compared) > 1 else ""
+        parts.append(f"{counted(sum(compared), 'record')} compared{least}")
+    if empty:
+        parts.append(f"{counted(empty, 'partition')} without a record on either cluster, ever")
+    return f"; {'; '.join(parts)}"
 
 
 def _named(found: list[Translated]) -> str:
