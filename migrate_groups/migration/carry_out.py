@@ -12,7 +12,7 @@ from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import guard, watched
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.prepare import refuse_forbidden
-from migrate_groups.migration.put_back import other_groups, put_back
+from migrate_groups.migration.put_back import not_yet_known, other_groups, put_back
 from migrate_groups.migration.started import started_since
 from migrate_groups.migration.write import write
 from migrate_groups.planning.execution import Execution, Outcome
@@ -133,7 +133,9 @@ def write_plan(
     # The groups that must no longer consume after a way back are on the cluster that is written to.
     elsewhere = clients.elsewhere if verb is Verb.HAND_OVER else None
     with events.working(f"writing {counted(len(plan.changes), 'offset')} and reading them back", sent):
-        execution = write(clients.writer, second, execution, record, elsewhere)
+        execution = write(
+            clients.writer, second, execution, lambda latest: record(not_yet_known(latest, others)), elsewhere
+        )
         execution = put_back(clients, execution, others, record)
     if execution.is_whole:
         events.read_back(verb, file.receipt.source_groups, wrote=bool(plan.to_write()))

@@ -41,6 +41,18 @@ def other_groups(receipt: Receipt, verb: Verb) -> Mapping[Order, set[Order]]:
     return found
 
 
+def not_yet_known(execution: Execution, others: Mapping[Order, set[Order]]) -> Execution:
+    """Return the record of a write as it must be saved before `put_back`: an offset is not known to be deleted rightly.
+
+    A killed process must not leave it as confirmed, because then the same command would not read the other group again.
+    others: what `other_groups` returned.
+    """
+    reason = "deleted; the other group is not read again yet"
+    return execution.updated(
+        structs.replace(each, outcome=Outcome.UNKNOWN, error=reason) for each in _deleted(execution, others)
+    )
+
+
 def put_back(clients: Clients, execution: Execution, others: Mapping[Order, set[Order]], record: Record) -> Execution:
     """Set back each deleted offset for which another group has lost its offset, and return the record of the write.
 
@@ -49,11 +61,7 @@ def put_back(clients: Clients, execution: Execution, others: Mapping[Order, set[
     An offset that was set back counts as refused. If this is not known, or if the other groups can't be read, the
     outcome is unknown. No error is raised.
     """
-    deleted = [
-        entry
-        for entry in execution.entries
-        if entry.settled and entry.change.before and entry.change.after is None and others.get(entry.change.order)
-    ]
+    deleted = _deleted(execution, others)
     if not deleted:
         return execution
     reader = clients.elsewhere or clients.writer
@@ -70,9 +78,8 @@ def put_back(clients: Clients, execution: Execution, others: Mapping[Order, set[
     }
     lonely = [entry for entry in deleted if lost[entry.change.order]]
     if not lonely:
-        return execution
+        return _recorded(execution, (), record)
     why = {order: f"{groups} has no committed offset any more" for order, groups in lost.items()}
-    # Saved first, because a killed process must not leave them as confirmed.
     execution = _recorded(
         execution,
         [
@@ -88,6 +95,14 @@ def put_back(clients: Clients, execution: Execution, others: Mapping[Order, set[
     return _recorded(
         execution, [_outcome(each, undone[each.change.order], why[each.change.order]) for each in lonely], record
     )
+
+
+def _deleted(execution: Execution, others: Mapping[Order, set[Order]]) -> list[Entry]:
+    return [
+        entry
+        for entry in execution.entries
+        if entry.settled and entry.change.before and entry.change.after is None and others.get(entry.change.order)
+    ]
 
 
 def _undo(entry: Entry) -> Entry:

@@ -84,10 +84,12 @@ def test_a_template_adds_to_header_and_payload_and_replaces_properties(keys, tmp
         ({"key_file": "large", "algorithm": "ES256"}, "has no key for ES256"),
         ({"key_file": "none"}, r"private\.key\.file can't be read \(No such file or directory\)"),
         ({"template": "rsa"}, "template.file is not JSON with the objects header and payload"),
+        ({"template": "deep"}, "template.file is not JSON with the objects header and payload"),
     ],
 )
 def test_an_assertion_that_cant_be_signed_is_one_line_without_a_secret(keys, changes, said):
     """If a key, passphrase or template does not fit, the error says which of them, and contains no secret."""
+    (keys / "deep").write_text("[" * 100_000)
     given = {"key_file": "rsa", "passphrase": SECRET} | changes
     paths = {name: str(keys / given[name]) for name in ("key_file", "template") if name in given}
     with pytest.raises(NoToken, match=said) as refused:

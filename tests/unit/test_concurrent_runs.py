@@ -16,6 +16,7 @@ from migrate_groups.migration.events import Silent
 from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
+from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.go_back import go_back
 from migrate_groups.migration.write import write
 from migrate_groups.model.answers import Answer, WriteAnswer
@@ -151,6 +152,57 @@ def test_rollback_and_delete_offsets_at_once(seeds):
     assert len(ends) > 2
 
 
+class Killed(BaseException):
+    """Ends a command as a kill does: nothing is recorded afterwards."""
+
+
+class Kill:
+    """Kills a command in one thread, right before one of its requests."""
+
+    def __init__(self, at: int) -> None:
+        self._left, self._thread = at, threading.current_thread()
+
+    def before(self, _: str) -> None:
+        if threading.current_thread() is self._thread:
+            self._left -= 1
+            if self._left == 0:
+                raise Killed
+
+
+@pytest.mark.parametrize("seeds", [range(60), pytest.param(range(3000), marks=pytest.mark.long)], ids=len)
+def test_kills_while_both_run_at_once(seeds):
+    """If one of two such commands is killed at any request, re-runs of both leave each partition an offset.
+
+    Otherwise `delete-offsets` was killed before it could set its offsets back. Its re-run says how to set them.
+    """
+    kills = 0
+    for seed in seeds:
+        made, turns, draw = Shared(), Turns(seed), random.Random(seed)
+        commands = {verb: made.command(verb) for verb in draw.sample((Verb.ROLLBACK, Verb.DELETE_OFFSETS), 2)}
+        (_, first), (_, second) = commands.values()
+        made.turns = turns
+        at = draw.randrange(1, 40)
+
+        def killed(made: Shared = made, at: int = at, run: Callable[[], None] = first) -> None:
+            nonlocal kills
+            made.before = Kill(at).before
+            try:
+                run()
+            except Killed:
+                kills += 1
+
+        turns.run(killed, second)
+        made.turns, made.before = None, lambda _: None
+        for again in draw.sample([first, second] * 2, 4):
+            again()
+        if [5, 6] not in made.offsets().values():
+            file, _ = commands[Verb.DELETE_OFFSETS]
+            assert {entry.outcome for entry in file.receipt.executions[-1].entries} == {Outcome.UNKNOWN}, seed
+            plan = delete_source_offsets(made, file.receipt)
+            assert "apply --restore" in next(each.reason for each in plan.checks if each.name == "taken over"), seed
+    assert kills > len(seeds) / 4
+
+
 DELETES = {Verb.ROLLBACK: ("new", "old"), Verb.DELETE_OFFSETS: ("old", "new")}
 
 
@@ -194,6 +246,7 @@ def test_a_deleted_offset_that_can_not_be_set_back(monkeypatch, verb):
     file, run = made.command(verb)
 
     def refuse(_: str) -> None:
+        made.before = lambda _: None
         refused = WriteAnswer(answer=Answer.REFUSED, error="it has members")
         monkeypatch.setattr(
             made,

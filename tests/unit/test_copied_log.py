@@ -131,6 +131,16 @@ def test_foreign_and_damaged_files_in_a_landed_log_are_refused(tmp_path):
         CopiedLog.load(tmp_path, "cluster")
 
 
+@pytest.mark.parametrize("state", ["[]", '{"starts": [], "ends": []}', "[" * 100_000 + "]" * 100_000])
+def test_a_copied_log_with_damaged_metadata_is_refused(tmp_path, state):
+    """A file whose metadata is not that of a copied log, or is nested too deep, is refused with one line."""
+    CopiedLog.load(tmp_path, "cluster").with_records([row(1, 10)], {1: 11})
+    path = tmp_path / "000000.parquet"
+    pq.write_table(pq.read_table(path).replace_schema_metadata({b"migrate-groups": state.encode()}), path)
+    with pytest.raises(InvalidInput, match="is damaged, or not a copied log: name another folder with --log"):
+        CopiedLog.load(tmp_path, "cluster")
+
+
 def test_fences_of_resumed_runs_are_kept_in_order(tmp_path):
     """A resumed run adds its log end offsets of ``__consumer_offsets`` (its "fence") to those of earlier runs.
 

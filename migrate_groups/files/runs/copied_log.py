@@ -137,5 +137,5 @@ def _described(path: Path) -> CopiedLog:
         return CopiedLog(
             folder=path.parent, cluster_id=state["cluster_id"], starts=starts, ends=ends, files=int(path.stem)
         )
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidInput(f"{path} is damaged, or not a copied log: name another folder with --log") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from migrate_groups import schema
@@ -20,7 +21,7 @@ def check_names(present: Sequence[str], required: Collection[str], where: str) -
     """
     unknown = [column for column in present if column not in RULES]
     missing = [column for column in required if column not in present]
-    twice = {column for column in present if present.count(column) > 1}
+    twice = [column for column, count in Counter(present).items() if count > 1]
     for complaint, names in (("unknown", unknown), ("missing", missing), ("repeated", twice)):
         if names:
             raise InvalidInput(f"{where}: {named(f'{complaint} column', names)}; expected {','.join(COLUMNS)}")

@@ -73,7 +73,7 @@ class SignedAssertion:
         try:
             content = json.loads(_read(self.template, name))
             return {part: dict(content.get(part) or {}) for part in ("header", "payload")}
-        except (ValueError, AttributeError, TypeError) as error:
+        except (ValueError, AttributeError, TypeError, RecursionError) as error:
             raise NoToken(f"{name} is not JSON with the objects header and payload") from error
 
     def _signature(self, content: bytes) -> bytes:

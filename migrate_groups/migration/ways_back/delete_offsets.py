@@ -22,7 +22,7 @@ from migrate_groups.migration.ways_back.common import (
     plan_for_wrong_cluster,
 )
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.execution import Source
+from migrate_groups.planning.execution import Order, Source
 from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_changes
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, Verb
@@ -77,7 +77,12 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
         checks=(
             cluster,
             permitted(reader, wanted, permissions),
-            _taken_over(elsewhere or reader, [change for change, _ in moved], _refused(elsewhere or reader, receipt)),
+            _taken_over(
+                elsewhere or reader,
+                [change for change, _ in moved],
+                _refused(elsewhere or reader, receipt),
+                {change.order for change, source in moved if now[source.order] is None},
+            ),
             Check.of(
                 "not moved",
                 changed,
@@ -102,13 +107,26 @@ def _refused(reader: GroupReader, receipt: Receipt) -> list[Change]:
     return [change for change in changes if change.topic in topics]
 
 
-def _taken_over(reader: GroupReader, handed_over: Collection[Change], refused: Collection[Change]) -> Check:
+def _taken_over(
+    reader: GroupReader, handed_over: Collection[Change], refused: Collection[Change], without_source: set[Order]
+) -> Check:
     """Return a check that refuses if a target group has no committed offset, or a lower one than was handed over.
 
     The check warns of a target group that may not have started. refused: the changes that brokers refused in the
-    hand-over.
+    hand-over. without_source: the partitions for which the source group has no committed offset.
     """
     now = committed_by_order(reader, dict.fromkeys(change.order for change in (*handed_over, *refused)))
+    if neither := [
+        f"{change.group} {change.topic_partition}"
+        for change in handed_over
+        if change.order in without_source and now[change.order] is None
+    ]:
+        # Also after a deletion that was killed before it could set the offset back (`put_back`).
+        complaint = (
+            "neither this group nor the old group has a committed offset any more: set that of the old group with "
+            "apply --restore and before.parquet of the run directory"
+        )
+        return Check.of("taken over", neither, complaint, "")
     described = reader.describe_groups(sorted({change.group for change in handed_over}))
     behind = [
         f"{change.group} {change.topic_partition}" for change in handed_over if _is_behind(now[change.order], change)
