@@ -15,6 +15,7 @@ from migrate_groups.spark.offsets_topic.record_bytes import (
     after_bytes,
     after_compact_string,
     after_string,
+    bind,
     compact_string,
     fold,
     has_all_before,
@@ -164,35 +165,60 @@ def records(raw: DataFrame, kind: int, *, deleted: bool = False) -> DataFrame:
     ).where(F.col("group").isNotNull())  # fmt: skip
 
 
-def _members() -> Column:
-    """Return the members that the record of a classic group's generation lists; null if the record is cut short."""
-    found = number(F.col("_members_at"), 4)
-    count = F.least(found, F.octet_length("value") / _LEAST_MEMBER).cast("int")
-    begun = F.struct((F.col("_members_at") + 4).cast("int").alias("at"), F.array().cast(_MEMBERS).alias("found"))
+def member_starts(at: Column, count: Column, version: Column) -> Column:
+    """Return the positions at which the members in a classic group's record begin, and the position after the last one.
+
+    at: the position of the first member. count: their number; at least one is read. version: that of the record. The
+    result is a struct with the fields ``starts`` (an array of positions) and ``at`` (the position after the members).
+    """
+    begun = F.struct(at.cast("int").alias("at"), F.array().cast("array<int>").alias("starts"))
 
     def step(state: Column, _: Column) -> Column:
-        version = F.col("_version")
-        instance = after_string(state["at"])
-        return let(
-            F.when(version >= 3, after_string(instance)).otherwise(instance),
-            lambda client: let(
-                after_string(after_string(client)) + F.when(version >= 1, 8).otherwise(4),
+        after = member_fields(state["at"], version, lambda *places: place(after_bytes(places[-1])))
+        return F.struct(after.alias("at"), F.array_append(state["starts"], state["at"]).alias("starts"))
+
+    # Only positions are collected, because each step copies what the steps before it collected.
+    return F.aggregate(F.sequence(F.lit(1), F.greatest(count, F.lit(1))), begun, step)
+
+
+def member_fields(start: Column, version: Column, then: Callable[[Column, Column, Column, Column], Column]) -> Column:
+    """Return ``then(client, host, subscription, assignment)``: the positions of these fields of a classic member.
+
+    start: the position at which the member begins. version: that of the record.
+    """
+    instance = after_string(start)
+    return let(
+        F.when(version >= 3, after_string(instance)).otherwise(instance),
+        lambda client: let(
+            after_string(client),
+            lambda host: let(
+                after_string(host) + F.when(version >= 1, 8).otherwise(4),
                 lambda subscription: let(
-                    after_bytes(subscription),
-                    lambda assignment: F.struct(
-                        place(after_bytes(assignment)).alias("at"),
-                        F.array_append(state["found"], _member(state["at"], client, subscription, assignment)).alias(
-                            "found"
-                        ),
-                    ),
+                    after_bytes(subscription), lambda assignment: then(client, host, subscription, assignment)
                 ),
             ),
+        ),
+    )
+
+
+def _members() -> Column:
+    """Return the members that the record of a classic group's generation lists; null if the record is cut short."""
+    found, version = number(F.col("_members_at"), 4), F.col("_version")
+    count = F.least(found, F.octet_length("value") / _LEAST_MEMBER).cast("int")
+    nobody = F.array().cast(_MEMBERS)
+
+    def decoded(start: Column) -> Column:
+        return member_fields(
+            start, version, lambda client, _, subscription, assignment: _member(start, client, subscription, assignment)
         )
 
-    stepped = F.aggregate(F.sequence(F.lit(1), F.greatest(count, F.lit(1))), begun, step)
-    nobody = F.array().cast(_MEMBERS)
-    whole = stepped["at"] == F.octet_length("value") + 1
-    return F.when(found == 0, nobody).when((found > 0) & (found == count) & whole, stepped["found"])
+    return bind(
+        member_starts(F.col("_members_at") + 4, count, version),
+        lambda read: F.when(found == 0, nobody).when(
+            (found > 0) & (found == count) & (read["at"] == F.octet_length("value") + 1),
+            F.transform(read["starts"], decoded),
+        ),
+    )
 
 
 _MEMBERS = (

@@ -8,20 +8,18 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
+from migrate_groups.spark.offsets_topic.generations import member_fields, member_starts
 from migrate_groups.spark.offsets_topic.record_bytes import (
     after_compact_string,
     after_string,
     compact_string,
     has_all_before,
     number,
-    text,
+    string,
 )
 
 _CLASSIC, _KIP_848 = 2, 5
 _VERSIONS = (0, 1, 2, 3)
-# The fields of a member of a classic group, in order: member id, group instance id, client id, host, timeouts,
-# subscription, assignment.
-_FIELDS, _CLIENT, _HOST, _TIMEOUTS, _BYTES = 7, 2, 3, 4, (5, 6)
 # The smallest size of a member in bytes. It limits the number of members that a damaged record can claim.
 _LEAST_BYTES = 18
 
@@ -72,29 +70,14 @@ def _with_places(rows: DataFrame) -> DataFrame:
 
 def _of_classic() -> Column:
     version, start, members = F.col("_version"), F.col("_classic"), F.col("_members")
-    count = F.greatest(F.least(members, F.octet_length("value") / _LEAST_BYTES).cast("int"), F.lit(-1))
-    steps = F.when(members.isNotNull(), count * _FIELDS)
-    begun = F.struct((start + 4).cast("int").alias("at"), F.array().cast("array<string>").alias("texts"))
+    count = F.least(members, F.octet_length("value") / _LEAST_BYTES).cast("int")
 
-    def step(state: Column, index: Column) -> Column:
-        field = index % _FIELDS
-        here = state["at"]
-        size = (
-            F.when(field == _TIMEOUTS, F.when(version >= 1, 8).otherwise(4))
-            .when(field.isin(*_BYTES), 4 + F.greatest(number(here, 4), F.lit(0)))
-            .when((field == 1) & (version < 3), 0)
-            .otherwise(2 + F.greatest(number(here, 2), F.lit(0)))
-        )
-        texts = F.when(
-            field.isin(_CLIENT, _HOST), F.array_append(state["texts"], text("value", here + 2, number(here, 2)))
-        ).otherwise(state["texts"])
-        after = F.least(here + size, F.octet_length("value") + 1).cast("int")
-        return F.struct(after.alias("at"), texts.alias("texts"))
+    def named(start: Column) -> Column:
+        return member_fields(start, version, lambda client, host, *_: F.concat(string(client)[1], string(host)[1]))
 
-    texts = F.aggregate(F.sequence(F.lit(0), F.greatest(steps, F.lit(1)).cast("int") - 1), begun, step)["texts"]
-    pairs = F.sequence(F.lit(1), F.greatest(F.size(texts), F.lit(2)) - 1, F.lit(2))
-    named = F.transform(pairs, lambda at: F.concat(F.get(texts, at - 1), F.get(texts, at)))
-    return F.when(steps > 0, F.array_compact(named)).when(steps == 0, F.array().cast("array<string>"))
+    nobody = F.array().cast("array<string>")
+    starts = member_starts(start + 4, count, version)["starts"]
+    return F.when(members == 0, nobody).when(members > 0, F.array_compact(F.transform(starts, named)))
 
 
 def _of_kip_848() -> Column:
