@@ -26,7 +26,7 @@ from migrate_groups.planning.execution import Order, Source
 from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_changes
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, Verb
-from migrate_groups.text import named
+from migrate_groups.text import named, some
 
 
 def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader | None = None) -> Plan:
@@ -126,7 +126,7 @@ def _taken_over(
             "neither this group nor the old group has a committed offset any more: set that of the old group with "
             "apply --restore and before.parquet of the run directory"
         )
-        return Check.of("taken over", neither, complaint, "")
+        return Check.refused("taken over", f"{some(neither, 3)}: {complaint}")
     described = reader.describe_groups(sorted({change.group for change in handed_over}))
     behind = [
         f"{change.group} {change.topic_partition}" for change in handed_over if _is_behind(now[change.order], change)
