@@ -36,7 +36,11 @@ from tests.support.in_memory import InMemoryCluster, InMemoryRecords
 FOLDER = Path(__file__).parents[1] / "data" / "transcripts"
 _RESULTS = ("  ", "!", "=")
 # Numbers and texts that differ from run to run, each with what a transcript shows in its place.
-_VARYING = ((re.compile(r'(?<=")[0-9a-f]{64}(?=")'), "<sha256>"),)
+_VARYING = (
+    (re.compile(r'(?<=")[0-9a-f]{64}(?=")'), "<sha256>"),
+    # Click names the program after the module that Python runs, which is pytest here.
+    (re.compile("python -m pytest.migrate-groups"), "migrate-groups"),
+)
 
 
 def _partition(text: str) -> TopicPartition:
