@@ -61,8 +61,8 @@ def cli(tmp_path, monkeypatch):
 def test_a_source_commit_at_any_moment_of_a_hand_over_is_noticed(cli, command):
     """If the source group commits during a hand-over, the new offset is handed over or the exit code is not 0.
 
-    This does not apply to a commit after the last reading of the source group; readings of the target groups and of their
-    topics follow.
+    This does not apply to a commit after the last reading of the source group. Only the target groups and their topics
+    are read after it.
     """
     for due in range(1, 200):
         here = cli()
