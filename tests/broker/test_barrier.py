@@ -16,6 +16,7 @@ from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import KafkaConnection, OfGroups
 from migrate_groups.kafka.groups import commit_offsets
 from migrate_groups.migration.hand_over.cut_over import CutOver
+from migrate_groups.migration.hand_over.prepared import Prepared
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, OWN_GROUPS, log_partition
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
@@ -23,6 +24,7 @@ from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
 from tests.support.broker_world import until
 from tests.support.cli import CliHere
+from tests.support.offsets_topic import move_coordinator, replicate_again
 from tests.support.proxy import LISTENER
 from tests.support.three_brokers import ThreeBrokers
 from tests.support.versions import NEEDS_THREE_BROKERS
@@ -157,4 +159,27 @@ def test_a_commit_that_waits_past_the_timeout_is_a_refusal(waiting):
     # Not always 1000, because Kafka 3 forgets a commit that it has answered with a time-out.
     now = waiting.brokers.committed(waiting.group, [waiting.partition])
     assert waiting.brokers.committed(waiting.new, [waiting.partition]) == now
+    assert waiting.own_groups() == []
+
+
+def test_a_coordinator_that_moves_around_the_barrier(waiting):
+    """The coordinator moves after the stop, and again before the last reading: the offset is handed over."""
+    wait_for_stop, read = CutOver.wait_for_stop, CutOver.read
+
+    def stop_and_move(self) -> None:
+        wait_for_stop(self)
+        move_coordinator(waiting.brokers, waiting.group)
+
+    def move_and_read(self) -> Prepared:
+        replicate_again(waiting.brokers, waiting.group)
+        move_coordinator(waiting.brokers, waiting.group)
+        return read(self)
+
+    with (
+        mock.patch.object(CutOver, "wait_for_stop", stop_and_move),
+        mock.patch.object(CutOver, "read", move_and_read),
+    ):
+        waiting.cli("migrate", "split.toml", "--yes")
+    replicate_again(waiting.brokers, waiting.group)
+    assert waiting.brokers.committed(waiting.new, [waiting.partition]) == {waiting.partition: BEFORE}
     assert waiting.own_groups() == []

@@ -359,6 +359,21 @@ def test_unknown_partition_is_refused_and_the_rest_written(world):
     }
 
 
+def test_a_probe_is_committed_and_its_group_deleted(world):
+    """A probe creates an Empty group with offset 0, which can be deleted. An unknown partition is refused."""
+    place, probes = TopicPartition(world.create_topic(), 0), [world.name("probe"), world.name("probe")]
+    answers = world.writer.commit_probes(probes, place)
+    assert {probe: answer.answer for probe, answer in answers.items()} == dict.fromkeys(probes, Answer.WRITTEN)
+    for probe in probes:
+        committed = world.writer.committed(probe, [place])[place]
+        assert committed is not None
+        assert committed.offset == 0
+        assert world.writer.describe_group(probe).stopped
+        assert world.writer.delete_group(probe).answer is Answer.WRITTEN
+    refused = world.writer.commit_probes(probes[:1], TopicPartition("no-such-topic", 0))[probes[0]]
+    assert (refused.answer, refused.error) == (Answer.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION")
+
+
 @pytest.mark.parametrize("longest", ["x" * 4096, "é" * 4096, "😀" * 2048])
 def test_metadata_over_the_limit_is_refused(world, longest):
     """Metadata of 4,096 UTF-16 code units is accepted, whatever its bytes, and one code unit more is refused."""

@@ -14,6 +14,7 @@ from migrate_groups.migration.reading.hidden import hidden_topics_named
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import Reading, TopicsToRead, check_visible, read_group
 from migrate_groups.model.permissions import Resource, ResourceType
+from migrate_groups.planning.checks.barrier import not_at_source
 from migrate_groups.planning.checks.hold import can_be_held
 from migrate_groups.planning.checks.permission import of_hand_over
 from migrate_groups.planning.checks.source import way_back
@@ -131,7 +132,7 @@ def prepare(
         wanted = knowledge.wanted(reading)
     planned = clusters.plan(wanted)
     barrier = barrier_of(clusters.target, planned.plan)
-    checks = (*planned.plan.checks, *barrier.checks)
+    checks = (*planned.plan.checks, *barrier.checks, *([not_at_source()] if clusters.elsewhere else []))
     if hold:
         group = Resource(ResourceType.GROUP, spec.source)
         check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])

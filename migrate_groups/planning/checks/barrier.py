@@ -45,6 +45,15 @@ def cannot_wait(reason: str, settle: float, advice: str) -> Check:
     return Check.refused(NAME, f"{found}: {advice}, or pass --settle {_SHORTEST_SETTLE:g}s to hand over without it")
 
 
+def not_at_source() -> Check:
+    """Return the verdict for the source group of a move to another cluster: no commit of it is waited for."""
+    return Check.warned(
+        NAME,
+        "nothing is written to the old group's cluster, so a commit that waits for a replica there may be missed, "
+        "unless its brokers are of Kafka 4: keep a settle of 10 s or more",
+    )
+
+
 def not_answered(reason: str) -> Check:
     """Return the verdict if the commit to a probe group got no answer, so that others may be unanswered too."""
     return Check.pending(
