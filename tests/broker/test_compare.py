@@ -88,7 +88,7 @@ def test_records_read_again_and_skipped_are_those_of_a_consumer(two):
     assert two.compare(code=0)["read_again"] == 0
     header, line, totals = two.cli("compare", two.group).stdout.splitlines()
     assert header.split()[-2:] == ["COPIES", "STATUS"]
-    assert line.split() == [two.group, two.topic, "0", "40", two.topic, "40", "40", "0", "0", "0", "exact"]
+    assert line.split() == [two.group, two.topic, "0", "40", two.topic, "40", "60", "40", "0", "0", "0", "exact"]
     assert totals == "1 partition: 1 exact; from the committed offsets on the target 0 records read again, 0 skipped"
 
 

@@ -155,6 +155,43 @@ def test_logs_that_are_compacted_differently(copied):
     assert told[topics[1], "exact"] == 10
 
 
+def test_a_dishonest_mirror_of_a_topic_that_was_not_compacted(copied):
+    """In a topic with ``cleanup.policy=compact`` from which nothing was removed, ``compare`` finds each difference.
+
+    The mirrors drop every third record, lose records after the committed offset, write a header into each record, or
+    let another producer write to the copy. An honest mirror of the same records is exact, by the order of the records.
+    """
+    topics = {each: copied.source.name(each) for each in ("honest", "drops", "loses", "stamps", "foreign")}
+    made = [
+        {"partition": 0, "timestamp": NOW + number, "key": b"%d" % (number % 7), "value": b"%d" % number}
+        for number in range(60)
+    ]
+    stamped = [each | {"headers": [("mirrored", b"yes")]} for each in made]
+    others = [
+        {"partition": 0, "timestamp": NOW + 60 + number, "key": b"%d" % (number % 7), "value": b"foreign"}
+        for number in range(100)
+    ]
+    delivered = {
+        "honest": made,
+        "drops": [each for number, each in enumerate(made) if number % 3 < 2],
+        "loses": made[:40] + made[45:],
+        "stamps": stamped,
+        "foreign": made + others,
+    }
+    for kind, topic in topics.items():
+        for world, sent in ((copied.source, made), (copied.target, delivered[kind])):
+            world.create_topic(1, topic=topic, **{"cleanup.policy": "compact"})
+            produce(world.bootstrap_servers, topic, sent)
+    copied.commit([TopicPartition(topic, 0) for topic in topics.values()], 30)
+    found = {each["topic"]: each for each in copied.compare(code=6)}
+    assert {kind: found[topic]["status"] for kind, topic in topics.items()} == {
+        "honest": "exact",
+        **dict.fromkeys(("drops", "loses", "stamps", "foreign"), "different"),
+    }
+    honest = found[topics["honest"]]
+    assert (honest["place"], honest["method"], honest["compared"]) == (30, "walk", 60)
+
+
 def shifted(each: Message) -> dict[str, Any]:
     """Return a record's copy for a mirror that writes each partition's records to the next of three partitions."""
     return unchanged(each) | {"partition": (each.partition() + 1) % 3}

@@ -234,6 +234,16 @@ def test_short_retention_is_a_warning_and_unknown_retention_is_not_known(guarded
     assert found.reason.startswith("offsets.retention.minutes is not known")
 
 
+def test_a_topic_whose_policy_is_hidden_may_be_compacted(guarded):
+    """A topic on which the principal lacks DescribeConfigs counts as possibly compacted; other topics do not."""
+    world, writer, admin = guarded
+    hidden, plain = world.create_topic(), world.create_topic()
+    assert writer.maybe_compacted_topics([hidden, plain]) == frozenset()
+    admin.allow("TOPIC", hidden, "READ")
+    assert writer.maybe_compacted_topics([hidden]) == {hidden}
+    assert writer.maybe_compacted_topics([hidden, plain]) == {hidden}
+
+
 def test_migrate_without_describe_on_the_offsets_topic_has_no_fence(guarded, tmp_path, monkeypatch):
     """Without Describe on ``__consumer_offsets``, `migrate` reports that its log end offsets can't be read and saved.
 

@@ -272,6 +272,32 @@ def test_several_possible_places_are_refused_or_accepted_by_option(move):
     assert move.there()[0] in (31, 32)
 
 
+def test_a_topic_without_a_record_left_is_handed_over_only_if_its_copy_is_trusted(move):
+    """If all records of the source were deleted, an independent topic of the same name is not taken for its copy.
+
+    `compare` says ``undetermined``, and `migrate` is refused. With ``--trust-copy`` the group starts at the end of the
+    target's topic, and a warning names the topic.
+    """
+    move.commit(30, 30, 30)
+    for partition in range(PARTITIONS):
+        move.source.delete_records(move.topic, partition, 30)
+        move.target.produce(move.topic, partition, 77, prefix="foreign ")
+    done = move.cli("compare", move.group, "--format", "json", code=7)
+    found = json.loads(done.stdout)["partitions"]
+    assert {(each["status"], each["place"], each["compared"]) for each in found} == {("undetermined", None, 0)}
+    line = move.migrate(code=3).stderr
+    assert f"places: 3 undetermined: {move.topic}-0 at 30 is undetermined" in line
+    assert f"pass --trust-copy {move.topic}" in line
+    assert move.there() == {}
+    move.cli("compare", move.group, "--trust-copy", move.topic, code=6)  # the group has no offset there yet
+    done = move.migrate("--trust-copy", move.topic)
+    assert f"no record was compared in 3 partitions of topic {move.topic} (--trust-copy)" in " ".join(
+        done.stdout.split()
+    )
+    assert move.there() == {0: 77, 1: 77, 2: 77}
+    move.cli("compare", move.group, "--trust-copy", move.topic, code=0)
+
+
 @pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
 def test_guard_reports_a_commit_on_the_source_cluster(move):
     """If the source group commits while `migrate` watches after the write (``--guard``), the exit code is 4.
