@@ -119,7 +119,7 @@ class CliHere(Cli):
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
         status = 0
         with (
-            _signals_kept(),
+            signals_kept(),
             mock.patch.dict(os.environ, self.environment, clear=True),
             mock.patch.object(sys, "argv", command),
             mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin.encode())))),
@@ -136,7 +136,7 @@ class CliHere(Cli):
 
 
 @contextlib.contextmanager
-def _signals_kept() -> Iterator[None]:
+def signals_kept() -> Iterator[None]:
     """Restore the signal handlers at the end of a ``with`` block, because a command replaces them."""
     kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:

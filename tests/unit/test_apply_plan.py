@@ -23,6 +23,7 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Outcome
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import SnapshotTable
+from tests.support.cli import signals_kept
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
 
@@ -74,7 +75,7 @@ class Shell:
     def __call__(self, *arguments: str, code: int = 0) -> str:
         """Run a command and check its exit code; return its stdout, or its stderr if it failed."""
         self.monkeypatch.setattr(sys, "argv", ["migrate-groups", *arguments])
-        with pytest.raises(SystemExit) as ended:
+        with signals_kept(), pytest.raises(SystemExit) as ended:
             main()
         out, err = self._capfd.readouterr()
         self.stderr = err
@@ -355,7 +356,7 @@ def test_a_refused_plan_is_shown_and_saved(shell, capfd):
     """If a check refuses the write, a dry run still shows the plan as Markdown, saves it, and ends with exit code 3."""
     shell.cluster.commit("new", FIRST, 9)
     shell.monkeypatch.setattr(sys, "argv", ["migrate-groups", *SAVE, "--format", "markdown"])
-    with pytest.raises(SystemExit) as ended:
+    with signals_kept(), pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 3
     assert "**refuse** existing offsets: 1 partition with another committed offset" in capfd.readouterr().out

@@ -21,7 +21,7 @@ from migrate_groups.cli.spark_here import interrupted_later
 from migrate_groups.migration import carry_out
 from migrate_groups.migration.hand_over import apply, cut_over
 from migrate_groups.show import terminal
-from tests.support.cli import Cli, running
+from tests.support.cli import Cli, running, signals_kept
 from tests.support.connected import APPLY, MIGRATE, Connected
 
 NOTHING = "interrupted; nothing was written to the cluster\n"
@@ -380,18 +380,17 @@ def test_a_signal_ends_a_wait_although_the_main_thread_does_not_see_it():
         released.set()
         lock.release()
 
-    before = signal.getsignal(signal.SIGTERM)
     stops = Stops(lambda: "")
-    stops.heed()
     too_late = threading.Timer(20, release)
     too_late.start()
     # The short time lets the main thread begin to wait. Without it Python would handle the signal before the wait.
     seen = threading.Timer(0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM))
     try:
-        seen.start()
-        with pytest.raises(KeyboardInterrupt), stops.none_lost():
-            lock.acquire()
+        with signals_kept():
+            stops.heed()
+            seen.start()
+            with pytest.raises(KeyboardInterrupt), stops.none_lost():
+                lock.acquire()
         assert not released.is_set()
     finally:
         too_late.cancel()
-        signal.signal(signal.SIGTERM, before)
