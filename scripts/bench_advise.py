@@ -86,7 +86,7 @@ def _measure_job(sizes: list[int]) -> None:
             out.mkdir()
             begun, worked = time.perf_counter(), _cpu_seconds(spark)
             files = LandedFiles(str(log.folder), ranges, "bench")
-            found = write_costs(measure_costs(spark, files, groups=(), span=Span()), out)
+            found = write_costs(measure_costs(spark, files, groups=None, span=Span()), out)
             seconds, worked = time.perf_counter() - begun, _cpu_seconds(spark) - worked
             if found.found != 2 * _GROUPS:
                 sys.exit(f"the job found {found.found} applications, not {2 * _GROUPS}")

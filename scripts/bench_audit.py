@@ -94,7 +94,8 @@ def _history(spark: SparkSession, log: CopiedLog, folder: Path) -> float:
     with tempfile.TemporaryDirectory() as out:
         started = time.perf_counter()
         files = LandedFiles(str(log.folder), _ranges(log), "bench")
-        found = run_history(spark, files, log_ends, groups=(), every=every, now=now, out=Path(out) / "history.parquet")
+        tables = Path(out) / "history.parquet"
+        found = run_history(spark, files, log_ends, groups=None, every=every, now=now, out=tables)
         seconds = time.perf_counter() - started
     if found.found != _GROUPS:
         sys.exit(f"the history found {found.found} of {_GROUPS} groups")

@@ -79,7 +79,7 @@ def history(spark: SparkSession, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as out:
         now = NOON + timedelta(hours=3.5)
         found = run_history(
-            spark, log, log_ends, groups=(), every=timedelta(hours=1), now=now, out=Path(out) / "history.parquet"
+            spark, log, log_ends, groups=None, every=timedelta(hours=1), now=now, out=Path(out) / "history.parquet"
         )
     if [each.group for each in found.groups] != ["new", "old"]:
         sys.exit(f"the history found {found}")

@@ -222,7 +222,7 @@ def test_unwritable_output_path_is_a_one_line_error(spark: SparkSession, split: 
 def test_main_returns_an_exit_code_and_prints_one_line(
     spark: SparkSession, split: str, after: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The `main` of reconcile's job returns 0 with the totals on stdout, or 2 with the reason on stderr."""
+    """The `main` of reconcile's job returns 0 with totals and hints on stdout, or 2 with the reason on stderr."""
     out, err = io.StringIO(), io.StringIO()
     missing = str(tmp_path / "missing.csv")
     assert main([missing, after], out, err) == 2
@@ -235,6 +235,8 @@ def test_main_returns_an_exit_code_and_prints_one_line(
     more = ["--before", str(tmp_path / "bad.csv"), "--after", after, "--quarantine", str(tmp_path / "aside")]
     out, err = io.StringIO(), io.StringIO()
     assert main([split, after, *more], out, err) == 0
-    assert json.loads(out.getvalue())["quarantined"] == 1
-    assert err.getvalue().startswith(f"set aside in {tmp_path / 'aside'}: 1 invalid row (")
+    document = json.loads(out.getvalue())
+    assert document["quarantined"] == 1
+    assert document["hints"][0].startswith(f"set aside in {tmp_path / 'aside'}: 1 invalid row (")
+    assert err.getvalue() == ""
     assert capsys.readouterr() == ("", "")

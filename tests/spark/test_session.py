@@ -234,6 +234,7 @@ def test_jobs_use_only_what_every_cluster_has(module: str) -> None:
     ours = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
     assert not {name for name in ours if name.startswith("migrate_groups")} - {
         "migrate_groups",
+        "migrate_groups.applications",
         "migrate_groups.errors",
         "migrate_groups.schema",
         "migrate_groups.spark",

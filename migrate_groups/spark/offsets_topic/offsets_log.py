@@ -193,22 +193,14 @@ def _with_metadata_place(rows: DataFrame) -> DataFrame:
 
     They are the position and the length of a commit's metadata in the record's value.
     """
-    # In version 4 the length plus one is a varint: groups of 7 bits, the lowest first. Three groups are enough, because
-    # Kafka's strings have at most 32,767 bytes.
-    version, one, two, three = F.col("_version"), _mask("_next", 8, 8), _mask("_next", 0, 8), unsigned("value", 17, 1)
-    low = one.bitwiseAND(0x7F)
-    varint = (
-        F.when(one < 128, one)
-        .when(two < 128, low + two * 2**7)
-        .when(three < 128, low + two.bitwiseAND(0x7F) * 2**7 + three * 2**14)
-    )
+    # In version 4 the length plus one is a varint: groups of 7 bits, the lowest first. Two groups are enough for 16,382
+    # bytes; brokers accept 4,096 characters by default (offset.metadata.max.bytes). Longer metadata is a problem of the
+    # record. A third group would make the method that Spark generates too large for the JVM to compile.
+    version, one, two = F.col("_version"), _mask("_next", 8, 8), _mask("_next", 0, 8)
+    varint = F.when(one < 128, one).when(two < 128, one.bitwiseAND(0x7F) + two * 128)
     return rows.withColumns(
         {
-            "_metadata_at": F.when(version <= 2, 13)
-            .when(version == 3, 17)
-            .when(one < 128, 16)
-            .when(two < 128, 17)
-            .otherwise(18),
+            "_metadata_at": F.when(version <= 2, 13).when(version == 3, 17).when(one < 128, 16).otherwise(17),
             "_metadata_size": F.when(version <= 2, _bits("_next", 32, 16))
             .when(version == 3, _bits("_next", 0, 16))
             .otherwise(varint - 1)

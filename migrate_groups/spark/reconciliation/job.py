@@ -168,7 +168,7 @@ def _reconcile(
 
 
 def main(arguments: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
-    """Run ``scripts/spark_reconcile.py``, and return the exit code. A line of JSON goes to stdout, messages to stderr.
+    """Run ``scripts/spark_reconcile.py``, and return the exit code. A line of JSON goes to stdout, an error to stderr.
 
     The exit code is 0 if no partition has a problem, and 6 (`HandOverBroken`) if a partition has one. If the comparison
     fails, it is the exit code of the error.
@@ -194,9 +194,9 @@ def main(arguments: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
     except MigrateGroupsError as error:
         stderr.write(f"error: {error}\n")
         return error.exit_code
-    stderr.writelines(f"{hint}\n" for hint in found.hints)
-    totals = found.totals._asdict()
-    stdout.write(json.dumps({"clean": found.clean, "quarantined": found.quarantined, **totals}) + "\n")
+    # The hints are in the line, because spark-submit sends stderr of Python to stdout.
+    line = {"clean": found.clean, "quarantined": found.quarantined, **found.totals._asdict(), "hints": found.hints}
+    stdout.write(json.dumps(line) + "\n")
     return 0 if found.clean else HandOverBroken.exit_code
 
 
