@@ -97,7 +97,7 @@ def test_a_variable_and_properties_that_name_different_clusters_are_refused(tmp_
     """
     connects_to = "target" if to else ""
 
-    def opened(config: ClientConfig) -> mock.MagicMock:
+    def opened(config: ClientConfig, **_: bool) -> mock.MagicMock:
         if config.side == connects_to:
             raise ClusterUnavailable(f"connected to {config.bootstrap_servers}")
         return mock.MagicMock()
