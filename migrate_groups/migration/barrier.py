@@ -94,7 +94,7 @@ def barrier_for(
     as well. Raises `ClusterUnavailable`.
     """
     principal = reader.principal
-    place = _existing_partition(reader, partitions)
+    place = _existing_partition(reader, partitions) if partitions else None
     # Without a topic that exists, there is no commit to wait for: a topic is deleted with its committed offsets.
     if not groups or place is None:
         return Barrier(settle=settle, name=name)
@@ -115,8 +115,8 @@ def barrier_for(
 def after_barrier(writer: GroupWriter, barrier: Barrier, events: Events) -> Iterator[tuple[Check, ...]]:
     """Wait until all commits that coordinators have accepted are readable; then run the ``with`` block.
 
-    The block gets the check, reads the committed offsets and writes. Afterwards the probe groups are
-    deleted. Raises `Refused` if it is not known whether all commits are readable.
+    The block gets the check, reads the committed offsets and writes. Afterwards the probe groups are deleted. Raises
+    `Refused` if it is not known whether all commits are readable.
     """
     with events.working("waiting for the replicas of commits", not_known):
         checks = barrier.pass_through(writer)
