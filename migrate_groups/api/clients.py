@@ -50,18 +50,27 @@ def open_writer(config: ClientConfig) -> Iterator[Clients]:
 
 
 @contextmanager
-def open_side(config: ClientConfig) -> Iterator[Side]:
+def open_side(config: ClientConfig, *, writes: bool = False) -> Iterator[Side]:
     """Yield a client that reads groups, topics and offsets, and a client that reads records.
 
-    Both clients are closed after the block.
+    Both clients are closed after the block. writes: the first client can also write.
     """
-    from migrate_groups.kafka.reader import KafkaPythonReader
     from migrate_groups.kafka.records import KafkaRecords
 
     _quiet_clients()
-    with closing(KafkaRecords(config)) as records, closing(KafkaPythonReader(config)) as reader:
-        records.start()
-        yield Side(reader, records)
+    with closing(KafkaRecords(config)) as records:
+        if writes:
+            from migrate_groups.kafka.writer import KafkaPythonWriter
+
+            with closing(KafkaPythonWriter(config)) as writer:
+                records.start()
+                yield Side(writer, records, writer)
+        else:
+            from migrate_groups.kafka.reader import KafkaPythonReader
+
+            with closing(KafkaPythonReader(config)) as reader:
+                records.start()
+                yield Side(reader, records)
 
 
 @contextmanager

@@ -158,7 +158,7 @@ class Cluster(ReadingCluster):
             PartlyApplied: a target group has started after an earlier run, but the source group still consumes.
             UsageError: ``run_dir`` is of another migration.
         """
-        target, mirror = self._written_to(to)
+        target, mirror = self._written_to(to, writes=False)
         wanted = replace(migrate_request(split, run_dir, options), mirror=mirror)
         prepared = migrate.plan_migration(target._reading_client(), wanted, self._clock, self._events)
         return PlannedWrite(prepared.plan, Snapshot.of_rows(prepared.rows())) if prepared else None
@@ -204,16 +204,19 @@ class Cluster(ReadingCluster):
             GroupNotFound: the source group does not exist.
             UsageError: ``run_dir`` is of another migration, or ``hold`` is used with ``to`` or with topics that stay.
         """
-        target, mirror = self._written_to(to)
+        target, mirror = self._written_to(to, writes=True)
         wanted = migrate_request(split, run_dir, options, approved)
         wanted = replace(wanted, wait=checked_seconds("wait", wait), hold=hold, mirror=mirror)
         return _checked(migrate.migrate(target._writing_clients(), wanted, self._clock, self._events))
 
-    def _written_to(self, to: Cluster | Copies | None) -> tuple[ReadingCluster, Mirror | None]:
-        """Return the target groups' cluster, and the mirror that copies topics to it (None for this cluster)."""
+    def _written_to(self, to: Cluster | Copies | None, *, writes: bool) -> tuple[ReadingCluster, Mirror | None]:
+        """Return the target groups' cluster, and the mirror that copies topics to it (None for this cluster).
+
+        writes: commits to probe groups on this cluster must be possible.
+        """
         if to is None:
             return self, None
-        return to.cluster if isinstance(to, Copies) else to, self._mirror_to(to)
+        return to.cluster if isinstance(to, Copies) else to, self._mirror_to(to, writes=writes)
 
     # Undo
 

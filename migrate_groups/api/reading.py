@@ -55,7 +55,7 @@ class ReadingCluster:
         finalize(self, self._opened.close)
         self._reader: GroupReader | None = None
         self._clients: Clients | None = None
-        self._side: Side | None = None
+        self._sides: dict[bool, Side] = {}  # True: one that can write
 
     def __enter__(self) -> Self:
         return self
@@ -65,7 +65,8 @@ class ReadingCluster:
 
     def close(self) -> None:
         """Close the connections. The next method call opens new ones."""
-        self._reader = self._clients = self._side = None
+        self._reader = self._clients = None
+        self._sides.clear()
         self._opened.close()
 
     def list(self, *, topics: Sequence[str] = (), states: Sequence[str] = ()) -> Sequence[GroupStatus]:
@@ -189,10 +190,10 @@ class ReadingCluster:
         trusted = checked_texts("trust_copy", trust_copy)
         return compare.compare(self._mirror_to(to), groups, self._clock, trusted)
 
-    def _mirror_to(self, to: ReadingCluster | Copies) -> Mirror:
+    def _mirror_to(self, to: ReadingCluster | Copies, *, writes: bool = False) -> Mirror:
         copies = to if isinstance(to, Copies) else Copies(cluster=to)
         names = TopicNames(tuple(Rename(f"{here}={there}") for here, there in copies.rename_topics.items()))
-        return Mirror(self._reading_side(), copies.cluster._reading_side(), names, copies.max_records)
+        return Mirror(self._side(writes=writes), copies.cluster._side(writes=False), names, copies.max_records)
 
     def _reading_client(self) -> GroupReader:
         self._reader = self._reader or self._opened.enter_context(open_reader(self._config))
@@ -202,6 +203,7 @@ class ReadingCluster:
         self._clients = self._clients or self._opened.enter_context(open_writer(self._config))
         return self._clients
 
-    def _reading_side(self) -> Side:
-        self._side = self._side or self._opened.enter_context(open_side(self._config))
-        return self._side
+    def _side(self, *, writes: bool) -> Side:
+        if writes not in self._sides:
+            self._sides[writes] = self._opened.enter_context(open_side(self._config, writes=writes))
+        return self._sides[writes]

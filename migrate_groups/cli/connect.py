@@ -180,15 +180,17 @@ class Connection(NamedTuple):
             yield opened
 
     @contextmanager
-    def open_side(self) -> Iterator[Side]:
+    def open_side(self, *, writes: bool = False) -> Iterator[Side]:
         """Yield a client that reads groups, topics and offsets, and a client that reads records.
 
-        Both clients are closed after the block. Their errors name the cluster: source or target.
+        Both clients are closed after the block. Their errors name the cluster: source or target. writes: the first
+        client can also write.
         """
         from migrate_groups.api import clients
 
         config = self.config()
-        with shown_logs(self.verbose), clients.open_side(replace(config, side=config.side or "source")) as side:
+        config = replace(config, side=config.side or "source")
+        with shown_logs(self.verbose), clients.open_side(config, writes=writes) as side:
             yield side
 
     @contextmanager

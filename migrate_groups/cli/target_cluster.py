@@ -126,22 +126,25 @@ class Copies(NamedTuple):
         target.check(alone=next((option for option, is_given in given.items() if is_given), None))
 
     @contextmanager
-    def open_mirror(self, source: Connection, target: TargetCluster) -> Iterator[Mirror]:
+    def open_mirror(self, source: Connection, target: TargetCluster, *, writes: bool = False) -> Iterator[Mirror]:
         """Yield the clients of both clusters, for translating a group's offsets to a mirror's copies of its topics.
 
-        The clients are closed after the block. Raises `UsageError` or `InvalidInput` if a ``--rename-topic`` or a
+        The clients are closed after the block. writes: commits to probe groups on the source cluster must be possible;
+        otherwise all clients only read. Raises `UsageError` or `InvalidInput` if a ``--rename-topic`` or a
         connection property is wrong, and `ClusterUnavailable` if a cluster does not answer.
         """
         from migrate_groups.migration.across.mirror import Mirror
         from migrate_groups.mirrors.names import Rename, TopicNames
 
         names = TopicNames(tuple(Rename(each) for each in self.rename_topic or []))
-        with source.open_side() as here, target.connection(source).open_side() as there:
+        with source.open_side(writes=writes) as here, target.connection(source).open_side() as there:
             yield Mirror(here, there, names, self.max_records)
 
-    def mirror_if_named(self, source: Connection, target: TargetCluster) -> AbstractContextManager[Mirror | None]:
-        """Return a context manager that yields the clients of both clusters.
+    def mirror_if_named(
+        self, source: Connection, target: TargetCluster, *, writes: bool
+    ) -> AbstractContextManager[Mirror | None]:
+        """Return a context manager that yields the clients of both clusters, as `open_mirror` does.
 
         It yields None if no target cluster is named.
         """
-        return self.open_mirror(source, target) if target.is_named else nullcontext()
+        return self.open_mirror(source, target, writes=writes) if target.is_named else nullcontext()

@@ -7,16 +7,16 @@ have it. Until then OffsetFetch does not return it. A later commit to the same p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from migrate_groups.errors import NotAuthorized, Refused
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.ports import GroupReader, GroupWriter
 from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.progress import not_known
-from migrate_groups.model.answers import Answer
+from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, log_partition, probe_group
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.permissions import Resource, ResourceType
@@ -27,37 +27,40 @@ from migrate_groups.text import shell_command, some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Barrier:
-    """How to wait for commits of a plan's groups that brokers have accepted and not replicated yet.
+    """How to wait for commits of groups on one cluster that brokers have accepted and not replicated yet.
 
     - probes: for each partition of ``__consumer_offsets`` that holds commits of the groups, the name of a group of this
       tool whose commits go to the same partition; empty if the tool can't wait.
     - place: an existing partition for which the probe groups commit.
-    - checks: the check ``barrier`` of the plan; empty if the plan has no groups.
+    - checks: the check of the plan, whose name is ``name``; empty if there is no commit to wait for.
     """
 
     probes: tuple[str, ...] = ()
     place: TopicPartition | None = None
     checks: tuple[Check, ...] = ()
     settle: float
+    name: str = NAME
 
     def pass_through(self, writer: GroupWriter) -> tuple[Check, ...]:
-        """Commit to the probe groups, wait for the answers, and return the check ``barrier``.
+        """Commit to the probe groups, wait for the answers, and return the check.
 
         If it passes, a reading that begins now returns every commit that coordinators accepted before this call.
         """
         if not self.probes or self.place is None:
             return self.checks
-        answers = writer.commit_probes(self.probes, self.place)
+        return (replace(self._judged(writer.commit_probes(self.probes, self.place)), name=self.name),)
+
+    def _judged(self, answers: Mapping[str, WriteAnswer]) -> Check:
         failed = {
             kind: [f"{probe} ({each.error})" for probe, each in answers.items() if each.answer is kind]
             for kind in (Answer.REFUSED, Answer.UNKNOWN)
         }
         if refused := failed[Answer.REFUSED]:
-            return (cannot_wait(f"a broker refused the commit to {some(refused)}", self.settle, "see its log"),)
+            return cannot_wait(f"a broker refused the commit to {some(refused)}", self.settle, "see its log")
         if unknown := failed[Answer.UNKNOWN]:
-            return (not_answered(f"no answer to the commit to {some(unknown)}"),)
+            return not_answered(f"no answer to the commit to {some(unknown)}")
         waited = f"no accepted commit waited for a replica when the offsets were read, as {some(self.probes)} showed"
-        return (Check.passed(NAME, waited),)
+        return Check.passed(NAME, waited)
 
     def remove(self, writer: GroupWriter, events: Events) -> None:
         """Delete the probe groups, after `pass_through` has passed. If one is left, tell the user."""
@@ -69,39 +72,51 @@ class Barrier:
                 return
 
 
-def barrier_of(reader: GroupReader, plan: Plan) -> Barrier:
+def barrier_of(reader: GroupReader, plan: Plan, name: str = NAME) -> Barrier:
     """Return how to wait for commits of the groups of a plan. Reads only.
 
-    The check ``barrier`` in the result warns if the tool can't wait, or refuses if ``settle`` is short as well. Raises
-    `ClusterUnavailable`.
+    name: see `barrier_for`. Raises `ClusterUnavailable`.
     """
-    settle, principal = plan.options.settle, reader.principal
     groups = {group for change in plan.changes for group in (change.group, change.source_group) if group is not None}
-    place = _existing_partition(reader, plan)
+    return barrier_for(reader, groups, [change.topic_partition for change in plan.changes], plan.options.settle, name)
+
+
+def barrier_for(
+    reader: GroupReader,
+    groups: Collection[str],
+    partitions: Collection[TopicPartition],
+    settle: float,
+    name: str = NAME,
+) -> Barrier:
+    """Return how to wait for commits of groups for these partitions. Reads only.
+
+    name: the name of the check in the result. The check warns if the tool can't wait, or refuses if ``settle`` is short
+    as well. Raises `ClusterUnavailable`.
+    """
+    principal = reader.principal
+    place = _existing_partition(reader, partitions) if partitions else None
     # Without a topic that exists, there is no commit to wait for: a topic is deleted with its committed offsets.
     if not groups or place is None:
-        return Barrier(settle=settle)
-    partitions = _number_of_partitions(reader)
-    if not partitions:
+        return Barrier(settle=settle, name=name)
+    number = _number_of_partitions(reader)
+    if not number:
         hidden = f"{principal} may not describe Topic {OFFSETS_TOPIC!r}"
         check = cannot_wait(hidden, settle, f"grant Describe on Topic {OFFSETS_TOPIC!r}")
-        return Barrier(checks=(check,), settle=settle)
-    probes = tuple(
-        probe_group(number, partitions) for number in sorted({log_partition(group, partitions) for group in groups})
-    )
+        return Barrier(checks=(replace(check, name=name),), settle=settle, name=name)
+    probes = tuple(probe_group(each, number) for each in sorted({log_partition(group, number) for group in groups}))
     permissions = reader.permissions([Resource(ResourceType.GROUP, probe) for probe in probes])
-    check = can_wait(principal, probes, permissions, settle)
+    checks = (replace(can_wait(principal, probes, permissions, settle), name=name),)
     if not may_commit(probes, permissions):
-        return Barrier(checks=(check,), settle=settle)
-    return Barrier(probes=probes, place=place, checks=(check,), settle=settle)
+        return Barrier(checks=checks, settle=settle, name=name)
+    return Barrier(probes=probes, place=place, checks=checks, settle=settle, name=name)
 
 
 @contextmanager
 def after_barrier(writer: GroupWriter, barrier: Barrier, events: Events) -> Iterator[tuple[Check, ...]]:
     """Wait until all commits that coordinators have accepted are readable; then run the ``with`` block.
 
-    The block gets the check ``barrier``, reads the committed offsets and writes. Afterwards the probe groups are
-    deleted. Raises `Refused` if it is not known whether all commits are readable.
+    The block gets the check, reads the committed offsets and writes. Afterwards the probe groups are deleted. Raises
+    `Refused` if it is not known whether all commits are readable.
     """
     with events.working("waiting for the replicas of commits", not_known):
         checks = barrier.pass_through(writer)
@@ -127,13 +142,8 @@ def _number_of_partitions(reader: GroupReader) -> int:
     return len(described.partitions) if described else 0
 
 
-def _existing_partition(reader: GroupReader, plan: Plan) -> TopicPartition | None:
-    topics = reader.describe_topics({change.topic for change in plan.changes})
+def _existing_partition(reader: GroupReader, partitions: Collection[TopicPartition]) -> TopicPartition | None:
+    topics = reader.describe_topics({each.topic for each in partitions})
     return next(
-        (
-            change.topic_partition
-            for change in plan.changes
-            if change.topic in topics and change.partition in topics[change.topic].partitions
-        ),
-        None,
+        (each for each in partitions if each.topic in topics and each.partition in topics[each.topic].partitions), None
     )

@@ -240,7 +240,12 @@ class Clients(NamedTuple):
 
 
 class Side(NamedTuple):
-    """The clients for one of two clusters: one for groups, topics and offsets, and one for records."""
+    """The clients for one of two clusters: one for groups, topics and offsets, and one for records.
+
+    writer: commits to probe groups on the source cluster of a move, and deletes them; None if nothing may be written,
+    as in a dry run.
+    """
 
     groups: GroupReader
     records: RecordReader
+    writer: GroupWriter | None = None

@@ -11,6 +11,7 @@ from contextlib import closing
 
 import pytest
 
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, OWN_GROUPS
 from tests.broker.test_acls import PRINCIPAL, PROBES, Needed, Scene
 from tests.support.broker_world import BrokerWorld, broker_world, wait_for_coordinators
 from tests.support.mirror import records, write
@@ -93,6 +94,24 @@ def test_a_move_with_the_least_permissions_on_one_cluster(scene, secured, bootst
             assert (code, written_to.committed(scene.new)) == (0, {}), out + err
 
 
+def check_barrier(scene: Scene, arguments: list[str]) -> None:
+    """Check that without a permission for the probe groups on the source cluster, a settle under 10 s is refused.
+
+    With 10 s the plan warns.
+    """
+    read, _, describe = PROBES
+    for allowed, lacking in (
+        ([read], rf"{PRINCIPAL} on the source cluster may not describe Topic '{OFFSETS_TOPIC}'"),
+        ([describe], rf"{PRINCIPAL} on the source cluster lacks Read on Group '{OWN_GROUPS}barrier\.\d-\d+'"),
+    ):
+        scene.allow([*least(scene, "source"), *allowed])
+        code, _, err = scene.here.outcome(*MIGRATE, *arguments)
+        assert (code, bool(re.search(rf"^error: barrier: {lacking}.* --settle 10s", err, re.M))) == (3, True), err
+        dry = ("--settle", "10s", "--dry-run")
+        code, out, err = scene.here.outcome("migrate", "split.toml", *dry, *arguments)
+        assert (code, bool(re.search(rf"^warn +barrier +{lacking}", out, re.M))) == (0, True), out + err
+
+
 def check_deletion(scene: Scene, other: BrokerWorld, side: str, clusters: list[str]) -> None:
     """Run `delete-offsets` with its least permissions on one cluster, and check that it fails if any of them is
     missing.
@@ -158,10 +177,13 @@ def test_a_move_with_the_least_permissions_on_both_clusters(scene, secured, java
             there.allow(least(scene, "target"))
             code, said = outcome(scene, arguments, least(scene, "source")[1:])
             assert (code, f"{PRINCIPAL} on the source cluster lacks Describe" in said) == (5, True), said
-            there.allow(least(scene, "target")[1:])
+            there.allow([*least(scene, "target")[1:], *PROBES])
             code, said = outcome(scene, arguments, least(scene, "source"))
             assert (code, f"{PRINCIPAL} on the target cluster lacks Describe and Read" in said) == (5, True), said
-            there.allow(least(scene, "target"))
+            there.allow([*least(scene, "target"), *PROBES])
+            check_barrier(scene, arguments)
+            before = scene.world.groups()
             code, said = outcome(scene, arguments, least(scene, "source"))
             assert code == 0, said
+            assert scene.world.groups() == before
             assert world.committed(scene.new) == {scene.partition: 4}

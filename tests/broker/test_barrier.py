@@ -22,8 +22,9 @@ from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
-from tests.support.broker_world import until
+from tests.support.broker_world import broker_world, until
 from tests.support.cli import CliHere
+from tests.support.mirror import records, write
 from tests.support.offsets_topic import move_coordinator, replicate_again
 from tests.support.proxy import LISTENER
 from tests.support.three_brokers import ThreeBrokers
@@ -62,7 +63,7 @@ class Waiting:
         )
         self.coordinator = brokers.coordinator(self.group)
         self.partition = TopicPartition(brokers.create_topic("t", 1, only_on=self.coordinator.node_id), 0)
-        brokers.produce({self.partition: ["record"] * AFTER})
+        brokers.produce({self.partition: [f"record {number}" for number in range(AFTER)]})
         brokers.flush()
         (folder / "split.toml").write_text(
             f'source = "{self.group}"\n[[target]]\ngroup = "{self.new}"\ntopics = ["{self.partition.topic}"]\n'
@@ -87,6 +88,16 @@ class Waiting:
 
     def replicate(self) -> None:
         self.brokers.proxies().heal()
+
+    def replicate_after_the_next_commit(self) -> None:
+        """Let the followers go on when the coordinator has accepted another commit."""
+        before = self.log_size()
+
+        def wait() -> None:
+            until(lambda: self.log_size() > before)  # the probe, or without it the write of the old offset
+            self.replicate()
+
+        threading.Thread(target=wait).start()
 
     def log_size(self) -> int:
         """Return the size of the log to which the coordinator has appended the group's commits, in bytes."""
@@ -128,20 +139,29 @@ def test_a_commit_that_waits_for_its_replicas_is_handed_over(waiting):
 
     No probe group is left.
     """
-
-    def replicate_after_the_next_commit() -> None:
-        before = waiting.log_size()
-
-        def wait() -> None:
-            until(lambda: waiting.log_size() > before)  # the probe, or without it the write of the old offset
-            waiting.replicate()
-
-        threading.Thread(target=wait).start()
-
-    with committing_after_stop(waiting, replicate_after_the_next_commit):
+    with committing_after_stop(waiting, waiting.replicate_after_the_next_commit):
         waiting.cli("migrate", "split.toml", "--yes")
     assert waiting.brokers.committed(waiting.new, [waiting.partition]) == {waiting.partition: AFTER}
     assert waiting.own_groups() == []
+
+
+def test_a_move_to_another_cluster_hands_over_a_commit_that_waits_for_its_replicas(waiting, target_servers):
+    """A commit is accepted on the source cluster, and no follower has it: `migrate` to another cluster hands it over.
+
+    No probe group is left on either cluster. A dry run before it has made none.
+    """
+    move = ("migrate", "split.toml", "--to-bootstrap-server", target_servers)
+    with broker_world(target_servers) as target:
+        target.create_topic(topic=waiting.partition.topic)
+        copied = records(waiting.brokers.bootstrap_servers, *waiting.partition)
+        write(target_servers, waiting.partition.topic, copied)
+        before = waiting.log_size()
+        waiting.cli(*move, "--dry-run")
+        assert waiting.log_size() == before
+        with committing_after_stop(waiting, waiting.replicate_after_the_next_commit):
+            waiting.cli(*move, "--yes")
+        assert target.committed(waiting.new) == {waiting.partition: AFTER}
+        assert (waiting.own_groups(), [each for each in target.groups() if each.startswith(OWN_GROUPS)]) == ([], [])
 
 
 def test_a_commit_that_waits_past_the_timeout_is_a_refusal(waiting):

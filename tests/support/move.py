@@ -40,7 +40,7 @@ class Move:
         self.folder, self.clock = folder, FakeClock()
         self.groups = ["g"]
         self.mirror = Mirror(
-            Side(self.source, InMemoryRecords(self.source)),
+            Side(self.source, InMemoryRecords(self.source), self.source),
             Side(self.target, InMemoryRecords(self.target)),
             TopicNames(),
         )

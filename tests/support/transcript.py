@@ -132,8 +132,9 @@ class _Connected(CliHere):
         def open_writer(connection: Connection) -> Iterator[Clients]:
             yield Clients(reached(connection), reached(connection))
 
-        def open_mirror(copies: Copies, *_: object) -> object:
-            return nullcontext(Mirror(Side(a, InMemoryRecords(a)), Side(b, InMemoryRecords(b)), TopicNames()))
+        def open_mirror(copies: Copies, *_: object, writes: bool = False) -> object:
+            here = Side(a, InMemoryRecords(a), a if writes else None)
+            return nullcontext(Mirror(here, Side(b, InMemoryRecords(b)), TopicNames()))
 
         monkeypatch.setattr(Connection, "open_reader", lambda each: nullcontext(reached(each)))
         monkeypatch.setattr(Connection, "open_writer", open_writer)

@@ -137,6 +137,17 @@ def test_a_commit_during_the_settle_time_is_refused(cli, monkeypatch):
     assert (clock.slept, cli.offset("new")) == (7.0, None)
 
 
+def test_apply_of_a_file_waits_until_its_offsets_are_as_old_as_settle(cli, monkeypatch):
+    """A snapshot was read 3 s ago: with ``--settle 7s``, `apply` waits for 4 s, and then sees a commit of this time."""
+    clock = FakeClock(lambda: cli.cluster.commit("old", PARTITION, 6))
+    clock.slept = 3.0
+    monkeypatch.setattr(apply, "SystemClock", lambda: clock)
+    error = cli("apply", "split.csv", "--settle", "7s", "--guard", "0s", "--yes", code=3).stderr
+    assert error.startswith("waiting 4 s to see that no consumer commits\n")
+    assert "t-0 5 → 6 (+1)" in error
+    assert (clock.slept, cli.offset("new")) == (7.0, None)
+
+
 def test_an_interrupted_write_is_resumed_by_the_same_command(cli, monkeypatch):
     """After an interrupted write, the same command resumes the run and hands over the source group's latest offset."""
 

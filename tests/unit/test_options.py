@@ -97,7 +97,7 @@ def test_a_variable_and_properties_that_name_different_clusters_are_refused(tmp_
     """
     connects_to = "target" if to else ""
 
-    def opened(config: ClientConfig) -> mock.MagicMock:
+    def opened(config: ClientConfig, **_: bool) -> mock.MagicMock:
         if config.side == connects_to:
             raise ClusterUnavailable(f"connected to {config.bootstrap_servers}")
         return mock.MagicMock()
@@ -115,6 +115,21 @@ def test_a_variable_and_properties_that_name_different_clusters_are_refused(tmp_
     assert cli.fails(*command, f"--{to}bootstrap-server", "a:1", code=5) == "error: connected to a:1"
     cli.environment[variable] = "c:2, b:1"
     assert cli.fails(*command, code=5) == "error: connected to c:2, b:1"
+
+
+@pytest.mark.parametrize("text", ['source = "g"\n[[target]]\ngroup = "g"\ntopics = ["t"]\n', 'groups = ["g"]\n'])
+@pytest.mark.parametrize(("option", "writes"), [("--dry-run", False), ("--yes", True)])
+def test_only_a_real_move_opens_a_writer_on_the_old_groups_cluster(tmp_path, monkeypatch, text, option, writes):
+    """`migrate` to another cluster opens a client that can write on the old group's cluster, but not in a dry run."""
+
+    def opened(config: ClientConfig, *, writes: bool = False) -> None:
+        raise ClusterUnavailable(f"{config.side} opened, writes: {writes}")
+
+    monkeypatch.setattr(clients, "open_side", opened)
+    (tmp_path / "spec.toml").write_text(text)
+    servers = ("--bootstrap-server", "a:1", "--to-bootstrap-server", "b:1")
+    said = CliHere(tmp_path).fails("migrate", "spec.toml", option, *servers, code=5)
+    assert said == f"error: source opened, writes: {writes}"
 
 
 def spec(tmp_path, text):

@@ -69,7 +69,7 @@ def test_the_source_group_may_have_moved_on_while_places_were_looked_for(move):
             move.commit(next(later), 10)
             return read(self, spans, committed_only=committed_only)
 
-    move.mirror = move.mirror._replace(source=Side(move.source, Late(move.source)))
+    move.mirror = move.mirror._replace(source=Side(move.source, Late(move.source), move.source))
     assert move.verdict("not moved")[0] is Verdict.PENDING  # the plan is made again after the stop
     with pytest.raises(Refused, match="not moved: 1 committed offset moved"):
         move.migrate()
@@ -294,7 +294,7 @@ def test_the_way_back_needs_a_run_directory_of_its_own(move):
     move.migrate()
     move.source.create_topic("us.eu.orders", 2)
     names = TopicNames((Rename("eu.orders=us.eu.orders"),))
-    back = Mirror(move.mirror.target, move.mirror.source, names)
+    back = Mirror(move.mirror.target._replace(writer=move.target), move.mirror.source, names)
     wanted = move.wanted(OPTIONS, mirror=back)
     spec = SplitSpec(source="g", targets=(SplitTarget(group="g", topics=(TopicPattern("eu.orders"),)),))
     wanted = replace(wanted, file=replace(wanted.file, spec=spec))

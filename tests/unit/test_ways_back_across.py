@@ -255,6 +255,15 @@ def test_permissions_on_both_clusters(moved):
         moved.plan_of_deletion()
 
 
+def test_a_deletion_sees_a_commit_that_waits_for_a_replica(moved):
+    """The source group's commit after the move waits for a replica: `delete-offsets` sees it, and deletes nothing."""
+    moved.source.hang_follower()
+    moved.commit(33)
+    with pytest.raises(Refused, match="not moved: orders-0: the source group has committed"):
+        moved.delete()
+    assert moved.here() == {0: 33, 1: 10}
+
+
 def test_a_rollback_watches_the_new_groups(tmp_path):
     """If a target group commits after a rollback, the commit is reported.
 

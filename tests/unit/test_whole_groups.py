@@ -42,11 +42,15 @@ class Groups(CliHere):
         self.target.append_copies("orders", 0, copied)
         here, there = (Side(each, InMemoryRecords(each)) for each in (self.source, self.target))
 
+        def open_mirror(*_: object, writes: bool = False) -> object:
+            writer = self.source if writes else None
+            return nullcontext(Mirror(here._replace(writer=writer), there, TopicNames()))
+
         @contextmanager
         def open_writer(_):
             yield Clients(self.target, self.target)
 
-        monkeypatch.setattr(Copies, "open_mirror", lambda *_: nullcontext(Mirror(here, there, TopicNames())))
+        monkeypatch.setattr(Copies, "open_mirror", open_mirror)
         monkeypatch.setattr(Connection, "open_reader", lambda _: nullcontext(self.target))
         monkeypatch.setattr(Connection, "open_writer", open_writer)
 
@@ -135,6 +139,17 @@ def test_the_most_serious_exit_code_wins(cli):
     assert "not done: billing (incomplete), stock (refused)" in err.splitlines()[-1]
 
 
+def test_a_commit_that_waits_for_a_replica_is_handed_over(cli):
+    """A group's commit on the source cluster waits for a replica: the move waits for it, and hands it over."""
+    cli.commit(billing=20)
+    cli.spec("billing")
+    cli.source.hang_follower()
+    cli.commit(billing=30)
+    cli(*MOVE)
+    assert cli.there("billing") == 25
+    assert [each.group for each in cli.source.list_groups()] == ["billing"]
+
+
 def test_a_dry_run_shows_every_plan_and_writes_nothing(cli):
     """A dry run of several groups shows each group's plan and verdict, and writes nothing.
 
@@ -143,7 +158,7 @@ def test_a_dry_run_shows_every_plan_and_writes_nothing(cli):
     cli.commit(billing=20, stock=30)
     cli.spec("billing", "stock")
     done = cli(*DRY, "--detailed-exitcode", code=10)
-    assert cli.rows(done.stdout) == {"billing": ["warn", "1"], "stock": ["warn", "1"]}
+    assert cli.rows(done.stdout) == {"billing": ["pass", "1"], "stock": ["pass", "1"]}
     assert "orders-0 at 20" in done.stdout
     assert "orders-0 at 30" in done.stdout
     assert (cli.there("billing"), (cli.folder / "groups.toml.run").exists()) == (None, False)

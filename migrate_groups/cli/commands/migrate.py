@@ -155,7 +155,7 @@ def migrate(
         )
         return HandOver(wanted=wanted, person=person, clock=SystemClock())
 
-    mirror = copies.mirror_if_named(connection, target)
+    mirror = copies.mirror_if_named(connection, target, writes=not dry_run)
     written_to = target.connection(connection) if target.is_named else connection
     if isinstance(file, split_toml.SplitFile):
         one = hand_over(replace(file, spec=file.spec.renamed(names)), run, plan_out, approved)

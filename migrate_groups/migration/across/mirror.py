@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.migration.ports import Side
+from migrate_groups.migration.ports import GroupWriter, Side
 from migrate_groups.mirrors.names import TopicNames
 
 MOST_RECORDS = 200_000
@@ -23,6 +23,13 @@ class Mirror(NamedTuple):
     target: Side
     names: TopicNames
     most_records: int = MOST_RECORDS
+
+    @property
+    def source_writer(self) -> GroupWriter:
+        """The writer on the source cluster, for probe groups. Raises ``ValueError`` if it was not opened to write."""
+        if self.source.writer is None:
+            raise ValueError("the source cluster is opened for a dry run: open it to write")
+        return self.source.writer
 
     def check(self) -> None:
         """Raise `InvalidInput` if source and target are the same cluster."""

@@ -100,6 +100,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     """
     writer, run, clusters = clients.writer, wanted.run, _clusters(clients.writer, wanted)
     clients = clients._replace(elsewhere=clusters.elsewhere)
+    at_source = wanted.mirror.source_writer if wanted.mirror else writer
     with run.made(), open_receipt(run.receipt) as file, _with_end(events):
         refuse_by_record(file.receipt, Verb.HAND_OVER)
         if _is_over(clusters, wanted, file, events):
@@ -126,10 +127,13 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
         source = shown.reading.observed
         holding = writer.held(shown.spec.source, source.committed.keys(), source.description.assignor)
         with holding if wanted.hold else nullcontext() as held:
-            with after_barrier(writer, shown.barrier, events) as passed:
+            with (
+                after_barrier(at_source, shown.source_barrier, events) as passed_at_source,
+                after_barrier(writer, shown.barrier, events) as passed,
+            ):
                 # After the barrier: before it, a commit that waits for a replica is beyond the log end offset.
                 fences = _fences(clusters, clock, events)
-                final = steps.read().judged_by(passed)
+                final = steps.read().judged_by((*passed_at_source, *passed))
                 refuse_other_run(file, final.plan)
                 resumed = shown.receipt.hand_over
                 run.keep_fences(fences, final.plan, resumed=resumed.content if resumed else None)
@@ -180,7 +184,7 @@ def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
         wanted.file.spec.check_other_groups()
         return OneCluster(target)
     if wanted.hold:
-        raise UsageError("--hold joins the old group, but nothing is written to its cluster: drop --hold")
+        raise UsageError("--hold can't join the old group in a move to another cluster: drop --hold")
     from migrate_groups.migration.hand_over.two_clusters import TwoClusters
 
     wanted.mirror.check()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from migrate_groups.clock import Clock
-from migrate_groups.migration.barrier import Barrier, barrier_of
+from migrate_groups.migration.barrier import Barrier, barrier_for, barrier_of
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.knowledge import AllWanted, Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import LastCommitted
@@ -14,7 +14,7 @@ from migrate_groups.migration.reading.hidden import hidden_topics_named
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import Reading, TopicsToRead, check_visible, read_group
 from migrate_groups.model.permissions import Resource, ResourceType
-from migrate_groups.planning.checks.barrier import not_at_source
+from migrate_groups.planning.checks.barrier import NAME, TARGET_NAME
 from migrate_groups.planning.checks.hold import can_be_held
 from migrate_groups.planning.checks.permission import of_hand_over
 from migrate_groups.planning.checks.source import way_back
@@ -30,12 +30,14 @@ from migrate_groups.snapshots.split import SplitSpec
 class Prepared:
     """A plan to write offsets to target groups, and the facts from which it was made.
 
-    barrier: how to wait for commits of these groups before they are read for the last time.
+    barrier: how to wait for commits of these groups before they are read for the last time. source_barrier: the same on
+    the source group's cluster if that is another one; otherwise it waits for nothing.
     """
 
     wanted: AllWanted
     planned: Planned
     barrier: Barrier
+    source_barrier: Barrier
 
     @property
     def plan(self) -> Plan:
@@ -131,8 +133,10 @@ def prepare(
     with hidden_topics_named(reader):
         wanted = knowledge.wanted(reading)
     planned = clusters.plan(wanted)
-    barrier = barrier_of(clusters.target, planned.plan)
-    checks = (*planned.plan.checks, *barrier.checks, *([not_at_source()] if clusters.elsewhere else []))
+    at_source = [each.topic_partition for each in wanted.partitions] if clusters.elsewhere else []
+    source_barrier = barrier_for(reader, {spec.source}, at_source, options.settle)
+    barrier = barrier_of(clusters.target, planned.plan, TARGET_NAME if clusters.elsewhere else NAME)
+    checks = (*planned.plan.checks, *source_barrier.checks, *barrier.checks)
     if hold:
         group = Resource(ResourceType.GROUP, spec.source)
         check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
@@ -142,4 +146,4 @@ def prepare(
     plan = replace(planned.plan, checks=checks)
     # A running group may commit while places are looked for. The final plan reads the group again.
     planned = replace(planned, plan=plan.provisional(("not moved", "vanished")) if clusters.elsewhere else plan)
-    return Prepared(wanted=wanted, planned=planned, barrier=barrier)
+    return Prepared(wanted=wanted, planned=planned, barrier=barrier, source_barrier=source_barrier)

@@ -109,6 +109,7 @@ def go_back(
     else:
         # A consumer without membership shows only by its commits, so the plan is made twice, `settle` seconds apart.
         settle(shown, clock, events)
+    # A deletion waits for no commit of the target groups: their offsets are there, and such a commit is a later one.
     with after_barrier(clients.writer, barrier, events):
         plan = _plan(reader, verb, file, clock, clients.elsewhere)
         refuse_forbidden(plan.refusals(at_the_write=True))

@@ -11,6 +11,8 @@ from migrate_groups.planning.plan import Check
 from migrate_groups.text import some
 
 NAME = "barrier"
+TARGET_NAME = f"target {NAME}"
+"""The name of the check of the target groups' cluster in a move to another cluster."""
 _SHORTEST_SETTLE = 10.0
 _GRANT = f"grant Read and Delete on groups with the prefix {OWN_GROUPS!r}"
 
@@ -43,15 +45,6 @@ def cannot_wait(reason: str, settle: float, advice: str) -> Check:
     if settle >= _SHORTEST_SETTLE:
         return Check.warned(NAME, f"{found}: {advice}")
     return Check.refused(NAME, f"{found}: {advice}, or pass --settle {_SHORTEST_SETTLE:g}s to hand over without it")
-
-
-def not_at_source() -> Check:
-    """Return the verdict for the source group of a move to another cluster: no commit of it is waited for."""
-    return Check.warned(
-        NAME,
-        "nothing is written to the old group's cluster, so a commit that waits for a replica there may be missed, "
-        "unless its brokers are of Kafka 4: keep a settle of 10 s or more",
-    )
 
 
 def not_answered(reason: str) -> Check:
