@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from migrate_groups.errors import Undetermined, UsageError
+from migrate_groups.model.offsets_topic import OWN_GROUPS
 from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic.audit_job import plain_rows
 from migrate_groups.spark.offsets_topic.audit_result import MAX_ROWS
@@ -102,7 +103,7 @@ def run_history(
     Args:
         log: the copy of the log of ``__consumer_offsets``.
         log_ends: a function that reads log end offsets of the past, and writes them as Parquet.
-        groups: the groups in the table; None: all.
+        groups: the groups in the table; None: all but those of this tool (`OWN_GROUPS`).
         every: the interval between two points in time.
         now: the last point in time.
         out: the new folder.
@@ -113,7 +114,8 @@ def run_history(
         UsageError: there would be more than `MAX_MOMENTS` points in time.
     """
     raw = landed_log(spark, log.folder)
-    of_groups = F.lit(True) if groups is None else F.col("group").isin(*groups)
+    group = F.col("group")
+    of_groups = ~group.startswith(OWN_GROUPS) if groups is None else group.isin(*groups)
     wanted = ((F.col("kind") == OFFSET_COMMIT) & of_groups) | F.col("problem").isNotNull()
     records = decode(raw).select(*_COLUMNS).where(in_place(wanted))
     # A checkpoint and not a cache, because Spark compares each later plan with that of every cached table.
