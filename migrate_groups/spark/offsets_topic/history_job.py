@@ -13,7 +13,6 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from migrate_groups.errors import Undetermined, UsageError
-from migrate_groups.model.offsets_topic import OWN_GROUPS
 from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic.audit_job import plain_rows
 from migrate_groups.spark.offsets_topic.audit_result import MAX_ROWS
@@ -27,6 +26,8 @@ from migrate_groups.spark.reconciliation.snapshots import CHECKED, spark_path, w
 MAX_MOMENTS = 2000
 """The largest number of moments in a history. It is limited, because brokers are asked for log ends at each moment."""
 
+# `OWN_GROUPS` of model.offsets_topic, which this room does not import.
+_OWN_GROUPS = "migrate-groups."
 # The columns that are read of each record.
 _COLUMNS = (
     *("log_partition", "log_offset", "log_time", "kind", "problem"),
@@ -103,7 +104,7 @@ def run_history(
     Args:
         log: the copy of the log of ``__consumer_offsets``.
         log_ends: a function that reads log end offsets of the past, and writes them as Parquet.
-        groups: the groups in the table; None: all but those of this tool (`OWN_GROUPS`).
+        groups: the groups in the table; None: all but the probe groups of this tool.
         every: the interval between two points in time.
         now: the last point in time.
         out: the new folder.
@@ -115,7 +116,7 @@ def run_history(
     """
     raw = landed_log(spark, log.folder)
     group = F.col("group")
-    of_groups = ~group.startswith(OWN_GROUPS) if groups is None else group.isin(*groups)
+    of_groups = ~group.startswith(_OWN_GROUPS) if groups is None else group.isin(*groups)
     wanted = ((F.col("kind") == OFFSET_COMMIT) & of_groups) | F.col("problem").isNotNull()
     records = decode(raw).select(*_COLUMNS).where(in_place(wanted))
     # A checkpoint and not a cache, because Spark compares each later plan with that of every cached table.
