@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from migrate_groups.errors import Undetermined, UsageError
 from migrate_groups.files.runs import log_ends_parquet
 from migrate_groups.files.runs.copied_log import CopiedLog
+from migrate_groups.model.offsets_topic import OWN_GROUPS
 from migrate_groups.spark.local_table import local_table
 from migrate_groups.spark.offsets_topic.history import LOG_ENDS, Moments, by_group, commits, history
 from migrate_groups.spark.offsets_topic.history_job import History, LandedFiles, run_history
@@ -205,10 +206,11 @@ def landed(folder: Path, events: list[Any]) -> str:
 def test_job_requests_log_ends_once_and_writes_one_table(spark: SparkSession, tmp_path: Path) -> None:
     """The job of ``history`` requests all log end offsets, of all partitions and points in time, with one call.
 
-    It writes one table, and returns groups, lag over time, and evidence. It is refused without any commit, or with over
-    2,000 points in time.
+    It writes one table, and returns groups, lag over time, and evidence. Probe groups are in it only if they are named.
+    It is refused without any commit, or with over 2,000 points in time.
     """
     asked: list[Any] = []
+    probe = f"{OWN_GROUPS}barrier.3-0"
 
     def log_ends(partitions: Any, moments: Any) -> str:
         asked.append((sorted(partitions), moments))
@@ -216,7 +218,8 @@ def test_job_requests_log_ends_once_and_writes_one_table(spark: SparkSession, tm
         return str(tmp_path / "ends.parquet")
 
     def run(*groups: str, now: float = 3.5, out: str = "table", since: float | None = None) -> History:
-        folder, ranges = landed(tmp_path / out / "log", EVENTS), [(7, 0, len(EVENTS), 0)]
+        events = [*EVENTS[:5], (1.5, probe, "t", 0, 0), *EVENTS[5:]]
+        folder, ranges = landed(tmp_path / out / "log", events), [(7, 0, len(events), 0)]
         return run_history(
             spark,
             LandedFiles(folder, ranges, "c"),
@@ -228,7 +231,7 @@ def test_job_requests_log_ends_once_and_writes_one_table(spark: SparkSession, tm
             since=None if since is None else at(since),
         )
 
-    for name in ("table", "none", "long", "late"):
+    for name in ("table", "none", "long", "late", "probe"):
         (tmp_path / name).mkdir()
     found = run()
     assert asked == [([("t", 0), ("t", 1), ("u", 0)], [at(1), at(2), at(3), at(3.5)])]
@@ -253,3 +256,4 @@ def test_job_requests_log_ends_once_and_writes_one_table(spark: SparkSession, tm
     late = run(now=2001, out="late", since=1999)
     assert (late.first, late.last) == (at(2000), at(2001))
     assert [(each.group, each.last_lag) for each in late.groups] == [("g", 99), ("h", 49)]
+    assert [each.group for each in run(probe, out="probe").groups] == [probe]

@@ -26,6 +26,8 @@ from migrate_groups.spark.reconciliation.snapshots import CHECKED, spark_path, w
 MAX_MOMENTS = 2000
 """The largest number of moments in a history. It is limited, because brokers are asked for log ends at each moment."""
 
+# `OWN_GROUPS` of model.offsets_topic, which this room does not import.
+_OWN_GROUPS = "migrate-groups."
 # The columns that are read of each record.
 _COLUMNS = (
     *("log_partition", "log_offset", "log_time", "kind", "problem"),
@@ -102,7 +104,7 @@ def run_history(
     Args:
         log: the copy of the log of ``__consumer_offsets``.
         log_ends: a function that reads log end offsets of the past, and writes them as Parquet.
-        groups: the groups in the table; None: all.
+        groups: the groups in the table; None: all but the probe groups of this tool.
         every: the interval between two points in time.
         now: the last point in time.
         out: the new folder.
@@ -113,7 +115,8 @@ def run_history(
         UsageError: there would be more than `MAX_MOMENTS` points in time.
     """
     raw = landed_log(spark, log.folder)
-    of_groups = F.lit(True) if groups is None else F.col("group").isin(*groups)
+    group = F.col("group")
+    of_groups = ~group.startswith(_OWN_GROUPS) if groups is None else group.isin(*groups)
     wanted = ((F.col("kind") == OFFSET_COMMIT) & of_groups) | F.col("problem").isNotNull()
     records = decode(raw).select(*_COLUMNS).where(in_place(wanted))
     # A checkpoint and not a cache, because Spark compares each later plan with that of every cached table.
