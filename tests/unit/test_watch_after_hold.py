@@ -35,10 +35,33 @@ def test_the_group_is_watched_after_the_hold_for_as_long_as_after_the_write(tmp_
             cluster.commit("old", partition, 7)
 
     clock = FakeClock(commits)
-    spec = SplitSpec(source="old", targets=(SplitTarget(group="new", topics=(TopicPattern("t"),)),))
-    options = WriteOptions(settle=0, guard=30)
-    file = SplitFile(content=b"", spec=spec, options=options)
-    wanted = MigrateRequest(file=file, options=options, run=RunDir(tmp_path / "run"), hold=True)
-    done = migrate(Clients(cluster, cluster), wanted, clock, Silent())
+    done = migrate(Clients(cluster, cluster), _held(tmp_path, guard=30), clock, Silent())
     assert done is not None
     assert ("t-0 5 → 7" in "".join(done.execution.moved)) == seen
+
+
+def test_the_group_is_watched_after_the_hold_although_partitions_were_added(tmp_path: Path):
+    """If partitions are added during the first watch, a commit after the hold is reported too."""
+    cluster, partition = InMemoryCluster(), TopicPartition("t", 0)
+    cluster.create_topic("t", 1)
+    cluster.produce("t", 0, 10)
+    cluster.commit("old", partition, 5)
+
+    def add_and_commit() -> None:
+        if clock.slept >= 10:
+            cluster.add_partitions("t", 2)
+        if clock.slept >= 40:
+            cluster.commit("old", partition, 7)
+
+    clock = FakeClock(add_and_commit)
+    done = migrate(Clients(cluster, cluster), _held(tmp_path, guard=30), clock, Silent())
+    assert done is not None
+    assert "t-0 5 → 7" in "".join(done.execution.moved)
+    assert done.execution.added == ("partition new t-1 added since the write, without a committed offset",)
+
+
+def _held(folder: Path, guard: float) -> MigrateRequest:
+    spec = SplitSpec(source="old", targets=(SplitTarget(group="new", topics=(TopicPattern("t"),)),))
+    options = WriteOptions(settle=0, guard=guard)
+    file = SplitFile(content=b"", spec=spec, options=options)
+    return MigrateRequest(file=file, options=options, run=RunDir(folder / "run"), hold=True)

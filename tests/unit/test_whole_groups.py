@@ -96,6 +96,13 @@ def test_each_group_moves_under_its_name(cli):
     assert all(run.receipt.exists() and run.plan.exists() and run.spec.exists() for run in runs)
 
 
+def test_a_glob_does_not_match_the_groups_of_this_tool(cli):
+    """A probe group that a killed command has left is not moved, because no application uses it."""
+    cli.commit(stock=20, **{"migrate-groups.barrier.17-3": 0})
+    cli.spec("*")
+    assert cli.rows(cli(*MOVE).stdout) == {"stock": ["moved", "1"]}
+
+
 def test_a_group_that_is_refused_does_not_stop_the_others(cli):
     """If groups are refused, the other groups are moved, and the exit code is 3.
 

@@ -16,6 +16,7 @@ from migrate_groups.cli.console import show_as, talk
 from migrate_groups.cli.spark_here import require_spark, spark_here
 from migrate_groups.cli.target_cluster import TargetCluster
 from migrate_groups.errors import HandOverBroken, Undetermined, UsageError
+from migrate_groups.model.topics import is_same_topic
 from migrate_groups.text import counted, did_you_mean, shell_command, some
 
 if TYPE_CHECKING:
@@ -168,12 +169,7 @@ def _handed_over(execution: Execution, now: Mapping[str, str]) -> list[tuple[obj
                 change.after.offset if change.after else None,
                 sorted({offset.offset for offset in entry.written if offset}),
                 topic_ids.get(change.topic),
-                _is_same(execution.topic_ids.get(change.topic), now.get(change.topic)),
+                is_same_topic(execution.topic_ids.get(change.topic), now.get(change.topic)),
             )
         )
     return rows
-
-
-def _is_same(then: str | None, now: str | None) -> bool | None:
-    """Return whether a topic has the id that it had; None if one of the ids is not known."""
-    return then == now if then and now else None

@@ -145,7 +145,9 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
                 execution = execution.remarked(repeated)
                 file.record(execution)
         if held is not None:
-            execution = _watched_after_hold(writer, held, shown.spec.source, execution, clock, events)
+            # Added partitions are looked for again at the end, and are no reason not to watch.
+            unwatched = replace(execution, added=())
+            execution = _watched_after_hold(writer, held, shown.spec.source, unwatched, clock, events)
             execution = with_added_partitions(writer, execution, file.receipt)
             file.record(execution)
         return replace(result_of(execution, file), delivered_again=repeated)

@@ -7,18 +7,20 @@ from collections.abc import Collection, Sequence
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.model.offsets_topic import OWN_GROUPS
 from migrate_groups.text import did_you_mean, named
 
 
 def find_groups(reader: GroupReader, patterns: Sequence[str], reviewed: Collection[str] = ()) -> list[str]:
     """Return the names of the groups that match the patterns, each once, in the order of the patterns.
 
-    patterns: globs, and names of groups. A name is returned even if the group does not exist. reviewed: more names
-    that globs can match, even if these groups no longer exist.
+    patterns: globs, and names of groups. A name is returned even if the group does not exist. Globs do not match the
+    groups of this tool. reviewed: more names that globs can match, even if these groups no longer exist.
 
     Raises `InvalidInput` if a glob matches no group; `ClusterUnavailable` and `NotAuthorized`.
     """
-    listed = sorted({each.group for each in reader.list_groups()})
+    # A probe group (`migration.barrier`) may be left on the source cluster. No application uses it.
+    listed = sorted({each.group for each in reader.list_groups() if not each.group.startswith(OWN_GROUPS)})
     found: dict[str, None] = {}
     useless = []
     for pattern in patterns:
