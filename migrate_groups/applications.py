@@ -24,6 +24,11 @@ _DEFAULT = re.compile(
     r"consumer-(?:.*-)?[0-9]+|rdkafka|sarama|kgo|kafkajs|ruby-kafka|(?:kafka-python|aiokafka)-.*|ip(?:-[0-9]+){4}.*"
 )
 
+HOLD_REBALANCE_TIMEOUT = 24 * 60 * 60.0
+"""The rebalance timeout in seconds of the member with which this tool holds a group: the coordinator waits for this
+member, and lets consumers wait. No consumer has such a long one, so it marks the member in the log of
+``__consumer_offsets``."""
+
 
 def stem(client_id: str) -> str:
     """Return a client id without what differs between the processes of one application: ``shop`` of ``shop-1``.

@@ -10,6 +10,7 @@ import kafka.errors as kafka_errors
 from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
+from migrate_groups.applications import HOLD_REBALANCE_TIMEOUT
 from migrate_groups.errors import MigrateGroupsError, Refused
 from migrate_groups.kafka.connection import KafkaConnection, in_kafkas_words
 from migrate_groups.kafka.groups import describe
@@ -25,8 +26,6 @@ _OTHER_SESSION_TIMEOUTS = (30.0, 60.0, 300.0, 6.0)
 
 # The names of the assignors of Kafka's clients. A consumer can join only if it shares one with every member.
 _ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
-# For so long the coordinator waits for this member to rejoin, and other members wait for the coordinator's answer.
-_REBALANCE_TIMEOUT = 24 * 60 * 60.0
 # Kafka's consumer protocol has no such subscription. With it, the coordinator refuses this member if the group is a
 # KIP-848 group with members, and refuses KIP-848 consumers while this member has no assignment yet.
 _NO_SUBSCRIPTION = b""
@@ -142,7 +141,7 @@ class LoneMember:
         request = JoinGroupRequest(
             group_id=self.group,
             session_timeout_ms=int(self.session_timeout * 1000),
-            rebalance_timeout_ms=int(_REBALANCE_TIMEOUT * 1000),
+            rebalance_timeout_ms=int(HOLD_REBALANCE_TIMEOUT * 1000),
             member_id=self.member_id,
             protocol_type="consumer",
             protocols=protocols,

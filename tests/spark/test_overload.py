@@ -385,3 +385,12 @@ def test_broken_records_fail_no_job(spark):
     raw = log(spark, *records)
     for decoded in (generations(raw), consumers(raw), owners(raw), commits(raw)):
         decoded.collect()
+
+
+def test_the_member_of_a_hold_is_no_consumer(spark):
+    """The member with which ``migrate --hold`` keeps consumers out of a group is not in the group's generations."""
+    holding = member("migrate-groups", "t").replace((300_000).to_bytes(4), (86_400_000).to_bytes(4))
+    found = generations(
+        log(spark, (0, GROUP_KEY, generation(1, holding)), (1, GROUP_KEY, generation(2, member("a", "t"))))
+    )
+    assert [[each.client_id for each in row.members] for row in found.orderBy("log_offset").collect()] == [[], ["a"]]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
+from migrate_groups.applications import HOLD_REBALANCE_TIMEOUT
 from migrate_groups.spark.offsets_topic.offsets_log import of_kinds
 from migrate_groups.spark.offsets_topic.record_bytes import (
     after_bytes,
@@ -42,7 +43,8 @@ def generations(raw: DataFrame) -> DataFrame:
     raw: the copied records of ``__consumer_offsets`` (`offsets_log.RAW`).
 
     Columns: group, log_partition, log_offset, log_time, generation, assignor, members. The column members is a list of
-    structs (member_id, client_id, rebalance_timeout_ms, topics, partitions); null: it can't be decoded.
+    structs (member_id, client_id, rebalance_timeout_ms, topics, partitions), without the member of a hold; null: it
+    can't be decoded.
     """
     rows = records(raw, _CLASSIC)
     version = F.when(F.octet_length("value") >= 2, number(F.lit(1), 2))
@@ -202,7 +204,7 @@ def member_fields(start: Column, version: Column, then: Callable[[Column, Column
 
 
 def _members() -> Column:
-    """Return the members that the record of a classic group's generation lists; null if the record is cut short."""
+    """Return the consumers that the record of a classic group's generation lists; null if the record is cut short."""
     found, version = number(F.col("_members_at"), 4), F.col("_version")
     count = F.least(found, F.octet_length("value") / _LEAST_MEMBER).cast("int")
     nobody = F.array().cast(_MEMBERS)
@@ -216,9 +218,14 @@ def _members() -> Column:
         member_starts(F.col("_members_at") + 4, count, version),
         lambda read: F.when(found == 0, nobody).when(
             (found > 0) & (found == count) & (read["at"] == F.octet_length("value") + 1),
-            F.transform(read["starts"], decoded),
+            F.filter(F.transform(read["starts"], decoded), lambda each: ~_holds(each)),
         ),
     )
+
+
+def _holds(member: Column) -> Column:
+    """Return whether a member, as a struct, is this tool's own, which kept consumers out of the group."""
+    return member["rebalance_timeout_ms"].eqNullSafe(F.lit(int(HOLD_REBALANCE_TIMEOUT * 1000)))
 
 
 _MEMBERS = (
