@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from migrate_groups.errors import NotAuthorized, Refused
+from migrate_groups.errors import NotAuthorized, Refused, UsageError
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.ports import GroupReader, GroupWriter
 from migrate_groups.migration.prepare import refuse_forbidden
@@ -124,7 +124,7 @@ def after_barrier(writer: GroupWriter, barrier: Barrier, events: Events) -> Iter
     has_passed = any(check.verdict is Verdict.PASS for check in checks)
     try:
         yield checks
-    except Refused:
+    except (Refused, UsageError):
         if has_passed:
             barrier.remove(writer, events)
         raise

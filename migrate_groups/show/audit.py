@@ -131,8 +131,12 @@ def conclusion(found: Audit) -> str:
     The sentence says how many partitions have no commit yet.
     """
     waiting = found.new.get("no-commit-yet", 0)
-    rest = f"; not proven yet for {counted(waiting, 'partition')} without a commit" if waiting else ""
-    return f"proven: the old group stayed stopped, and every new group began at the offsets handed over{rest}"
+    if not waiting:
+        return "proven: the old group stayed stopped, and every new group began at the offsets handed over"
+    return (
+        "proven: the old group stayed stopped, and each partition with a commit of its new group began at the offset "
+        f"handed over; not proven yet for {counted(waiting, 'partition')} without a commit"
+    )
 
 
 def terminal(found: Audit) -> RenderableType:

@@ -13,23 +13,20 @@ from migrate_groups.errors import InvalidInput, MigrateGroupsError, Refused, Usa
 from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
-from migrate_groups.migration.added import with_added_partitions
 from migrate_groups.migration.barrier import after_barrier
 from migrate_groups.migration.carry_out import agree, is_over, refuse_other_run, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.guard import guard
+from migrate_groups.migration.hand_over.after_hold import watch_after_hold
 from migrate_groups.migration.hand_over.clusters import Clusters, OneCluster
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared, prepare
-from migrate_groups.migration.ports import Clients, GroupReader, HeldGroup
+from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress import not_known
-from migrate_groups.migration.reading.fence import take_fence
+from migrate_groups.migration.reading.fence import take_fences
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.result import WriteResult, result_of
-from migrate_groups.model.fence import Fence
-from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.planning.checks.mirror import PLACES
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import intent_differences, shorter_settle, split_differences
@@ -101,6 +98,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     writer, run, clusters = clients.writer, wanted.run, _clusters(clients.writer, wanted)
     clients = clients._replace(elsewhere=clusters.elsewhere)
     at_source = wanted.mirror.source_writer if wanted.mirror else writer
+    readers = [clusters.source, clusters.target] if clusters.elsewhere else [clusters.source]
     with run.made(), open_receipt(run.receipt) as file, _with_end(events):
         refuse_by_record(file.receipt, Verb.HAND_OVER)
         if _is_over(clusters, wanted, file, events):
@@ -132,7 +130,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
                 after_barrier(writer, shown.barrier, events) as passed,
             ):
                 # After the barrier: before it, a commit that waits for a replica is beyond the log end offset.
-                fences = _fences(clusters, clock, events)
+                fences = take_fences(readers, clock, events)
                 final = steps.read().judged_by((*passed_at_source, *passed))
                 refuse_other_run(file, final.plan)
                 resumed = shown.receipt.hand_over
@@ -145,11 +143,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
                 execution = execution.remarked(repeated)
                 file.record(execution)
         if held is not None:
-            # Added partitions are looked for again at the end, and are no reason not to watch.
-            unwatched = replace(execution, added=())
-            execution = _watched_after_hold(writer, held, shown.spec.source, unwatched, clock, events)
-            execution = with_added_partitions(writer, execution, file.receipt)
-            file.record(execution)
+            execution = watch_after_hold(writer, held, execution, file, clock, events)
         return replace(result_of(execution, file), delivered_again=repeated)
 
 
@@ -258,23 +252,6 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
         events.said(shorter)
 
 
-def _fences(clusters: Clusters, clock: Clock, events: Events) -> list[Fence]:
-    """Return the log end offsets of ``__consumer_offsets`` on each cluster, from which `audit` reads the topic later.
-
-    If they can't be read on a cluster, tell the user and return an empty list.
-    """
-    readers = [clusters.source] if clusters.elsewhere is None else [clusters.source, clusters.target]
-    fences = [fence for reader in readers if (fence := take_fence(reader, clock)) is not None]
-    if len(fences) == len(readers):
-        return fences
-    where = "" if len(readers) == 1 else " on both clusters"
-    events.said(
-        f"audit can't prove this cut-over later, because the log end offsets of {OFFSETS_TOPIC} can't be read{where}: "
-        "grant Describe on it before migrate, and Read before audit"
-    )
-    return []
-
-
 def keep(
     clusters: Clusters,
     wanted: MigrateRequest,
@@ -308,21 +285,3 @@ def keep(
         wanted.run.save(wanted.file.content, SnapshotTable.of_rows(reading.rows()), [*final.rows()], final.plan, after)
     except InvalidInput as error:
         file.note_unsaved_file(error)
-
-
-def _watched_after_hold(
-    reader: GroupReader, held: HeldGroup, source: str, execution: Execution, clock: Clock, events: Events
-) -> Execution:
-    """Watch the source group for consumers after this tool has left the group; return the record of the write.
-
-    Messages about consumers that joined or committed are added to the record (``moved``). If this tool may not have
-    been a member all the time, it does not watch, and adds a message about that.
-    """
-    # While this tool was a member, other consumers could not join or commit. They try again now, and process records
-    # that were handed over (docs/evidence/reliability.md#settle-and-hold).
-    execution = execution.with_moved([held.lost] if held.lost else [])
-    seconds = execution.options.guard
-    if not (seconds and execution.is_whole):
-        return execution
-    events.said(f"{source} is no longer held: watching it for {seconds:g} s")
-    return guard(reader, execution, seconds, clock)

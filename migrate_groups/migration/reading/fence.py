@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from migrate_groups.clock import Clock
 from migrate_groups.errors import NotAuthorized
+from migrate_groups.migration.events import Events
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.fence import Fence
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
@@ -26,3 +29,19 @@ def take_fence(reader: GroupReader, clock: Clock) -> Fence | None:
         return None
     ends = {each.partition: bounds[each].end if each in bounds else None for each in partitions}
     return Fence(cluster_id=reader.cluster_id(), taken_at=clock.now(), ends=ends)
+
+
+def take_fences(readers: Sequence[GroupReader], clock: Clock, events: Events) -> list[Fence]:
+    """Return the result of `take_fence` for each cluster of a hand-over.
+
+    If the offsets can't be read on a cluster, tell the user and return an empty list.
+    """
+    fences = [fence for reader in readers if (fence := take_fence(reader, clock)) is not None]
+    if len(fences) == len(readers):
+        return fences
+    where = "" if len(readers) == 1 else " on both clusters"
+    events.said(
+        f"audit can't prove this cut-over later, because the log end offsets of {OFFSETS_TOPIC} can't be read{where}: "
+        "grant Describe on it before migrate, and Read before audit"
+    )
+    return []
