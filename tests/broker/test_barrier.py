@@ -8,16 +8,19 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
+from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import KafkaConnection, OfGroups
 from migrate_groups.kafka.groups import commit_offsets
+from migrate_groups.kafka.private import Client
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared
-from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, OWN_GROUPS, log_partition
+from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, OWN_GROUPS, log_partition, probe_group
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.jars import KafkaJars
@@ -180,6 +183,42 @@ def test_a_commit_that_waits_past_the_timeout_is_a_refusal(waiting):
     now = waiting.brokers.committed(waiting.group, [waiting.partition])
     assert waiting.brokers.committed(waiting.new, [waiting.partition]) == now
     assert waiting.own_groups() == []
+
+
+def test_a_fetch_sent_right_behind_a_probe_reads_the_waiting_commit(waiting):
+    """A fetch is sent behind the commit to the probe group, on its connection and before its answer.
+
+    It returns the commit that waited for its replicas, although it does not ask for stable offsets: a broker handles
+    the requests of a connection one after the other.
+    """
+    probe = probe_group(waiting.number, OFFSETS_PARTITIONS)
+    topic, number = waiting.partition
+
+    async def both(client: Client) -> tuple[Any, Any]:
+        written = OffsetCommitRequest.OffsetCommitRequestTopic
+        partition = written.OffsetCommitRequestPartition(partition_index=number, committed_offset=0)
+        commit = OffsetCommitRequest(
+            group_id=probe,
+            generation_id_or_member_epoch=-1,
+            member_id="",
+            retention_time_ms=-1,
+            topics=[written(name=topic, partitions=[partition])],
+            max_version=7,
+        )
+        asked = OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=[number])
+        fetch = OffsetFetchRequest(group_id=waiting.group, topics=[asked], require_stable=False, max_version=7)
+        node = await client.coordinator(waiting.group)
+        sent = [client.begin(client.send, each, node) for each in (commit, fetch)]
+        return await sent[0], await sent[1]
+
+    waiting.commit_unreplicated()
+    waiting.replicate_after_the_next_commit()
+    config = ClientConfig(bootstrap_servers=waiting.brokers.bootstrap_servers, timeout=60)
+    with closing(KafkaConnection(config)) as connection:
+        committed, fetched = connection.run_once(both)
+    assert committed.topics[0].partitions[0].error_code == 0
+    assert fetched.topics[0].partitions[0].committed_offset == AFTER
+    waiting.cli("delete-group", probe, "--yes")
 
 
 def test_a_coordinator_that_moves_around_the_barrier(waiting):
