@@ -60,7 +60,7 @@ def write(
             execution = _sent(writer, todo, attempt, execution, record)
             asked = _SecondReading(second, execution)
             execution = _read_back(writer, execution)
-            record(execution)
+            record(execution if second is None else _without_second(execution))
     asked = asked or _SecondReading(second, execution)
     execution = look_at_watched(elsewhere or writer, execution)
     execution = _seen_by_second(_read_again_where_different(second, asked.answers(), execution), execution)
@@ -187,6 +187,19 @@ def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
     # The offset is neither the previous nor the new one: writing again would overwrite another client's commit.
     return entry.refused(
         f"read back as {_offset(now)}, which another client committed: stop the group's consumers", sent=True
+    )
+
+
+def _without_second(execution: Execution) -> Execution:
+    """Return the record of a write as it must be saved before the second client has answered.
+
+    A killed process must not leave an offset as read back by one client, because then the same command would not read
+    it with the other one.
+    """
+    return execution.updated(
+        replace(entry, outcome=Outcome.UNKNOWN, error="the second client has not answered yet")
+        for entry in execution.entries
+        if entry.outcome is Outcome.CONFIRMED_BY_ONE
     )
 
 

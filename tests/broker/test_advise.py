@@ -133,5 +133,5 @@ def test_no_split_is_advised_for_other_groups(cli, world):
         found = parsed(cli("advise", simple, worker, "--format", "json").stdout)["groups"]
     assert {each["group"]: each["advice"] for each in found} == {
         simple: "not known: it has no members: stopped, or consumers without membership; run it while they consume",
-        worker: "nothing to split: it is not a consumer group: its type is classic connect",
+        worker: "nothing to split: it is not a consumer group: its type is classic connect (workers of Kafka Connect)",
     }

@@ -85,7 +85,7 @@ def test_groups_of_every_kind_are_listed(cli, world):
         groups[0]: ["Stable", "classic", "1", "1", "-", "no"],
         groups[1]: ["Stable", "consumer", "1", "1", "-", "no"],
         groups[2]: ["Empty", "classic", "0", "1", "6", "no"],
-        groups[3]: ["Stable", "classic", "1", "0", "-"],
+        groups[3]: ["Stable", "classic", "1", "0", "-", "workers"],
     }
     assert [each["group"] for each in document["groups"]] == groups[:2]
     assert document["groups"][1] == {

@@ -67,8 +67,7 @@ def test_a_clean_write_is_confirmed_by_both_clients():
 def test_the_receipt_is_recorded_before_the_first_request_and_after_every_answer():
     """The receipt is saved with "not attempted" before the first request, and with "unknown" after the answer.
 
-    After kafka-python's reading, it is saved with "confirmed by one client", and after the second client's with
-    "confirmed".
+    It stays "unknown" after kafka-python's reading, and is "confirmed" only after the second client's.
     """
     made = cluster()
     made.commit("new", FIRST, 1)
@@ -77,9 +76,10 @@ def test_the_receipt_is_recorded_before_the_first_request_and_after_every_answer
     assert [entry.change.before and entry.change.before.offset for entry in states[0].entries] == [1, None]
     assert [outcomes(state) for state in states[1:]] == [
         [Outcome.UNKNOWN] * 2,
-        [Outcome.CONFIRMED_BY_ONE] * 2,
+        [Outcome.UNKNOWN] * 2,
         [Outcome.CONFIRMED] * 2,
     ]
+    assert [entry.error for entry in states[2].entries] == ["the second client has not answered yet"] * 2
 
 
 class InterruptedLater(InMemoryCluster):
@@ -116,7 +116,7 @@ def test_the_receipt_is_recorded_once_for_all_requests_of_an_attempt():
     assert [outcomes(state) for state in states[:3]] == [
         [Outcome.NOT_ATTEMPTED] * 2,
         [Outcome.UNKNOWN] * 2,
-        [Outcome.CONFIRMED_BY_ONE] * 2,
+        [Outcome.UNKNOWN] * 2,
     ]
 
 

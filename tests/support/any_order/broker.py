@@ -156,6 +156,8 @@ def _renamed(value, names: Mapping[str, str]):
         return Resource(value.type, names.get(value.name, value.name))
     if isinstance(value, Mapping):
         return {_renamed(key, names): _renamed(each, names) for key, each in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(_renamed(each, names) for each in value)
     if isinstance(value, list | tuple | set | frozenset):
         return type(value)(_renamed(each, names) for each in value)
     if is_dataclass(value) and not isinstance(value, type):
