@@ -100,7 +100,7 @@ def test_two_signals_from_it(cli, world, pairs):
         run = ("--run-dir", f"{number}.run", "--rename", f"{old.pay_group}={world.name('new')}")
         done = cli("migrate", "split.toml", "--yes", *run, "--on-start", f"sh -c '{kill}'", "--guard", "60s", code=130)
         assert done.stderr.splitlines()[-1] == (
-            "interrupted; all offsets are written and confirmed; --on-start may still be running; "
+            "interrupted; all offsets are written and read back; --on-start may still be running; "
             f"{number}.run/receipt.json lists what was written: run the same command again to resume"
         )
 

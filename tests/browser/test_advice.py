@@ -140,7 +140,7 @@ def test_advice_shows_each_shared_group(browser, tmp_path, width):
     assert shares["shop", "waited"] == 1
     assert shares["web", "waited"] == pytest.approx(6 / 40, abs=0.01)
     assert shares["billing", "outage"] == pytest.approx(12 / 40, abs=0.01)
-    assert shares["billing", "after"] == pytest.approx(28 / 40, abs=0.01)
+    assert shares["billing", "after"] == pytest.approx(36 / 40, abs=0.01)  # the upper end of the prediction
     assert shares["billing", "waited"] == shares["web", "outage"] == 0
     assert shares["shop", "outage"] is None
     assert titles[:3] == ["Groups, the worst first", "big", "Members and topics"]
