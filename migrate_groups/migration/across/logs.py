@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Set
 from typing import NamedTuple
 
+from migrate_groups.migration.log_ports import RecordReader
 from migrate_groups.migration.ports import Side
 from migrate_groups.mirrors.place import CopyPart, LogPart
 from migrate_groups.model.partitions import TopicPartition
@@ -20,6 +21,20 @@ class Window(NamedTuple):
 
     part: LogPart
     is_anchored: bool
+
+
+def all_and_live(
+    reader: RecordReader, spans: Mapping[TopicPartition, range]
+) -> tuple[Mapping[TopicPartition, Records], Mapping[TopicPartition, Records]]:
+    """Return all records of each partition, and those that belong to no aborted or open transaction.
+
+    The second result leaves out a partition without an empty offset, because all its records belong to none. Raises
+    `NotAuthorized` and `ClusterUnavailable`.
+    """
+    everything = reader.read(spans, committed_only=False)
+    # Transaction markers leave gaps between the offsets; so does compaction.
+    gaps = {each: spans[each] for each, records in everything.items() if len(records.offsets) < len(spans[each])}
+    return everything, reader.read(gaps, committed_only=True)
 
 
 class Logs:
@@ -52,10 +67,7 @@ class Logs:
             for partition, offset in committed.items()
         }
         spans = _short(spans, most)
-        everything = self._source.records.read(spans, committed_only=False)
-        # Transaction markers leave gaps between the offsets; so does compaction.
-        gaps = {each: spans[each] for each, records in everything.items() if len(records.offsets) < len(spans[each])}
-        live = self._source.records.read(gaps, committed_only=True)
+        everything, live = all_and_live(self._source.records, spans)
         return {
             partition: self._window(partition, records, live.get(partition), spans[partition], committed[partition])
             for partition, records in everything.items()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from migrate_groups.migration.across.logs import all_and_live
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.model.records import Records
@@ -142,9 +143,7 @@ def _source_records(
     mirror: Mirror, spans: Mapping[TopicPartition, range]
 ) -> Mapping[TopicPartition, tuple[Records, list[bool]]]:
     """Return each partition's records, and for each record whether it is of no aborted or open transaction."""
-    everything = mirror.source.records.read(spans, committed_only=False)
-    gaps = {each: spans[each] for each, records in everything.items() if len(records.offsets) < len(spans[each])}
-    live = mirror.source.records.read(gaps, committed_only=True)
+    everything, live = all_and_live(mirror.source.records, spans)
     kept = {each: {*records.offsets} for each, records in live.items()}
     return {
         each: (records, [each not in kept or offset in kept[each] for offset in records.offsets])
