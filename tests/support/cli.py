@@ -137,8 +137,15 @@ class CliHere(Cli):
 
 @contextlib.contextmanager
 def signals_kept() -> Iterator[None]:
-    """Restore the signal handlers at the end of a ``with`` block, because a command replaces them."""
+    """Handle signals in a ``with`` block as a new process does, and restore the handlers after it.
+
+    A command replaces the handlers, and so does PySpark, if tests of Spark ran in this process before. A signal that is
+    ignored stays ignored.
+    """
     kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in kept.items():
+        if callable(handler):
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     try:
         yield
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import gc
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -52,10 +53,16 @@ CALLERS = {
 @cache
 def modules() -> dict[str, ast.Module]:
     """Return the package's modules, by dotted name without the name of the package, such as ``kafka.ports``."""
-    return {
-        ".".join(path.relative_to(PACKAGE).with_suffix("").parts): ast.parse(path.read_text(), str(path))
-        for path in PACKAGE.rglob("*.py")
-    }
+    # If a destructor that the garbage collector runs meanwhile fails, pytest formats its traceback with `ast.parse`,
+    # and Python 3.11.7 raises SystemError for an `ast.parse` within another.
+    gc.disable()
+    try:
+        return {
+            ".".join(path.relative_to(PACKAGE).with_suffix("").parts): ast.parse(path.read_text(), str(path))
+            for path in PACKAGE.rglob("*.py")
+        }
+    finally:
+        gc.enable()
 
 
 def imported(module: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
