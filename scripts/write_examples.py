@@ -27,7 +27,7 @@ from kafka import KafkaAdminClient
 sys.path.insert(0, str(Path(__file__).parents[1]))  # because what judges documents is in the test suite
 
 from migrate_groups.cli.kafka_here import find_kafka, find_mirror_maker
-from migrate_groups.demo.cast import Application, Stage
+from migrate_groups.demo.applications import Application, Stage
 from migrate_groups.sandbox.broker import start_sandbox
 from migrate_groups.sandbox.mirror_maker import mirror_maker
 from migrate_groups.sandbox.versions import DEFAULT_VERSION

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from migrate_groups.migration.log_ports import OffsetsTopicReader
     from migrate_groups.migration.ports import GroupReader
     from migrate_groups.migration.reading.landing import Landing
-    from migrate_groups.model.fence import Fence
+    from migrate_groups.model.stop_checkpoint import StopCheckpoint
     from migrate_groups.planning.execution import Execution
 
 
@@ -40,27 +40,31 @@ class LogSide(NamedTuple):
 
 
 def log_sides(
-    run_dir: Path, execution: Execution, fences: list[Fence], connections: tuple[Connection, Connection]
+    run_dir: Path, execution: Execution, checkpoints: list[StopCheckpoint], connections: tuple[Connection, Connection]
 ) -> list[LogSide]:
     """Return the logs to audit: of the target groups' cluster and, if it is another one, of the source group's cluster.
 
-    fences: for each run of ``migrate``, the log end offsets of ``__consumer_offsets`` when the source group had
+    checkpoints: for each run of ``migrate``, the log end offsets of ``__consumer_offsets`` when the source group had
     stopped. connections: to the source group's cluster, and to the target groups' cluster. Raises `Undetermined` if the
     log end offsets of a run are missing.
     """
     source = execution.translation
     changes = [entry.change for entry in execution.entries]
     targets = {change.group for change in changes}
-    of_target = [fence for fence in fences if fence.cluster_id == execution.cluster_id]
-    of_source = of_target if source is None else [fence for fence in fences if fence.cluster_id == source.cluster_id]
+    of_target = [checkpoint for checkpoint in checkpoints if checkpoint.cluster_id == execution.cluster_id]
+    of_source = (
+        of_target
+        if source is None
+        else [checkpoint for checkpoint in checkpoints if checkpoint.cluster_id == source.cluster_id]
+    )
     of_earlier_runs = any(entry.own for entry in execution.entries)
     if min(len(of_target), len(of_source)) < 1 + of_earlier_runs:
         raise Undetermined(
-            f"{run_dir} has no fence of each run: commits from before the cut-over can't be told from later ones "
-            f"(migrate keeps one where it may describe {OFFSETS_TOPIC})"
+            f"{run_dir} has no stop checkpoint of each run: commits from before the cut-over can't be told from later "
+            f"ones (migrate keeps one where it may describe {OFFSETS_TOPIC})"
         )
-    # A source group is judged from the fence of the last run, which read its committed offsets again. A target group is
-    # judged from that of the first run, because each run may have written to it.
+    # A source group is judged from the checkpoint of the last run, which read its committed offsets again. A target
+    # group is judged from that of the first run, because each run may have written to it.
     first, last = of_target[0], of_source[-1]
     from_first = dict.fromkeys(targets, first)
     if source is None:
@@ -72,29 +76,29 @@ def log_sides(
     ]
 
 
-def _side(connection: Connection, words: tuple[str, str], fences: Mapping[str, Fence]) -> LogSide:
+def _side(connection: Connection, words: tuple[str, str], checkpoints: Mapping[str, StopCheckpoint]) -> LogSide:
     """Return the log of ``__consumer_offsets`` on a cluster, and the groups whose commits are judged from this log.
 
-    words: the fields ``named_by`` and ``belongs`` of the result. fences: for each group, the log end offsets of
+    words: the fields ``named_by`` and ``belongs`` of the result. checkpoints: for each group, the log end offsets of
     ``__consumer_offsets`` after which its commits are judged. Raises `Undetermined` if an offset is not known.
     """
     from migrate_groups.model.offsets_topic import log_partition
 
-    counts = sorted({len(fence.ends) for fence in fences.values()})
+    counts = sorted({len(checkpoint.ends) for checkpoint in checkpoints.values()})
     if len(counts) > 1:
         raise Undetermined(
             f"{OFFSETS_TOPIC} had {counts[0]} partitions at one cut-over and {counts[-1]} at another: its groups are "
             "in other partitions now"
         )
     found = []
-    for group, fence in sorted(fences.items()):
-        number = log_partition(group, len(fence.ends))
-        end = fence.ends[number]
+    for group, checkpoint in sorted(checkpoints.items()):
+        number = log_partition(group, len(checkpoint.ends))
+        end = checkpoint.ends[number]
         if end is None:
             raise Undetermined(f"{OFFSETS_TOPIC}-{number}, which holds group {group!r}, had no leader at the cut-over")
         found.append((group, number, end))
-    fence = next(iter(fences.values()))
-    return LogSide(connection, fence.cluster_id, *words, counts[0], found)
+    checkpoint = next(iter(checkpoints.values()))
+    return LogSide(connection, checkpoint.cluster_id, *words, counts[0], found)
 
 
 def log_folders(folder: Path, sides: list[LogSide]) -> list[Path]:
@@ -148,8 +152,8 @@ def _first_offsets(groups: list[tuple[str, int, int]]) -> dict[int, int]:
     the lowest offset is returned.
     """
     starts: dict[int, int] = {}
-    for _, number, fence in groups:
-        starts[number] = min(fence, starts.get(number, fence))
+    for _, number, checkpoint in groups:
+        starts[number] = min(checkpoint, starts.get(number, checkpoint))
     return starts
 
 

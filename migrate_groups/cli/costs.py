@@ -109,7 +109,7 @@ def _drawn(of: Suggestion) -> Drawn:
     from migrate_groups.show.costs_page import Drawn
 
     made = of.proposal
-    return Drawn(of.cures, to_toml(made.spec, made.heading, made.notes) if made else "", of.why_not)
+    return Drawn(of.settings, to_toml(made.spec, made.heading, made.notes) if made else "", of.why_not)
 
 
 def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) -> None:

@@ -11,7 +11,7 @@ from migrate_groups.errors import MigrateGroupsError, PartlyApplied
 from migrate_groups.text import shell_command
 
 if TYPE_CHECKING:
-    from migrate_groups.cli.person import Person
+    from migrate_groups.cli.terminal import Terminal
     from migrate_groups.clock import Clock
     from migrate_groups.migration.across.mirror import Mirror
     from migrate_groups.migration.hand_over.migrate import MigrateRequest
@@ -25,11 +25,11 @@ class HandOver:
     """A hand-over: target groups take over topics of a source group, with its committed offsets.
 
     wanted: the input of the hand-over. Its field ``mirror`` is ignored, because the methods take the mirror as an
-    argument. person: shows texts to the user, and asks before the write.
+    argument. terminal: shows texts to the user, and asks before the write.
     """
 
     wanted: MigrateRequest
-    person: Person
+    terminal: Terminal
     clock: Clock
 
     def dry_run(self, reader: GroupReader, mirror: Mirror | None) -> Plan | None:
@@ -41,15 +41,15 @@ class HandOver:
         """
         from migrate_groups.migration.hand_over.migrate import plan_migration
 
-        prepared = plan_migration(reader, replace(self.wanted, mirror=mirror), self.clock, self.person)
+        prepared = plan_migration(reader, replace(self.wanted, mirror=mirror), self.clock, self.terminal)
         if prepared is None:
             self._show_receipt()
             return None
-        self.person.dry_run(prepared.plan, prepared.rows)
+        self.terminal.dry_run(prepared.plan, prepared.rows)
         if prepared.plan.verdict == "pending":
             talk("the offsets are provisional: the old group still moves")
-        if self.person.on_start is not None:
-            talk(f"not run in a dry run: --on-start {self.person.on_start.program}")
+        if self.terminal.on_start is not None:
+            talk(f"not run in a dry run: --on-start {self.terminal.on_start.program}")
         return prepared.plan
 
     def write(self, clients: Clients, mirror: Mirror | None) -> WriteResult | None:
@@ -61,9 +61,9 @@ class HandOver:
         """
         from migrate_groups.migration.hand_over.migrate import migrate
 
-        launch = self.person.on_start
+        launch = self.terminal.on_start
         try:
-            return migrate(clients, replace(self.wanted, mirror=mirror), self.clock, self.person)
+            return migrate(clients, replace(self.wanted, mirror=mirror), self.clock, self.terminal)
         except MigrateGroupsError:
             if launch and launch.failure:
                 talk(launch.failure)
@@ -79,10 +79,10 @@ class HandOver:
         if outcome is None:
             self._show_receipt()
             return
-        launch = self.person.on_start
+        launch = self.terminal.on_start
         failure = launch.failure if launch else ""
         try:
-            self.person.show_result(outcome)
+            self.terminal.show_result(outcome)
         except PartlyApplied as error:
             raise PartlyApplied(f"{error}; {failure}" if failure else str(error)) from None
         self._say_what_is_next(outcome)
@@ -95,7 +95,7 @@ class HandOver:
     def _show_receipt(self) -> None:
         from migrate_groups.files.runs import receipt_json
 
-        self.person.show_receipt(receipt_json.load(self.wanted.run.receipt))
+        self.terminal.show_receipt(receipt_json.load(self.wanted.run.receipt))
 
     def _say_what_is_next(self, outcome: WriteResult) -> None:
         spec, folder = self.wanted.file.spec, str(self.wanted.run.folder)

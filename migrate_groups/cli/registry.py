@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from migrate_groups import __version__
-from migrate_groups.cli import documents, environment, mistakes
+from migrate_groups.cli import documents, environment, usage_errors
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
 from migrate_groups.cli.write_options import AppliedOptions, GivenOptions
@@ -172,7 +172,7 @@ class _Command(TyperCommand):
             frozenset(name for name, source in sources.items() if source and source.name == "ENVIRONMENT")
         )
         if ctx.args and not ctx.resilient_parsing:
-            raise mistakes.unexpected(str(self.name), ctx.args)
+            raise usage_errors.unexpected(str(self.name), ctx.args)
         return ctx.args
 
     def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
@@ -204,8 +204,8 @@ class _Groups(TyperGroup):
         """Run a command and exit. Raises `UsageError` in place of Typer's own errors."""
         try:
             sys.exit(super().main(*args, **options | {"standalone_mode": False}) or 0)
-        except mistakes.TyperError as error:
-            raise mistakes.in_our_words(error) from None
+        except usage_errors.TyperError as error:
+            raise usage_errors.in_our_words(error) from None
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Parse the options before the command. Without any argument, print the help and exit with 2."""
@@ -217,7 +217,7 @@ class _Groups(TyperGroup):
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
         """Return the command that was called. Raises `UsageError` if it does not exist."""
         if args[0] not in self.commands and not ctx.resilient_parsing:
-            raise mistakes.unknown_command(args[0], COMMANDS)
+            raise usage_errors.unknown_command(args[0], COMMANDS)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from migrate_groups.demo.cast import APPLICATIONS, PARTITIONS, Stage
+from migrate_groups.demo.applications import APPLICATIONS, PARTITIONS, Stage
 from migrate_groups.demo.ledger import count, read
 from migrate_groups.demo.scene import Ending, Scene, Telling
 from migrate_groups.errors import MigrateGroupsError

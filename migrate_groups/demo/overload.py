@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from migrate_groups.demo.cast import APPLICATIONS, OLD_GROUP, TOPICS, Application, Stage
+from migrate_groups.demo.applications import APPLICATIONS, OLD_GROUP, TOPICS, Application, Stage
 from migrate_groups.demo.ledger import count, read
 from migrate_groups.demo.scene import Ending, Scene
 from migrate_groups.files import split_toml

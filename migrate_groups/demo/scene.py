@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import tenacity
 
-from migrate_groups.demo.cast import APPLICATIONS, OLD_GROUP, PARTITIONS, TOPICS
+from migrate_groups.demo.applications import APPLICATIONS, OLD_GROUP, PARTITIONS, TOPICS
 from migrate_groups.demo.ledger import Count, read
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.sandbox.broker import Sandbox

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from migrate_groups.demo.cast import APPLICATIONS, OLD_GROUP, TOPICS, Stage, split_toml
+from migrate_groups.demo.applications import APPLICATIONS, OLD_GROUP, TOPICS, Stage, split_toml
 from migrate_groups.demo.ledger import count, read
 from migrate_groups.demo.scene import Ending, Scene
 

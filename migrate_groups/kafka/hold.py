@@ -19,7 +19,7 @@ import tenacity
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.connection import KafkaConnection, in_kafkas_words
-from migrate_groups.kafka.lone_member import REFUSED, LoneMember
+from migrate_groups.kafka.placeholder_member import REFUSED, PlaceholderMember
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import TopicPartition
 
@@ -39,7 +39,7 @@ class Hold:
     """
 
     def __init__(
-        self, member: LoneMember, config: ClientConfig, session: KafkaConnection, session_timeout: float
+        self, member: PlaceholderMember, config: ClientConfig, session: KafkaConnection, session_timeout: float
     ) -> None:
         self.group = member.group
         self.lost: str | None = None
@@ -144,7 +144,7 @@ def hold(
     # The time-out is short. So if the coordinator hangs, a heartbeat reaches its successor before the session timeout.
     impatient = replace(config, timeout=min(config.timeout, session_timeout / _TRIES_PER_SESSION))
     with closing(KafkaConnection(impatient)) as session:
-        holder = LoneMember(group, partitions, assignor)
+        holder = PlaceholderMember(group, partitions, assignor)
         with closing(KafkaConnection(config)) as connection:
             if holder.members(connection):
                 raise Refused(f"group {group!r} can't be held: {REFUSED}")

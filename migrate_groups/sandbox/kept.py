@@ -1,4 +1,4 @@
-"""Start Kafka under a keeper (``keeper.py``): a child process that kills Kafka when this process ends."""
+"""Start Kafka under a supervisor (``supervisor.py``): a child process that kills Kafka when this process ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from migrate_groups.sandbox import keeper
+from migrate_groups.sandbox import supervisor
 
 _STACK_FRAME = re.compile(r"\s+(at |\.\.\. )")
 _ERROR = re.compile(r"\b(ERROR|FATAL)\b|Exception\b|Error\b")
@@ -55,9 +55,9 @@ def end_of_log(log: str) -> str:
 
 
 class KeptServer:
-    """A Kafka process that is run by a child process, the keeper.
+    """A Kafka process that is run by a child process, the supervisor.
 
-    When this process ends, the keeper kills Kafka and deletes Kafka's files.
+    When this process ends, the supervisor kills Kafka and deletes Kafka's files.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -67,7 +67,7 @@ class KeptServer:
 
     @property
     def pid(self) -> int:
-        """The process id of the keeper, the child process that runs Kafka."""
+        """The process id of the supervisor, the child process that runs Kafka."""
         return self._process.pid
 
     @property
@@ -100,14 +100,14 @@ class KeptServer:
 
     def _send(self, line: str) -> None:
         if self._process.stdin:
-            with suppress(BrokenPipeError):  # the keeper was killed: the next `hear` returns `Ended`
+            with suppress(BrokenPipeError):  # the supervisor was killed: the next `hear` returns `Ended`
                 self._process.stdin.write(line.encode())
                 self._process.stdin.flush()
 
     def let_go(self) -> None:
         """End Kafka and the child process that runs it; return when both have ended and their folder is deleted."""
         self._process.communicate()
-        if self._folder:  # a keeper that was killed leaves its folder behind
+        if self._folder:  # a supervisor that was killed leaves its folder behind
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
@@ -119,7 +119,7 @@ def keep(*, files: Mapping[str, str], prepare: Sequence[str], serve: Sequence[st
     deleted. files: text by file name, written into the folder first. prepare: may be empty.
     """
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", keeper.__file__],
+        [sys.executable, "-I", "-S", supervisor.__file__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         bufsize=0,  # otherwise a second message might wait in Python's buffer, which select does not see

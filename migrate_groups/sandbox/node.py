@@ -18,9 +18,9 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_d
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.sandbox.jars import KafkaJars
 from migrate_groups.sandbox.java import Java
-from migrate_groups.sandbox.keeper import LOG
 from migrate_groups.sandbox.kept import Ended, KeptServer, ServerStarted, end_of_log, keep
 from migrate_groups.sandbox.properties import server_properties
+from migrate_groups.sandbox.supervisor import LOG
 
 HOST = "127.0.0.1"
 # These options make a JVM start quickly rather than run fast later. Without -Xlog:disable the JVM would report on

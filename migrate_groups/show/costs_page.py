@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from migrate_groups.migration.advise.client_settings import ClientSetting
 from migrate_groups.migration.advise.costs import GroupCost
-from migrate_groups.migration.advise.cures import Cure
 from migrate_groups.show.after_split import expected
 from migrate_groups.show.costs import LIMITS, TITLES, figures, seconds
 from migrate_groups.show.page import drawn, environment
@@ -24,11 +24,11 @@ _WIDTH, _HEIGHT = 600, 24
 class Drawn(NamedTuple):
     """The suggestion for a consumer group: client settings or a split.
 
-    cures: client settings to change, which cost less than a split. spec: the text of a split file; empty if no split is
-    suggested. why_not: why no split is suggested.
+    settings: client settings to change, which cost less than a split. spec: the text of a split file; empty if no split
+    is suggested. why_not: why no split is suggested.
     """
 
-    cures: Sequence[Cure]
+    settings: Sequence[ClientSetting]
     spec: str
     why_not: str
 

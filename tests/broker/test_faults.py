@@ -104,12 +104,12 @@ class Old:
 def test_committed_offsets_survive_a_broker_failure(brokers):
     """Committed offsets survive if one broker is killed. A broker that restarts keeps its address and its data."""
     partition = TopicPartition(brokers.create_topic("kept"), 0)
-    brokers.commit("keeper", {partition: 7})
-    first = brokers.coordinator("keeper")
+    brokers.commit("supervisor", {partition: 7})
+    first = brokers.coordinator("supervisor")
     pid, address = first.pid, first.bootstrap_servers
     first.kill()
     assert gone(pid)
-    assert brokers.committed("keeper", [partition]) == {partition: 7}
+    assert brokers.committed("supervisor", [partition]) == {partition: 7}
     brokers.heal()
     assert (first.pid, first.bootstrap_servers) != (pid, address)
     assert first.bootstrap_servers == address
@@ -117,7 +117,7 @@ def test_committed_offsets_survive_a_broker_failure(brokers):
     first.go_on()
     first.stop()
     brokers.heal()
-    assert brokers.committed("keeper", [partition]) == {partition: 7}
+    assert brokers.committed("supervisor", [partition]) == {partition: 7}
 
 
 def test_sandbox_prints_the_process_id_of_each_broker(tmp_path, kafka_jars, monkeypatch):

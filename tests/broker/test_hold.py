@@ -33,7 +33,7 @@ from kafka.admin import (
 from migrate_groups.errors import ClusterUnavailable, NotAuthorized, Refused
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.hold import hold
-from migrate_groups.kafka.lone_member import LoneMember
+from migrate_groups.kafka.placeholder_member import PlaceholderMember
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.kafka.writer import KafkaPythonWriter
 from migrate_groups.model.answers import Answer
@@ -213,13 +213,13 @@ def unanswered(monkeypatch) -> Iterator[threading.Event]:
 
     A long group.initial.rebalance.delay.ms has a similar effect.
     """
-    answered, sync = threading.Event(), LoneMember._sync
+    answered, sync = threading.Event(), PlaceholderMember._sync
 
     async def later(*arguments):
         answered.wait(30)
         return await sync(*arguments)
 
-    monkeypatch.setattr(LoneMember, "_sync", later)
+    monkeypatch.setattr(PlaceholderMember, "_sync", later)
     yield answered
     answered.set()
 
@@ -360,7 +360,7 @@ HOLDER = """
 import sys
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.hold import hold
-from migrate_groups.kafka.lone_member import LoneMember
+from migrate_groups.kafka.placeholder_member import PlaceholderMember
 with hold(ClientConfig(bootstrap_servers=sys.argv[1]), sys.argv[2], [], session_timeout=2.0) as held:
     print(held.member_id, flush=True)
     sys.stdin.read()
@@ -406,14 +406,14 @@ def test_lost_hold_is_noticed_by_the_next_heartbeat(config, world):
 def test_lost_hold_is_noticed_by_the_last_heartbeat(config, world, monkeypatch):
     """When a hold ends, a last heartbeat finds out whether the tool's member was removed before."""
     group, _ = stopped_group(world)
-    answered, heartbeat = threading.Event(), LoneMember.heartbeat
+    answered, heartbeat = threading.Event(), PlaceholderMember.heartbeat
 
     async def answer_seen(*arguments):
         answer = await heartbeat(*arguments)
         answered.set()
         return answer
 
-    monkeypatch.setattr(LoneMember, "heartbeat", answer_seen)
+    monkeypatch.setattr(PlaceholderMember, "heartbeat", answer_seen)
     with closing(KafkaAdminClient(bootstrap_servers=world.bootstrap_servers)) as admin:
         with hold(config, group, [], session_timeout=300.0) as held:
             assert answered.wait(30)
@@ -446,7 +446,7 @@ def test_session_timeouts_that_no_broker_allows_are_the_reason(guarded, monkeypa
     to change.
     """
     config, _ = guarded
-    monkeypatch.setattr("migrate_groups.kafka.lone_member._OTHER_SESSION_TIMEOUTS", (30.0,))
+    monkeypatch.setattr("migrate_groups.kafka.placeholder_member._OTHER_SESSION_TIMEOUTS", (30.0,))
     with pytest.raises(Refused) as refusal, hold(config, "timeless", [], session_timeout=1.5):
         pytest.fail("held a group with a session timeout that the brokers do not allow")
     assert str(refusal.value) == (

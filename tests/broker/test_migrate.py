@@ -44,7 +44,7 @@ def test_migrate_hands_over_a_stopped_group(cli, world):
     assert world.committed(old.pay_group) == old.offsets(old.pay)
     assert world.committed(old.find_group) == old.offsets(old.find)
     files = {path.name for path in (cli.folder / "split.toml.run").iterdir()} - {".receipt.json.lock"}
-    tables = {f"{name}.parquet" for name in ("baseline", "before", "split", "fence", "after")}
+    tables = {f"{name}.parquet" for name in ("baseline", "before", "split", "stop_checkpoints", "after")}
     assert files == {"spec.toml", "plan.json", "offsets.csv", "receipt.json"} | tables
     receipt = (cli.folder / "split.toml.run" / "receipt.json").read_bytes()
     cli("migrate", "split.toml", "--yes")

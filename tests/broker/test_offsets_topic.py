@@ -13,8 +13,8 @@ from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 from migrate_groups.kafka.reader import KafkaPythonReader
-from migrate_groups.migration.reading.fence import take_fence
 from migrate_groups.migration.reading.landing import land
+from migrate_groups.migration.reading.stop_checkpoint import take_stop_checkpoint
 from migrate_groups.model.offsets_topic import LogRecord, log_partition
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.clock import FakeClock
@@ -24,16 +24,16 @@ from tests.support.versions import NEEDS_TRANSACTIONS
 class Landing:
     """A group, and a local copy of the group's partition of the offsets topic.
 
-    fence: the log end offsets of the offsets topic when this object was made; the copy begins there.
+    checkpoint: the log end offsets of the offsets topic when this object was made; the copy begins there.
     """
 
     def __init__(self, world, folder, reader, topic) -> None:
         self.world, self.folder, self.reader, self.topic = world, folder, reader, topic
         self.partition, self.group = TopicPartition(world.create_topic(), 0), world.name("group")
-        fence = take_fence(reader, FakeClock())
-        assert fence is not None
-        self.fence = fence
-        self.number = log_partition(self.group, len(self.fence.ends))
+        checkpoint = take_stop_checkpoint(reader, FakeClock())
+        assert checkpoint is not None
+        self.checkpoint = checkpoint
+        self.number = log_partition(self.group, len(self.checkpoint.ends))
 
     def commit_in_transaction(self, offset: int):
         producer = self.world.transactional_producer()
@@ -47,9 +47,9 @@ class Landing:
 
         Return the group's records as (kind, last byte of the committed offset), and the result of `land`.
         """
-        start = self.fence.ends[self.number]
+        start = self.checkpoint.ends[self.number]
         assert start is not None
-        log = CopiedLog.load_with_starts(self.folder, self.fence.cluster_id, {self.number: start})
+        log = CopiedLog.load_with_starts(self.folder, self.checkpoint.cluster_id, {self.number: start})
         records, read = list[LogRecord](), self.topic.read
 
         def listening(*arguments):
@@ -114,11 +114,11 @@ def test_landing_creates_no_group(landing, bootstrap_servers):
         assert {group["group_id"] for group in admin.list_groups()} == before
 
 
-def test_log_that_ends_before_the_fence_is_undetermined(landing):
+def test_log_that_ends_before_the_stop_checkpoint_is_undetermined(landing):
     """If the offsets topic ends before the offset at which the copy must begin, `Undetermined` is raised.
 
     The topic was then recreated or truncated.
     """
-    log = CopiedLog.load_with_starts(landing.folder, landing.fence.cluster_id, {landing.number: 10**9})
+    log = CopiedLog.load_with_starts(landing.folder, landing.checkpoint.cluster_id, {landing.number: 10**9})
     with pytest.raises(Undetermined, match="created again or truncated"):
         land(landing.reader, landing.topic, log, [landing.number], lambda done, total: None)

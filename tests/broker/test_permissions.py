@@ -244,7 +244,7 @@ def test_a_topic_whose_policy_is_hidden_may_be_compacted(guarded):
     assert writer.maybe_compacted_topics([hidden, plain]) == {hidden}
 
 
-def test_migrate_without_describe_on_the_offsets_topic_has_no_fence(guarded, tmp_path, monkeypatch):
+def test_migrate_without_describe_on_the_offsets_topic_has_no_stop_checkpoint(guarded, tmp_path, monkeypatch):
     """Without Describe on ``__consumer_offsets``, `migrate` reports that its log end offsets can't be read and saved.
 
     `audit` then ends with exit code 7, because it needs these offsets.
@@ -263,7 +263,7 @@ def test_migrate_without_describe_on_the_offsets_topic_has_no_fence(guarded, tmp
         "audit can't prove this cut-over later, because the log end offsets of __consumer_offsets can't be read"
         in done.stderr
     )
-    assert "has no fence" in cli.fails("audit", "split.toml.run", code=7)
+    assert "has no stop checkpoint" in cli.fails("audit", "split.toml.run", code=7)
     config = ClientConfig(bootstrap_servers=world.bootstrap_servers)
     with closing(KafkaOffsetsTopic(config)) as topic, pytest.raises(NotAuthorized, match="__consumer_offsets"):
         list(topic.read({0: 0}, {0: 1}))

@@ -53,7 +53,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def parent(request: pytest.FixtureRequest, kafka_jars: KafkaJars, temporary: Path, tmp_path: Path):
     """A process, in a new process group, that has started a sandbox.
 
-    Yields the process, the sandbox's address, and the process ids of Kafka and of Kafka's parent process, the keeper.
+    Yields the process, the sandbox's address, and the process ids of Kafka and of its parent process, the supervisor.
     """
     process = subprocess.Popen(
         [sys.executable, "-c", PARENT, getattr(request, "param", "")],
@@ -66,8 +66,8 @@ def parent(request: pytest.FixtureRequest, kafka_jars: KafkaJars, temporary: Pat
     with process:
         try:
             assert process.stdout
-            address, java, keeper = json.loads(process.stdout.readline())
-            yield process, address, java, keeper
+            address, java, supervisor = json.loads(process.stdout.readline())
+            yield process, address, java, supervisor
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -162,28 +162,29 @@ def test_sandbox_ends_with_its_parent(parent, temporary: Path):
 
     This holds even if the process had forked.
     """
-    process, address, java, keeper = parent
+    process, address, java, supervisor = parent
     assert listens(address)
     process.kill()
-    until(lambda: gone(java) and gone(keeper))
+    until(lambda: gone(java) and gone(supervisor))
     assert list(temporary.iterdir()) == []
     assert not listens(address)
 
 
 def test_ctrl_c_ends_the_sandbox(parent, temporary: Path):
     """Ctrl-C, which all processes of a terminal receive, ends the sandbox and the process that started it."""
-    process, _, java, keeper = parent
+    process, _, java, supervisor = parent
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(30) == -signal.SIGINT
     assert gone(java)
-    assert gone(keeper)
+    assert gone(supervisor)
     assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills a process with the one that started it")
 def test_sandbox_ends_with_its_keeper(java: Java, kafka_jars: KafkaJars, temporary: Path):
-    """If Kafka's parent process (the keeper) is killed, Kafka ends, too, and its folder is deleted when the sandbox is
-    closed.
+    """If Kafka's parent process (the supervisor) is killed, Kafka ends, too.
+
+    Its folder is deleted when the sandbox is closed.
     """
     with start_sandbox(kafka_jars, java=java) as sandbox:
         os.kill(sandbox.node.kept.pid, signal.SIGKILL)

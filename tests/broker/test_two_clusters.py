@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import TopicPartition as KafkaPartition
 
 import migrate_groups
-from migrate_groups.files.runs import fence_parquet
+from migrate_groups.files.runs import stop_checkpoint_parquet
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.sandbox.jars import user_cache
 from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
@@ -466,8 +466,10 @@ def test_audit_needs_both_clusters(move):
     move.commit(10, 20, 30)
     move.mirror()
     move.migrate()
-    (fences,) = fence_parquet.load(move.cli.folder / "move.toml.run" / "fence.parquet").values()
-    ids = [fence.cluster_id for fence in fences]
+    (checkpoints,) = stop_checkpoint_parquet.load(
+        move.cli.folder / "move.toml.run" / "stop_checkpoints.parquet"
+    ).values()
+    ids = [checkpoint.cluster_id for checkpoint in checkpoints]
     source, target = move.source.bootstrap_servers, move.target.bootstrap_servers
     swapped = ("--bootstrap-server", target, "--to-bootstrap-server", source)
     error = move.cli.fails("audit", "move.toml.run", *swapped, code=2)

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import expect
 
 from migrate_groups.migration.advise.after import Split, compare
+from migrate_groups.migration.advise.client_settings import ClientSetting
 from migrate_groups.migration.advise.costs import judge_costs
-from migrate_groups.migration.advise.cures import Cure
 from migrate_groups.show import after_split, costs_page
 from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, SharedCost, Subscription
 from migrate_groups.spark.reconciliation.result import Moment
@@ -19,7 +19,9 @@ from tests.browser.opened import CONTRASTS, DESK, PHONE, beyond, opened_page, wi
 from tests.unit.test_after_split import DELAY, FLAPPING, HOUR, NOON, cost
 
 SPEC = 'source = "big"\n\n# 2 members (billing-1, billing-2)\n[[target]]\ngroup = "big-billing"\n' + "x" * 200
-CURE = Cure(setting="partition.assignment.strategy=cooperative-sticky", why="no member waits for all others")
+SETTING = ClientSetting(
+    setting="partition.assignment.strategy=cooperative-sticky", why="no member waits for all others"
+)
 BIG = [
     cost(**FLAPPING, stood_still=0.0),
     cost("shop", stood_still=40.0, outage=None, caused=0, topics=["orders", "payments"]),
@@ -45,7 +47,7 @@ def advice(rows: list[SharedCost]) -> str:
         for group in {row.group for row in rows}
         for at in range(5)
     ]
-    suggested = {"big": costs_page.Drawn([CURE], SPEC, ""), "other": costs_page.Drawn([], "", "it has stopped")}
+    suggested = {"big": costs_page.Drawn([SETTING], SPEC, ""), "other": costs_page.Drawn([], "", "it has stopped")}
     return costs_page.page(found, judge_costs(rows, NOON, DELAY), lag, suggested)
 
 
@@ -125,7 +127,7 @@ def test_advice_shows_each_shared_group(browser, tmp_path, width):
         big = page.get_by_role("region", name="big", exact=True)
         for text in ("look: 40.0 s", "From 2026-11-20 11:00:00 to 2026-11-20 12:00:00", "[[target]]"):
             expect(big.get_by_text(text)).to_be_visible()
-        expect(big.get_by_role("listitem").filter(has_text=CURE.setting)).to_contain_text(CURE.why)
+        expect(big.get_by_role("listitem").filter(has_text=SETTING.setting)).to_contain_text(SETTING.why)
         expect(page.get_by_role("region", name="other", exact=True)).to_contain_text(
             "No split is proposed: it has stopped"
         )

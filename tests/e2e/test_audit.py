@@ -9,7 +9,7 @@ import confluent_kafka
 import pytest
 from kafka import KafkaAdminClient
 
-from migrate_groups.files.runs import fence_parquet
+from migrate_groups.files.runs import stop_checkpoint_parquet
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 from migrate_groups.model.offsets_topic import log_partition
@@ -260,9 +260,11 @@ def test_compacted_log_is_undetermined(tmp_path, java, kafka_jars, spark):
         wait_for_coordinators(sandbox.bootstrap_servers)
         cli = Cli(tmp_path, sandbox.bootstrap_servers)
         handed = HandedOver(cli, world)
-        ((fence,),) = fence_parquet.load(tmp_path / "split.toml.run" / "fence.parquet").values()
-        number = log_partition(handed.groups[0], len(fence.ends))
-        start, commits = fence.ends[number], itertools.count(5)
+        ((checkpoint,),) = stop_checkpoint_parquet.load(
+            tmp_path / "split.toml.run" / "stop_checkpoints.parquet"
+        ).values()
+        number = log_partition(handed.groups[0], len(checkpoint.ends))
+        start, commits = checkpoint.ends[number], itertools.count(5)
         assert start is not None
 
         def is_compacted() -> bool:
@@ -286,19 +288,19 @@ def test_compacted_log_is_undetermined(tmp_path, java, kafka_jars, spark):
     assert all(f"partition {number} of the log lacks" in reason for reason in reasons)
 
 
-def test_run_without_a_fence_is_undetermined(tmp_path, world, cli):
-    """Without ``fence.parquet`` in the run directory, the audit ends with exit code 7.
+def test_run_without_a_stop_checkpoint_is_undetermined(tmp_path, world, cli):
+    """Without ``stop_checkpoints.parquet`` in the run directory, the audit ends with exit code 7.
 
     If this file or the copied log is damaged, the exit code is 2; after a rollback it is 3.
     """
     HandedOver(cli, world)
     run = tmp_path / "split.toml.run"
-    kept = (run / "fence.parquet").read_bytes()
-    (run / "fence.parquet").unlink()
-    assert "has no fence" in cli.fails("audit", run, code=7)
-    (run / "fence.parquet").write_bytes(kept[:-9])
+    kept = (run / "stop_checkpoints.parquet").read_bytes()
+    (run / "stop_checkpoints.parquet").unlink()
+    assert "has no stop checkpoint" in cli.fails("audit", run, code=7)
+    (run / "stop_checkpoints.parquet").write_bytes(kept[:-9])
     assert "not a complete Parquet file" in cli.fails("audit", run, code=2)
-    (run / "fence.parquet").write_bytes(kept)
+    (run / "stop_checkpoints.parquet").write_bytes(kept)
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "000000.parquet").write_bytes(kept)
     assert "or not a copied log" in cli.fails("audit", run, "--log", "log", code=2)

@@ -27,7 +27,7 @@ from migrate_groups.spark.offsets_topic.evidence import REASONS, evidence, reaso
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
-FENCE = 100
+CHECKPOINT = 100
 
 
 def key(group: str, topic: str = "t", partition: int = 0) -> bytes:
@@ -60,10 +60,10 @@ def generation(members: int, version: int = 3) -> bytes:
 
 
 class Case(NamedTuple):
-    """The records of one partition of the offsets topic, from the fence on.
+    """The records of one partition of the offsets topic, from the checkpoint on.
 
-    The fence is the end of this log when group ``old`` had stopped. The group stopped at offset 10, and its partition
-    was handed over to group ``new``.
+    The checkpoint is the end of this log when group ``old`` had stopped. The group stopped at offset 10, and its
+    partition was handed over to group ``new``.
 
     records: each has one of these forms. ``(group, offset)`` and ``(group, offset, topic id)`` are commits, the second
     as Kafka 4.3 writes them; ``(group, None)`` is the deletion of a committed offset; ``(group, "members", number)`` is
@@ -71,8 +71,9 @@ class Case(NamedTuple):
     member; ``(key, value)`` in bytes is any record; ``key`` in bytes is a record without a value; ``"control"`` or
     ``"aborted"`` is a record of this kind; None is an offset without a record. before, written, ours, topic_id,
     same_topic: the columns of `audit.HANDED_OVER`. held_back: the number of offsets that can't be read because of an
-    open transaction. old_fence: the fence of group ``old``. at_once: whether all records have the same time; otherwise
-    each record is a second later than the previous one. without_membership: whether the user names group ``new``.
+    open transaction. old_checkpoint: the checkpoint of group ``old``. at_once: whether all records have the same time;
+    otherwise each record is a second later than the previous one. without_membership: whether the user names group
+    ``new``.
     """
 
     records: tuple[Any, ...]
@@ -80,7 +81,7 @@ class Case(NamedTuple):
     written: int | None = 10
     ours: tuple[int, ...] = (10,)
     held_back: int = 0
-    old_fence: int = FENCE
+    old_checkpoint: int = CHECKPOINT
     at_once: bool = False
     topic_id: str | None = "0A" * 16
     same_topic: bool | None = True
@@ -100,12 +101,12 @@ class Tables:
             old, new = f"old-{number}", f"new-{number}"
             topic = case.topic_id, case.same_topic
             given.append((old, "t", new, "t", 0, 10, case.before, case.written, list(case.ours), *topic, number))
-            groups += [(old, number, case.old_fence, False, False)]
-            groups += [(new, number, FENCE, True, case.without_membership)]
-            ranges.append((number, FENCE, FENCE + len(case.records), case.held_back))
-            for offset, content in enumerate(case.records, start=FENCE):
+            groups += [(old, number, case.old_checkpoint, False, False)]
+            groups += [(new, number, CHECKPOINT, True, case.without_membership)]
+            ranges.append((number, CHECKPOINT, CHECKPOINT + len(case.records), case.held_back))
+            for offset, content in enumerate(case.records, start=CHECKPOINT):
                 record = self.record(number, content)
-                time = NOON + timedelta(seconds=FENCE if case.at_once else offset)
+                time = NOON + timedelta(seconds=CHECKPOINT if case.at_once else offset)
                 rows += [(number, offset, time, *record)] if record else []
         raw, of_groups = local_table(spark, rows, RAW), local_table(spark, groups, GROUPS)
         self.given, self.groups = local_table(spark, given, HANDED_OVER), groups
@@ -423,7 +424,7 @@ OLD: dict[str, tuple[Case, tuple[str, int, str | None]]] = {
         Case((OURS, group_key("old-8", kind=3), (group_key("old-8"), b"v")), at_once=True),
         ("stopped", 0, None),
     ),
-    "committed before its fence": (Case((("old", 12), OURS), old_fence=FENCE + 1), ("stopped", 0, None)),
+    "committed before its checkpoint": (Case((("old", 12), OURS), old_checkpoint=CHECKPOINT + 1), ("stopped", 0, None)),
     "the group is deleted, and later created with another protocol": (
         Case((OURS, group_key("old-10"), (group_key("old-10", kind=3), b"v"))),
         ("undetermined", 0, "group old-10 was deleted"),
@@ -551,19 +552,19 @@ def two_clusters(
     """Return the audit of a move of group ``g``, from offset 10 on the source cluster to 20 on the target cluster.
 
     Group and topic have the same names on both clusters. source, target: the records of ``g`` in each cluster's offsets
-    topic, from the fence on: ``(offset, topic id)`` is a commit, None is an offset without a record. On both
-    clusters the first record after the fence shows this number of members. given: more arguments of `run_audit`.
+    topic, from the checkpoint on: ``(offset, topic id)`` is a commit, None is an offset without a record. On both
+    clusters the first record after the checkpoint shows this number of members. given: more arguments of `run_audit`.
     """
     logs = []
     for records in (target, source):
         rows = [
-            (3, FENCE + 1 + at, NOON + timedelta(seconds=at), "record", key("g"), value(*each))
+            (3, CHECKPOINT + 1 + at, NOON + timedelta(seconds=at), "record", key("g"), value(*each))
             for at, each in enumerate(records)
             if each is not None
         ]
-        rows.append((3, FENCE, NOON, "record", group_key("g"), generation(members)))
+        rows.append((3, CHECKPOINT, NOON, "record", group_key("g"), generation(members)))
         raw = local_table(spark, rows, RAW).localCheckpoint()
-        logs.append(Log(raw, [("g", 3, FENCE)], [(3, FENCE, FENCE + 1 + len(records), 0)]))
+        logs.append(Log(raw, [("g", 3, CHECKPOINT)], [(3, CHECKPOINT, CHECKPOINT + 1 + len(records), 0)]))
     return run_audit(spark, [("g", "t", "g", "t", 0, 10, None, 20, [20], TOPIC, True)], *logs, **given)
 
 

@@ -14,7 +14,7 @@ from migrate_groups.applications import components, stem
 from migrate_groups.errors import GroupNotFound, Refused, Undetermined
 from migrate_groups.files import split_toml
 from migrate_groups.files.split_toml import to_toml
-from migrate_groups.migration.advise.cures import cures
+from migrate_groups.migration.advise.client_settings import client_settings
 from migrate_groups.migration.advise.look import Finding, GroupAdvice, advise
 from migrate_groups.migration.advise.propose import propose
 from migrate_groups.model.groups import Member
@@ -324,7 +324,8 @@ def test_cheaper_settings_fit_the_group(cluster):
     cluster.join("cooperative", static, assignor="cooperative-sticky")
     cluster.join("new", static, group_type="consumer")
     settings = {
-        group: [each.setting.split()[0] for each in cures(advice.status)] for group, advice in found(cluster).items()
+        group: [each.setting.split()[0] for each in client_settings(advice.status)]
+        for group, advice in found(cluster).items()
     }
     assert settings == {
         "eager": [

@@ -14,8 +14,8 @@ from migrate_groups.cli import audited_logs
 from migrate_groups.cli.commands import audit
 from migrate_groups.cli.connect import Connection
 from migrate_groups.errors import NotAuthorized, Undetermined
-from migrate_groups.model.fence import Fence
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.model.stop_checkpoint import StopCheckpoint
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.show import audit as views
 from migrate_groups.spark.offsets_topic.audit_result import MAX_ROWS, Audit, Deletion, Malformed, OfLog
@@ -88,36 +88,36 @@ def test_an_offsets_topic_with_another_partition_count_is_exit_7(cli):
     assert f"{OFFSETS_TOPIC} had 50 partitions, and has 25" in cli.fails("audit", "split.toml.run", code=7)
 
 
-def test_a_fence_of_a_later_run_is_refused(cli):
-    """If ``fence.parquet`` is a later run's, ``audit`` ends with exit code 2, and so does `migrate`'s next audit.
+def test_a_stop_checkpoint_of_a_later_run_is_refused(cli):
+    """If ``stop_checkpoints.parquet`` is a later run's, ``audit`` ends with exit code 2.
 
     With the log end offsets of the later run, a late commit of the source group would look like an earlier commit.
     """
     cli.cluster.commit("old", PARTITION, 7)
     (cli.folder / "later.toml").write_text(SPEC.replace('"new"', '"newer"'))
     cli("migrate", "later.toml", "--yes")
-    ours, later = (cli.folder / f"{name}.toml.run" / "fence.parquet" for name in ("split", "later"))
+    ours, later = (cli.folder / f"{name}.toml.run" / "stop_checkpoints.parquet" for name in ("split", "later"))
     kept = ours.read_bytes()
     ours.write_bytes(later.read_bytes())
     refusal = cli.fails("audit", "split.toml.run", code=2)
     assert refusal == (
-        "error: split.toml.run/fence.parquet is not of the run that receipt.json records: restore the file of this "
-        "run, because nothing else can take its place"
+        "error: split.toml.run/stop_checkpoints.parquet is not of the run that receipt.json records: restore the file "
+        "of this run, because nothing else can take its place"
     )
     ours.write_bytes(kept)
 
 
-def test_fences_with_different_partition_counts_are_undetermined():
+def test_stop_checkpoints_with_different_partition_counts_are_undetermined():
     """If ``__consumer_offsets`` got more partitions between two runs, the audit's verdict is undetermined.
 
     The groups may then be in other partitions of this topic.
     """
-    fences = {
-        group: Fence(cluster_id="c", taken_at=NOON, ends=dict.fromkeys(range(count), 0))
+    checkpoints = {
+        group: StopCheckpoint(cluster_id="c", taken_at=NOON, ends=dict.fromkeys(range(count), 0))
         for group, count in (("new", 50), ("old", 60))
     }
     with pytest.raises(Undetermined, match="had 50 partitions at one cut-over and 60 at another"):
-        audited_logs._side(Connection(), ("this", "the receipt is of"), fences)
+        audited_logs._side(Connection(), ("this", "the receipt is of"), checkpoints)
 
 
 @pytest.mark.parametrize(("rows", "rest"), [(60, "… and 10 more"), (MAX_ROWS, "… and at least 950 more")])

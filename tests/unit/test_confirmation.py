@@ -12,8 +12,8 @@ import typer
 from migrate_groups.cli.commands import ways_back
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import confirm
-from migrate_groups.cli.person import Person
 from migrate_groups.cli.target_cluster import TargetCluster
+from migrate_groups.cli.terminal import Terminal
 from migrate_groups.errors import PartlyApplied, Refused
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.migration.carry_out import agree
@@ -46,7 +46,7 @@ def questions(monkeypatch) -> list[str]:
 
 def test_a_plan_without_changes_needs_no_confirmation(questions):
     """If a plan has no changes, no confirmation prompt is shown."""
-    agree(NOTHING, tuple, Person())
+    agree(NOTHING, tuple, Terminal())
     assert questions == []
 
 
@@ -59,7 +59,7 @@ def test_the_question_shows_a_name_on_one_line(questions):
 def test_an_empty_provisional_plan_needs_confirmation(questions):
     """A provisional plan without changes needs confirmation too, because it may change once the group has stopped."""
     with pytest.raises(Refused, match="the answer was no; nothing was written"):
-        agree(NOTHING, tuple, Person(), provisional=True)
+        agree(NOTHING, tuple, Terminal(), provisional=True)
     assert questions == ["Write 0 offsets?"]
 
 

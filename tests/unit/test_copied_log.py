@@ -1,4 +1,4 @@
-"""Files of the audit: the copied log of ``__consumer_offsets``, and its log end offsets at a cut-over ("fence")."""
+"""Files of the audit: the copied log of ``__consumer_offsets``, and its log end offsets at a cut-over."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from migrate_groups.errors import InvalidInput, Refused
 from migrate_groups.files.runs.copied_log import CopiedLog
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.migration.reading.landing import land
-from migrate_groups.model.fence import Fence
 from migrate_groups.model.offsets_topic import log_partition
 from migrate_groups.model.partitions import LogRange
+from migrate_groups.model.stop_checkpoint import StopCheckpoint
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from tests.support.in_memory import InMemoryCluster
@@ -70,7 +70,7 @@ def test_a_kept_log_takes_new_partitions_from_any_offset(tmp_path):
     ("cluster", "start", "complaint"),
     [("another", 10, "of cluster cluster: name"), ("cluster", 11, "another cut-over")],
 )
-def test_a_landed_log_of_another_cluster_or_fence_is_refused(tmp_path, cluster, start, complaint):
+def test_a_landed_log_of_another_cluster_or_stop_checkpoint_is_refused(tmp_path, cluster, start, complaint):
     """If a copied log of ``__consumer_offsets`` is of another cluster or starts at another offset, it is refused."""
     CopiedLog.load_with_starts(tmp_path, "cluster", {1: 10}).with_records([], {1: 10})
     with pytest.raises(InvalidInput, match=complaint):
@@ -141,31 +141,33 @@ def test_a_copied_log_with_damaged_metadata_is_refused(tmp_path, state):
         CopiedLog.load(tmp_path, "cluster")
 
 
-def test_fences_of_resumed_runs_are_kept_in_order(tmp_path):
-    """A resumed run adds its log end offsets of ``__consumer_offsets`` (its "fence") to those of earlier runs.
+def test_stop_checkpoints_of_resumed_runs_are_kept_in_order(tmp_path):
+    """A resumed run adds its log end offsets of ``__consumer_offsets`` (its stop checkpoints) to those of earlier runs.
 
     A different run replaces them all, and a run without such offsets deletes them. If the file has only other runs'
     offsets, they are not used.
     """
-    first, second = (Fence(cluster_id="c", taken_at=NOON.replace(hour=at), ends={0: at, 1: None}) for at in (9, 11))
+    first, second = (
+        StopCheckpoint(cluster_id="c", taken_at=NOON.replace(hour=at), ends={0: at, 1: None}) for at in (9, 11)
+    )
     one, two = (Plan(cluster_id=name, options=WriteOptions(), changes=(), checks=()) for name in "ab")
     run = RunDir(tmp_path)
-    assert run.fences(one.content) == []
-    run.keep_fences([first], one, resumed=None)
-    run.keep_fences([second], two, resumed=one.content)
-    assert run.fences(two.content) == [first, second]
-    # A run that was killed before it wrote anything is not in the receipt, so its fence is left out.
-    assert run.fences(one.content) == [first]
-    run.keep_fences([second], one, resumed=one.content)
-    assert run.fences(one.content) == [first, second]
-    run.keep_fences([second], two, resumed=None)
-    assert run.fences(two.content) == [second]
-    with pytest.raises(InvalidInput, match=r"fence\.parquet is not of the run that receipt\.json records"):
-        run.fences(one.content)
-    run.keep_fences([first], one, resumed="a plan of no run in the file")
-    assert run.fences(one.content) == [first]
-    run.keep_fences([], one, resumed=one.content)
-    assert run.fences(one.content) == []
+    assert run.checkpoints(one.content) == []
+    run.keep_stop_checkpoints([first], one, resumed=None)
+    run.keep_stop_checkpoints([second], two, resumed=one.content)
+    assert run.checkpoints(two.content) == [first, second]
+    # A run that was killed before it wrote anything is not in the receipt, so its checkpoint is left out.
+    assert run.checkpoints(one.content) == [first]
+    run.keep_stop_checkpoints([second], one, resumed=one.content)
+    assert run.checkpoints(one.content) == [first, second]
+    run.keep_stop_checkpoints([second], two, resumed=None)
+    assert run.checkpoints(two.content) == [second]
+    with pytest.raises(InvalidInput, match=r"stop_checkpoints\.parquet is not of the run that receipt\.json records"):
+        run.checkpoints(one.content)
+    run.keep_stop_checkpoints([first], one, resumed="a plan of no run in the file")
+    assert run.checkpoints(one.content) == [first]
+    run.keep_stop_checkpoints([], one, resumed=one.content)
+    assert run.checkpoints(one.content) == []
 
 
 def test_one_command_at_a_time_copies_to_a_folder(tmp_path):

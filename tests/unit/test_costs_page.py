@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from migrate_groups.migration.advise.client_settings import ClientSetting
 from migrate_groups.migration.advise.costs import judge_costs
-from migrate_groups.migration.advise.cures import Cure
 from migrate_groups.show import costs
 from migrate_groups.show.costs_page import Drawn, page
 from migrate_groups.spark.offsets_topic.advice_result import Costs, Generation, SharedCost, Subscription
@@ -28,7 +28,7 @@ def test_the_page_has_each_part_of_a_shared_group():
 
     The page loads no other file.
     """
-    cure = Cure(setting="group.instance.id", why="a member that is back causes no rebalance")
+    cure = ClientSetting(setting="group.instance.id", why="a member that is back causes no rebalance")
     moments = tuple(
         Moment("cluster", "big", None, NOON + timedelta(minutes=minute), *([minute] * (len(Moment._fields) - 4)))
         for minute in range(3)

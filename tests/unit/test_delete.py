@@ -245,7 +245,7 @@ def test_one_question_for_several_groups(cli, monkeypatch):
     """
     asked: list[str] = []
     monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text))
-    monkeypatch.setattr("migrate_groups.cli.person.Person.check_can_be_asked", lambda _: None)
+    monkeypatch.setattr("migrate_groups.cli.terminal.Terminal.check_can_be_asked", lambda _: None)
     assert "the answer was no; nothing was deleted" in cli.fails(*SEVERAL[:-1], code=3)
     assert asked == ["Delete 3 groups (a, b, c)?"]
     assert cli.offset("a") == 3

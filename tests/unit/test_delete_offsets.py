@@ -197,7 +197,7 @@ def test_the_question_is_about_a_deletion(cli, monkeypatch):
     """
     asked: list[str] = []
     monkeypatch.setattr("typer.confirm", lambda text, **_: asked.append(text))
-    monkeypatch.setattr("migrate_groups.cli.person.Person.check_can_be_asked", lambda _: None)
+    monkeypatch.setattr("migrate_groups.cli.terminal.Terminal.check_can_be_asked", lambda _: None)
     assert "the answer was no; nothing was written" in cli.fails(*DELETE[:-1], code=3)
     assert asked == ["Delete 2 offsets in old?"]
     assert len(committed(cli)) == 3

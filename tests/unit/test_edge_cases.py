@@ -21,7 +21,7 @@ from migrate_groups.planning.execution import Execution, Outcome
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Verb
-from migrate_groups.sandbox import keeper
+from migrate_groups.sandbox import supervisor
 from migrate_groups.sandbox.kept import Ended, ServerStarted, keep
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.times import rfc_3339
@@ -139,13 +139,13 @@ def test_each_group_of_a_filter_must_be_in_the_snapshot(cluster):
 
 def test_two_keeper_messages_that_arrive_together_are_both_read(tmp_path, monkeypatch):
     """If the process that runs the sandbox's Kafka reports its start and its end at once, both messages are read."""
-    (tmp_path / "keeper.py").write_text(
+    (tmp_path / "supervisor.py").write_text(
         "import os, sys\n"
         "sys.stdin.readline()\n"
         """os.write(1, b'{"folder": "/no/such/folder", "pid": 1}\\n{"exit": 3, "log": "out of memory"}\\n')\n"""
         "sys.stdin.read()\n"
     )
-    monkeypatch.setattr(keeper, "__file__", str(tmp_path / "keeper.py"))
+    monkeypatch.setattr(supervisor, "__file__", str(tmp_path / "supervisor.py"))
     with keep(files={}, prepare=[], serve=[]) as kept:
         assert isinstance(kept.hear(20), ServerStarted)
         assert kept.hear(2) == Ended(exit_code=3, log="out of memory")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from migrate_groups.files import places_parquet
-from migrate_groups.files.runs import copied_log, fence_parquet, plan_json, receipt_json, translation_json
+from migrate_groups.files.runs import copied_log, plan_json, receipt_json, stop_checkpoint_parquet, translation_json
 from migrate_groups.files.runs.change_json import ChangeJson, CommittedJson
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.strict_json import Document
@@ -83,7 +83,7 @@ def test_the_files_of_a_run_directory_are_told():
 @pytest.mark.parametrize(
     ("heading", "schema"),
     [
-        ("Fence", fence_parquet.SCHEMA),
+        ("Stop checkpoints", stop_checkpoint_parquet.SCHEMA),
         ("The copied log", copied_log.SCHEMA),
         ("Table of compare", places_parquet.SCHEMA),
     ],

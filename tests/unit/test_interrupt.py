@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from migrate_groups.cli import person
 from migrate_groups.cli.signals import Stops
 from migrate_groups.cli.spark_here import interrupted_later
+from migrate_groups.cli.terminal import Terminal
 from migrate_groups.migration import carry_out
 from migrate_groups.migration.hand_over import apply, cut_over
 from migrate_groups.show import terminal
@@ -162,7 +162,7 @@ def test_interrupt_at_a_question(cli, monkeypatch, command):
         raise typer.Abort
 
     monkeypatch.setattr(typer, "confirm", abort)
-    monkeypatch.setattr(person.Person, "check_can_be_asked", lambda _: None)
+    monkeypatch.setattr(Terminal, "check_can_be_asked", lambda _: None)
     done = cli(*command, code=130)
     assert done.stderr.endswith(f"\n{NOTHING}")
     assert "Abort" not in done.stderr

@@ -36,7 +36,7 @@ ROOMS = [
 # These rooms know the ground alone: Spark's is submitted to a cluster, and the sandbox is usable by itself.
 APART = {"spark", "sandbox"}
 # Programs that other processes run; and Spark's session, because its JVM takes its address only from the environment.
-PROGRAMS = {"kafka.child_program", "sandbox.keeper", "spark.session"}
+PROGRAMS = {"kafka.child_program", "sandbox.supervisor", "spark.session"}
 # The machine's clock, which callers pass in; and that of tokens, whose times a token server and a broker compare with
 # theirs.
 CLOCK = {"api.system_clock", "kafka.credentials.oauth"}

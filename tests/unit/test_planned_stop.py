@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import typer
 
-from migrate_groups.cli.person import Person
+from migrate_groups.cli.terminal import Terminal
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.connected import MIGRATE, Connected
@@ -157,7 +157,7 @@ def test_the_comment_of_a_pull_request_says_the_same(cli):
 def asked(monkeypatch) -> list[str]:
     """A list of the confirmation prompts that were shown. Each prompt gets the answer no."""
     questions: list[str] = []
-    monkeypatch.setattr(Person, "check_can_be_asked", lambda _: None)
+    monkeypatch.setattr(Terminal, "check_can_be_asked", lambda _: None)
     monkeypatch.setattr(typer, "confirm", lambda text, **_: questions.append(text))
     return questions
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from migrate_groups.cli.person import Person
+from migrate_groups.cli.terminal import Terminal
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.runs.compared import compared
 from migrate_groups.files.runs.receipt_file import ReceiptFile
@@ -32,7 +32,7 @@ def save_files(made, content, prepared, run, execution):
     """Save in the run directory the files that `migrate` keeps after a write."""
     file = SplitFile(spec=prepared.spec, options=WriteOptions(), content=content)
     wanted = MigrateRequest(file=file, options=WriteOptions(), run=run)
-    keep(OneCluster(made), wanted, prepared, execution, ReceiptFile(run.receipt), FakeClock(), Person())
+    keep(OneCluster(made), wanted, prepared, execution, ReceiptFile(run.receipt), FakeClock(), Terminal())
 
 
 def test_after_parquet_has_the_target_groups_after_the_write(tmp_path, capsys):

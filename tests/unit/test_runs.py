@@ -383,7 +383,7 @@ def test_rollback_names_the_groups_and_says_what_may_start(cli, monkeypatch):
         return True
 
     monkeypatch.setattr("typer.confirm", agree)
-    monkeypatch.setattr("migrate_groups.cli.person.Person.check_can_be_asked", lambda _: None)
+    monkeypatch.setattr("migrate_groups.cli.terminal.Terminal.check_can_be_asked", lambda _: None)
     done = cli("rollback", RUN)
     assert asked == ["Restore 1 offset in b and delete 1 offset in new?"]
     assert "pass     in range             the offsets of all groups are within the log" in done.stdout

@@ -13,7 +13,7 @@ import pytest
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files import safe_write
-from migrate_groups.files.runs import fence_parquet
+from migrate_groups.files.runs import stop_checkpoint_parquet
 from migrate_groups.files.runs.run_dir import RunDir, receipt_in
 from migrate_groups.files.safe_write import check_writable, write_whole
 from migrate_groups.files.snapshots import any_format as tables
@@ -169,15 +169,15 @@ def test_files_beside_a_receipt_may_be_replaced(tmp_path):
 
 
 def test_a_run_that_was_killed_before_its_receipt_is_resumed(tmp_path):
-    """A folder that contains only ``fence.parquet``, from a killed run, is accepted as run directory.
+    """A folder that contains only ``stop_checkpoints.parquet``, from a killed run, is accepted as run directory.
 
-    If ``fence.parquet`` is damaged, it is refused.
+    If ``stop_checkpoints.parquet`` is damaged, it is refused.
     """
     run = RunDir(tmp_path)
-    fence_parquet.save({}, run.fence)
+    stop_checkpoint_parquet.save({}, run.checkpoint)
     run.make()
-    run.fence.write_bytes(b"wood")
-    with pytest.raises(InvalidInput, match=r"fence\.parquet is not a complete Parquet file"):
+    run.checkpoint.write_bytes(b"wood")
+    with pytest.raises(InvalidInput, match=r"stop_checkpoints\.parquet is not a complete Parquet file"):
         run.make()
 
 

@@ -14,8 +14,8 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options, plans
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk
-from migrate_groups.cli.person import Person
 from migrate_groups.cli.receipts import in_file_name
+from migrate_groups.cli.terminal import Terminal
 from migrate_groups.cli.write_options import AppliedOptions
 from migrate_groups.cli.written import NOTHING_TO_UNDO
 from migrate_groups.errors import UsageError
@@ -110,16 +110,16 @@ def apply(
     path = receipt or source.receipt
     if plan_out and path and os.path.realpath(plan_out) == os.path.realpath(path):
         raise UsageError(f"--plan-out {plan_out} is also the file of the receipt: name another file")
-    clock, person = SystemClock(), Person(yes=yes, output_format=output_format, plan_out=plan_out, force=force)
+    clock, terminal = SystemClock(), Terminal(yes=yes, output_format=output_format, plan_out=plan_out, force=force)
     if dry_run:
         with open_receipt(path, read_only=True) if path else nullcontext(ReceiptFile(None)) as record:
             with connection.open_reader() as reader:
                 wanted = source.read(reader, clock)
-                plan = plan_apply(reader, wanted, record, person)
+                plan = plan_apply(reader, wanted, record, terminal)
             if plan is None:
-                person.show_receipt(record.receipt)
+                terminal.show_receipt(record.receipt)
                 return
-        person.dry_run(plan, wanted.rows.rows)
+        terminal.dry_run(plan, wanted.rows.rows)
         plans.conclude_dry_run(plan, _after_dry_run(plan, plan_out, file), detailed=detailed_exitcode)
         return
     if path is None:
@@ -128,15 +128,15 @@ def apply(
         raise UsageError(
             f"the offsets come from {'stdin' if is_stdin else file}: say with --receipt where the receipt goes{also}"
         )
-    person.check_can_be_asked()
+    terminal.check_can_be_asked()
     with open_receipt(path) as record:
         refuse_by_record(record.receipt, Verb.HAND_OVER)
         with connection.open_writer() as clients:
-            execution = write(clients, source.read(clients.writer, clock), record, clock, person)
+            execution = write(clients, source.read(clients.writer, clock), record, clock, terminal)
             if execution is None:
-                person.show_receipt(record.receipt)
+                terminal.show_receipt(record.receipt)
             else:
-                person.show_result(result_of(execution, record, source.again))
+                terminal.show_result(result_of(execution, record, source.again))
                 # `reconcile` compares the groups that the file names, and not those of --to-group.
                 _say_what_is_next(execution, None if to_group else file, path)
 

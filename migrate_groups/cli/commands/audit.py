@@ -73,11 +73,11 @@ def audit(
 
     target.check()
     execution = receipt_json.load(receipt_in(run_dir)).to_judge()
-    fences = RunDir(run_dir).fences(execution.content)
+    checkpoints = RunDir(run_dir).checkpoints(execution.content)
     check_clusters_named(execution, is_target_named=target.is_named)
     vouched = _vouched(execution, without_membership or [])
     written_to = target.connection(connection) if target.is_named else connection
-    sides = audited_logs.log_sides(run_dir, execution, fences, (connection, written_to))
+    sides = audited_logs.log_sides(run_dir, execution, checkpoints, (connection, written_to))
     with _folder(log) as folder:
         folders = audited_logs.log_folders(folder, sides)
         landed = [audited_logs.land_side(side, path) for side, path in zip(sides, folders, strict=True)]

@@ -11,7 +11,7 @@ from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import warn_of_hidden_topics
 from migrate_groups.cli.documents import print_document
-from migrate_groups.cli.person import Person
+from migrate_groups.cli.terminal import Terminal
 
 
 def delete_groups(
@@ -38,19 +38,19 @@ def delete_groups(
     from migrate_groups.show.documents import DeleteGroupDocument
 
     wanted, clock = options.all_groups(groups, group), SystemClock()
-    person = Person(yes=yes, output_format=output_format)
+    terminal = Terminal(yes=yes, output_format=output_format)
     if dry_run:
         with connection.open_reader() as reader:
             warn_of_hidden_topics(reader)
             committed = what_would_go(reader, wanted, clock)
-        person.would_delete(committed)
+        terminal.would_delete(committed)
         if output_format == "json":
             print_document(DeleteGroupDocument.of(committed))
         return
-    person.check_can_be_asked()
+    terminal.check_can_be_asked()
     with connection.open_writer() as clients:
         warn_of_hidden_topics(clients.writer)
-        done = delete(clients.writer, wanted, clock, person)
+        done = delete(clients.writer, wanted, clock, terminal)
     if output_format == "json":
         print_document(DeleteGroupDocument.of(done.committed, done.deleted, done.failures))
     done.check()

@@ -17,8 +17,8 @@ from migrate_groups.cli import options, plans, whole_groups
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.hand_over import HandOver
 from migrate_groups.cli.on_start import SECONDS_AFTER_GUARD, OnStart
-from migrate_groups.cli.person import Person
 from migrate_groups.cli.target_cluster import Copies, TargetCluster
+from migrate_groups.cli.terminal import Terminal
 from migrate_groups.cli.whole_groups import WholeGroups
 from migrate_groups.cli.write_options import GivenOptions
 from migrate_groups.errors import UsageError
@@ -150,10 +150,10 @@ def migrate(
         wanted = MigrateRequest(
             file=file, options=replace(file.options, **given), run=run, wait=seconds, hold=hold, approved=reviewed
         )
-        person = Person(
+        terminal = Terminal(
             yes=yes, output_format=output_format, plan_out=plan_out, force=force, on_start=launch, is_part=is_whole
         )
-        return HandOver(wanted=wanted, person=person, clock=SystemClock())
+        return HandOver(wanted=wanted, terminal=terminal, clock=SystemClock())
 
     mirror = copies.mirror_if_named(connection, target, writes=not dry_run)
     written_to = target.connection(connection) if target.is_named else connection
@@ -169,7 +169,7 @@ def migrate(
     whole = WholeGroups(file=file, run=run, names=names, plans=plan_out, reviewed=approved, hand_over=hand_over)
     whole.check(output_format, has_target=target.is_named, force=force)
     if not dry_run:
-        Person(yes=yes).check_can_be_asked()
+        Terminal(yes=yes).check_can_be_asked()
     with mirror as opened:
         assert opened is not None  # noqa: S101  a target cluster is named
         found = (whole.plan if dry_run else whole.move)(opened, written_to)
@@ -182,13 +182,13 @@ def _dry_run(
     with mirror as opened, written_to.open_reader() as reader:
         plan = one.dry_run(reader, opened)
     if plan is not None:
-        saved = one.person.plan_out
+        saved = one.terminal.plan_out
         approved_by = f"with --approved {shlex.quote(str(saved))}, and " if saved else ""
         plans.conclude_dry_run(plan, f"the same command {approved_by}without --dry-run", detailed=detailed)
 
 
 def _write(one: HandOver, mirror: AbstractContextManager[Mirror | None], written_to: Connection) -> None:
-    one.person.check_can_be_asked()
+    one.terminal.check_can_be_asked()
     with mirror as opened, written_to.open_writer() as clients:
         outcome = one.write(clients, opened)
     one.conclude(outcome)

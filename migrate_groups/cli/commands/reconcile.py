@@ -99,10 +99,10 @@ def reconcile(
 
 def _can_be_audited(run_dir: Path) -> bool:
     """Return whether ``run_dir`` has the log end offsets of ``__consumer_offsets`` that ``audit`` needs."""
-    from migrate_groups.files.runs import fence_parquet
+    from migrate_groups.files.runs import stop_checkpoint_parquet
     from migrate_groups.files.runs.run_dir import RunDir
 
-    return bool(fence_parquet.load(RunDir(run_dir).fence))
+    return bool(stop_checkpoint_parquet.load(RunDir(run_dir).checkpoint))
 
 
 def _split(spec: Path | None) -> SplitMapping | None:

@@ -11,7 +11,7 @@ from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import show, talk, warn_of_hidden_topics
 from migrate_groups.cli.documents import print_document
-from migrate_groups.cli.person import Person
+from migrate_groups.cli.terminal import Terminal
 from migrate_groups.snapshots.times import parse_duration
 from migrate_groups.text import shell_command, some
 
@@ -42,8 +42,8 @@ def verify(
     with connection.open_reader() as reader:
         from migrate_groups.migration.stop import Wait, prove_stopped
 
-        person = Person()
-        how = Wait(wait=seconds, settle=quiet, offsets=True, progress=person.still_running, said=person.said)
+        terminal = Terminal()
+        how = Wait(wait=seconds, settle=quiet, offsets=True, progress=terminal.still_running, said=terminal.said)
         prove_stopped(reader, wanted, SystemClock(), how, patterns=patterns)
         left_out = warn_of_hidden_topics(reader)
     unseen = "; topics that are hidden from this principal are not included" if left_out else ""

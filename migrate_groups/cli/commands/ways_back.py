@@ -12,10 +12,10 @@ from migrate_groups.api.system_clock import SystemClock
 from migrate_groups.cli import options
 from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.console import talk, warn_of_hidden_topics
-from migrate_groups.cli.person import Person
 from migrate_groups.cli.plans import conclude_dry_run
 from migrate_groups.cli.receipts import in_file_name
 from migrate_groups.cli.target_cluster import TargetCluster
+from migrate_groups.cli.terminal import Terminal
 from migrate_groups.errors import UsageError
 from migrate_groups.snapshots.times import parse_duration
 from migrate_groups.text import counted, named, shell_command, some
@@ -59,8 +59,8 @@ def rollback(
     """
     from migrate_groups.planning.run_states import Verb
 
-    person = Person(yes=yes, output_format=output_format, write="Restore")
-    done = _go(receipt, Verb.ROLLBACK, connection, person, dry_run=dry_run)
+    terminal = Terminal(yes=yes, output_format=output_format, write="Restore")
+    done = _go(receipt, Verb.ROLLBACK, connection, terminal, dry_run=dry_run)
     if done and not done.is_of_deletion:
         changes = [entry.change for entry in done.executions[-1].entries]
         kept = {change.group for change in changes if change.after is not None}
@@ -95,7 +95,12 @@ def hand_back(
 
     seconds = parse_duration(wait, "--wait")
     done = _go(
-        receipt, Verb.HAND_BACK, connection, Person(yes=yes, output_format=output_format), dry_run=dry_run, wait=seconds
+        receipt,
+        Verb.HAND_BACK,
+        connection,
+        Terminal(yes=yes, output_format=output_format),
+        dry_run=dry_run,
+        wait=seconds,
     )
     if done:
         left = {group for (group, *_), lane in done.lanes.items() if lane.state is State.HANDED_BACK}
@@ -161,14 +166,14 @@ def delete_offsets(
     """
     from migrate_groups.planning.run_states import Verb
 
-    person = Person(yes=yes, output_format=output_format)
+    terminal = Terminal(yes=yes, output_format=output_format)
     if receipt is not None:
         if group:
             raise UsageError(f"RECEIPT ({receipt}) and --group {some(group)} contradict each other: pass one of them")
         if topic or settle or new_receipt:
             raise UsageError("--topic, --settle and --receipt go with --group, not with RECEIPT")
         target.check()
-        _go(receipt, Verb.DELETE_OFFSETS, connection, person, dry_run=dry_run, target=target)
+        _go(receipt, Verb.DELETE_OFFSETS, connection, terminal, dry_run=dry_run, target=target)
         return
     if target.is_named:
         raise UsageError("--to-bootstrap-server and --to-command-config go with RECEIPT, not with --group")
@@ -184,7 +189,7 @@ def delete_offsets(
     from migrate_groups.snapshots.selection import TopicPattern
 
     patterns, seconds = tuple(map(TopicPattern, topic)), parse_duration(settle or _SETTLE, "--settle")
-    _delete(OffsetsToDelete(group=named, topics=patterns, settle=seconds), path, connection, person, dry_run=dry_run)
+    _delete(OffsetsToDelete(group=named, topics=patterns, settle=seconds), path, connection, terminal, dry_run=dry_run)
 
 
 def _delete_groups(groups: Collection[str]) -> str:
@@ -195,7 +200,7 @@ def _delete_groups(groups: Collection[str]) -> str:
     )
 
 
-def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, person: Person, *, dry_run: bool) -> None:
+def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, terminal: Terminal, *, dry_run: bool) -> None:
     """Show what ``delete-offsets --group`` would delete, and delete it unless this is a dry run.
 
     path: the file for the receipt, which records the deletion. Raises `Refused` if a check refuses the deletion.
@@ -209,21 +214,21 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, person:
         with open_receipt(path, read_only=True) as file, connection.open_reader() as reader:
             warn_of_hidden_topics(reader)
             plan = plan_deletion(reader, wanted, file)
-        if is_done(plan, file, person):
-            person.show_receipt(file.receipt)
+        if is_done(plan, file, terminal):
+            terminal.show_receipt(file.receipt)
             return
-        person.dry_run(plan, lambda: ())
+        terminal.dry_run(plan, lambda: ())
         conclude_dry_run(plan)
         return
-    person.check_can_be_asked()
+    terminal.check_can_be_asked()
     with open_receipt(path) as file:
         with connection.open_writer() as clients:
             warn_of_hidden_topics(clients.writer)
-            execution = delete(clients, wanted, file, SystemClock(), person)
+            execution = delete(clients, wanted, file, SystemClock(), terminal)
         if execution is None:
-            person.show_receipt(file.receipt)
+            terminal.show_receipt(file.receipt)
             return
-        person.show_result(result_of(execution, file))
+        terminal.show_result(result_of(execution, file))
         talk(f"back: migrate-groups {shell_command('rollback', [str(path)])} (before the group commits again)")
 
 
@@ -231,7 +236,7 @@ def _go(
     receipt: Path,
     verb: Verb,
     connection: Connection,
-    person: Person,
+    terminal: Terminal,
     *,
     dry_run: bool,
     wait: float = 0.0,
@@ -250,21 +255,21 @@ def _go(
 
     with open_receipt(receipt_in(receipt), read_only=dry_run, must_exist=True) as file:
         if not dry_run:
-            person.check_can_be_asked()
-        if is_done(file, verb, person, watch_again=not dry_run):
-            person.show_receipt(file.receipt)
+            terminal.check_can_be_asked()
+        if is_done(file, verb, terminal, watch_again=not dry_run):
+            terminal.show_receipt(file.receipt)
             return None
         if dry_run:
             with connection.open_reader() as reader, target.reader_if_named(connection) as elsewhere:
                 plan = plan_way_back(reader, verb, file, SystemClock(), elsewhere)
-            person.dry_run(plan, lambda: ())
+            terminal.dry_run(plan, lambda: ())
             conclude_dry_run(plan)
             return None
         with connection.open_writer() as clients, target.reader_if_named(connection) as elsewhere:
             opened = clients._replace(elsewhere=elsewhere)
-            execution = go_back(opened, verb, file, SystemClock(), person, wait=wait)
+            execution = go_back(opened, verb, file, SystemClock(), terminal, wait=wait)
         if execution is None:
-            person.show_receipt(file.receipt)
+            terminal.show_receipt(file.receipt)
             return None
-        person.show_result(result_of(execution, file))
+        terminal.show_result(result_of(execution, file))
         return file.receipt

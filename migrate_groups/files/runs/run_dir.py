@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.read import is_folder, status
-from migrate_groups.files.runs import fence_parquet, plan_json
+from migrate_groups.files.runs import plan_json, stop_checkpoint_parquet
 from migrate_groups.files.safe_write import check_writable, remove, write_whole
 from migrate_groups.files.snapshots import any_format as tables
 from migrate_groups.files.snapshots import parquet as snapshot_parquet
 from migrate_groups.files.snapshots import reset_csv
-from migrate_groups.model.fence import Fence
+from migrate_groups.model.stop_checkpoint import StopCheckpoint
 from migrate_groups.planning.plan import Plan
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
@@ -33,7 +33,7 @@ class RunDir:
     - ``spec.toml``: the split spec, which says which topics go to which target group
     - ``before.parquet``: the committed offsets of the source group after it stopped
     - ``split.parquet``: the same rows under their target groups
-    - ``fence.parquet``: the log end offsets of ``__consumer_offsets``, read after the source group stopped
+    - ``stop_checkpoints.parquet``: the log end offsets of ``__consumer_offsets``, read after the source group stopped
     - ``plan.json``: the plan whose offsets were written
     - ``offsets.csv``: the written offsets for ``kafka-consumer-groups``
     - ``receipt.json``: the outcome of every write
@@ -104,9 +104,9 @@ class RunDir:
         return self.folder / "offsets.csv"
 
     @property
-    def fence(self) -> Path:
+    def checkpoint(self) -> Path:
         """The path of the log end offsets of ``__consumer_offsets``, read after the source group stopped."""
-        return self.folder / "fence.parquet"
+        return self.folder / "stop_checkpoints.parquet"
 
     @contextmanager
     def made(self) -> Iterator[None]:
@@ -196,31 +196,31 @@ class RunDir:
         found = tables.load(self.baseline) if status(self.baseline) else None
         return found if found is not None and {row.group for row in found.rows()} == {group} else None
 
-    def keep_fences(self, fences: Sequence[Fence], plan: Plan, *, resumed: str | None) -> None:
-        """Save log end offsets of ``__consumer_offsets`` as ``fence.parquet``.
+    def keep_stop_checkpoints(self, checkpoints: Sequence[StopCheckpoint], plan: Plan, *, resumed: str | None) -> None:
+        """Save log end offsets of ``__consumer_offsets`` as ``stop_checkpoints.parquet``.
 
-        fences: the log end offsets, one `Fence` for each cluster. plan: the plan that is written next. resumed: the
-        hash of the plan of the run that this run resumes, or None. The log end offsets of that run and of those before
-        it are kept. If ``fences`` is empty, the file has no offsets afterwards.
+        checkpoints: the log end offsets, one `StopCheckpoint` for each cluster. plan: the plan that is written next.
+        resumed: the hash of the plan of the run that this run resumes, or None. The log end offsets of that run and of
+        those before it are kept. If ``checkpoints`` is empty, the file has no offsets afterwards.
 
         Raises `InvalidInput` if the file is damaged or can't be written.
         """
         # Without the log end offsets of this run, `audit` can't prove the hand-over: then earlier ones are dropped.
-        earlier = _until(fence_parquet.load(self.fence), resumed) if resumed else {}
-        named = {**earlier, plan.content: [*earlier.get(plan.content, ()), *fences]}
-        fence_parquet.save(named if fences else {}, self.fence)
+        earlier = _until(stop_checkpoint_parquet.load(self.checkpoint), resumed) if resumed else {}
+        named = {**earlier, plan.content: [*earlier.get(plan.content, ()), *checkpoints]}
+        stop_checkpoint_parquet.save(named if checkpoints else {}, self.checkpoint)
 
-    def fences(self, content: str) -> list[Fence]:
+    def checkpoints(self, content: str) -> list[StopCheckpoint]:
         """Return the log end offsets of ``__consumer_offsets`` of a run, and of the runs that it resumes.
 
         The earliest run is first. content: the hash of the plan that the run wrote. The list is empty if the file does
         not exist, or has no offsets. Raises `InvalidInput` if the file is damaged, or is of another run.
         """
-        saved = fence_parquet.load(self.fence)
+        saved = stop_checkpoint_parquet.load(self.checkpoint)
         found = _until(saved, content)
         if saved and not found:
-            raise other_run(self.fence)
-        return [fence for of in found.values() for fence in of]
+            raise other_run(self.checkpoint)
+        return [checkpoint for of in found.values() for checkpoint in of]
 
     def _check_kept(self) -> None:
         """Raise `InvalidInput` if `save` would replace files that no earlier run wrote, or can't replace a file."""
@@ -232,19 +232,19 @@ class RunDir:
                 f"{self.folder} has {names} but no receipt, so a run would replace files of something else: "
                 "move them away, or name another folder with --run-dir"
             )
-        for path in [*there, self.fence] if self.folder.is_dir() else []:
+        for path in [*there, self.checkpoint] if self.folder.is_dir() else []:
             check_writable(path, replace=True)
-        # A killed run may leave a fence and no receipt, so fence.parquet is refused only if it is no fence file.
-        fence_parquet.load(self.fence)
+        # A killed run may leave this file and no receipt, so it is refused only if it is no file of stop checkpoints.
+        stop_checkpoint_parquet.load(self.checkpoint)
 
 
-def _until(fences: Mapping[str, list[Fence]], content: str) -> dict[str, list[Fence]]:
-    """Return the fences of the runs up to the one that wrote the plan with this hash; empty if there is none of it.
+def _until(checkpoints: Mapping[str, list[StopCheckpoint]], content: str) -> dict[str, list[StopCheckpoint]]:
+    """Return the checkpoints of the runs up to the one that wrote the plan with this hash; empty if it has none.
 
     A later run is left out: it was killed before it wrote anything.
     """
-    plans = [*fences]
-    return {plan: fences[plan] for plan in plans[: plans.index(content) + 1]} if content in fences else {}
+    plans = [*checkpoints]
+    return {plan: checkpoints[plan] for plan in plans[: plans.index(content) + 1]} if content in checkpoints else {}
 
 
 def _save_of_run(table: SnapshotTable, path: Path, plan: Plan) -> None:

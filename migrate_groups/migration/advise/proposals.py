@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import MigrateGroupsError
-from migrate_groups.migration.advise.cures import Cure, cures
+from migrate_groups.migration.advise.client_settings import ClientSetting, client_settings
 from migrate_groups.migration.advise.look import Finding, advise
 from migrate_groups.migration.advise.propose import Proposal, propose
 from migrate_groups.migration.ports import GroupReader
@@ -17,11 +17,11 @@ from migrate_groups.migration.ports import GroupReader
 class Suggestion:
     """What to do about a consumer group that several applications share.
 
-    cures: client settings to try first. proposal: a split, which gives each application a group of its own; None if
+    settings: client settings to try first. proposal: a split, which gives each application a group of its own; None if
     there is none. why_not: why there is no proposal.
     """
 
-    cures: tuple[Cure, ...]
+    settings: tuple[ClientSetting, ...]
     proposal: Proposal | None
     why_not: str = ""
 
@@ -36,9 +36,9 @@ def suggestions(reader: GroupReader, clock: Clock, groups: Collection[str]) -> d
     found = advise(reader, clock, sorted(there.intersection(groups))) if there.intersection(groups) else ()
     made = {}
     for each in found:
-        cheaper = cures(each.status) if each.finding in (Finding.SHARED, Finding.JOINED) else ()
+        cheaper = client_settings(each.status) if each.finding in (Finding.SHARED, Finding.JOINED) else ()
         try:
-            made[each.status.group] = Suggestion(cures=cheaper, proposal=propose(reader, each))
+            made[each.status.group] = Suggestion(settings=cheaper, proposal=propose(reader, each))
         except MigrateGroupsError as error:
-            made[each.status.group] = Suggestion(cures=cheaper, proposal=None, why_not=str(error))
+            made[each.status.group] = Suggestion(settings=cheaper, proposal=None, why_not=str(error))
     return made

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from migrate_groups.errors import Refused, Undetermined
-from migrate_groups.migration.advise.cures import cures
+from migrate_groups.migration.advise.client_settings import client_settings
 from migrate_groups.migration.advise.look import Finding, GroupAdvice, idle
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.planning.applications import Application, unconnected
@@ -86,7 +86,7 @@ def _heading(reader: GroupReader, advice: GroupAdvice) -> tuple[str, ...]:
         f"A group for each application that shares {status.group}, as one look found them.",
         "Rename the groups as you like, then: migrate-groups migrate split.toml --dry-run",
     ]
-    if cheaper := cures(status):
+    if cheaper := client_settings(status):
         lines += ["", "These settings cost less than a split. Try them first:"]
         lines += [f"- {each.setting}: {each.why}." for each in cheaper]
     delay = reader.initial_rebalance_delay() if status.group_type == "classic" else None

@@ -22,8 +22,8 @@ from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared, prepare
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.progress import not_known
-from migrate_groups.migration.reading.fence import take_fences
 from migrate_groups.migration.reading.phase import for_one_phase
+from migrate_groups.migration.reading.stop_checkpoint import take_stop_checkpoints
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.result import WriteResult, result_of
@@ -130,11 +130,11 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
                 after_barrier(writer, shown.barrier, events) as passed,
             ):
                 # After the barrier: before it, a commit that waits for a replica is beyond the log end offset.
-                fences = take_fences(readers, clock, events)
+                checkpoints = take_stop_checkpoints(readers, clock, events)
                 final = steps.read().judged_by((*passed_at_source, *passed))
                 refuse_other_run(file, final.plan)
                 resumed = shown.receipt.hand_over
-                run.keep_fences(fences, final.plan, resumed=resumed.content if resumed else None)
+                run.keep_stop_checkpoints(checkpoints, final.plan, resumed=resumed.content if resumed else None)
                 execution = write_plan(clients, final.plan, file, clock, events)
             keep(clusters, wanted, final, execution, file, clock, events)
             execution = watch_afterwards(writer, execution, file, clock, events, clusters.elsewhere)

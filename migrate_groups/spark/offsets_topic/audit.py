@@ -45,7 +45,7 @@ GROUPS = StructType(
     [
         StructField("group", StringType(), nullable=False),
         StructField("log_partition", IntegerType(), nullable=False),
-        StructField("fence", LongType(), nullable=False),
+        StructField("judged_from", LongType(), nullable=False),
         StructField("is_target", BooleanType(), nullable=False),
         StructField("without_membership", BooleanType(), nullable=False),
     ]
@@ -53,7 +53,7 @@ GROUPS = StructType(
 """The groups to judge.
 
 - log_partition: the partition of the offsets topic that has the group's commits.
-- fence: the offset in that partition from which the group is judged.
+- judged_from: the offset in that partition from which the group is judged.
 - is_target: whether the group is a target group.
 - without_membership: whether the user knows that consumers of the group commit without being members of it."""
 
@@ -92,9 +92,9 @@ def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:
     shows_members (`membership.shows_members`).
     """
     # A record that can't be decoded gives no verdict; it only makes the evidence incomplete.
-    fenced = log.join(F.broadcast(groups), ["group", "log_partition"], "left")
-    kept = fenced.where((F.col("log_offset") >= F.col("fence")) | F.col("problem").isNotNull())
-    return kept.withColumn("shows_members", F.when(F.col("fence").isNotNull(), shows_members()))
+    marked = log.join(F.broadcast(groups), ["group", "log_partition"], "left")
+    kept = marked.where((F.col("log_offset") >= F.col("judged_from")) | F.col("problem").isNotNull())
+    return kept.withColumn("shows_members", F.when(F.col("judged_from").isNotNull(), shows_members()))
 
 
 def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:

@@ -33,7 +33,7 @@ _COUNTS = ("all_commits", "deletions", "group_tombstones", "malformed", "member_
 _COLUMNS = (
     *("log_partition", "log_offset", "log_time", "kind", "problem", "group", "member", "tombstone"),
     *("topic", "partition", "offset", "topic_id"),
-    *("fence", "is_target", "without_membership", "shows_members"),
+    *("judged_from", "is_target", "without_membership", "shows_members"),
 )
 
 

@@ -25,7 +25,7 @@ def is_commit() -> Column:
 
 def is_group_record() -> Column:
     """Return, as a boolean column, whether a record holds or deletes the metadata of an audited group."""
-    return F.col("kind").isin(*GROUP_RECORDS) & F.col("fence").isNotNull()
+    return F.col("kind").isin(*GROUP_RECORDS) & F.col("judged_from").isNotNull()
 
 
 def chains(log: DataFrame, handed_over: DataFrame) -> DataFrame:

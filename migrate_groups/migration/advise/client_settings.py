@@ -11,26 +11,26 @@ _EAGER = ("range", "roundrobin", "sticky")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cure:
+class ClientSetting:
     """A client setting to change, and why, as texts for users."""
 
     setting: str
     why: str
 
 
-def cures(group: GroupStatus) -> tuple[Cure, ...]:
+def client_settings(group: GroupStatus) -> tuple[ClientSetting, ...]:
     """Return the client settings that make this group's rebalances shorter or fewer, the most effective first."""
     found = []
     if group.group_type == "classic":
         found.append(
-            Cure(
+            ClientSetting(
                 setting="group.protocol=consumer (KIP-848, brokers 4.0 or later)",
                 why="the brokers move single partitions, and no member waits for all others",
             )
         )
     if group.description.assignor in _EAGER:
         found.append(
-            Cure(
+            ClientSetting(
                 setting="partition.assignment.strategy=cooperative-sticky",
                 why=f"with {group.description.assignor} all members give up all partitions in each rebalance; "
                 "with cooperative-sticky only partitions that change their member are given up",
@@ -38,14 +38,14 @@ def cures(group: GroupStatus) -> tuple[Cure, ...]:
         )
     if group.group_type == "classic":
         found.append(
-            Cure(
+            ClientSetting(
                 setting="max.poll.records (shorter polls)",
                 why="a rebalance ends only when each member has polled, so the slowest one makes the others wait",
             )
         )
     if any(member.group_instance_id is None for member in group.members or ()):
         found.append(
-            Cure(
+            ClientSetting(
                 setting="group.instance.id (static membership)",
                 why="a member that is back within session.timeout.ms causes no rebalance",
             )

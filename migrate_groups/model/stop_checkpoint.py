@@ -8,7 +8,7 @@ from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fence:
+class StopCheckpoint:
     """The log end offsets of ``__consumer_offsets`` right after the source group of a migration has stopped.
 
     They separate earlier commits from later ones. The group's last committed offsets are read

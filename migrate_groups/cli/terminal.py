@@ -35,7 +35,7 @@ _SAY_AGAIN = 15.0
 
 
 @dataclass(slots=True, kw_only=True)
-class Person:
+class Terminal:
     """The user at the command line: shows what a running command reports, and asks whether to write.
 
     - yes: write without a question.

@@ -1,4 +1,4 @@
-"""Load and save ``fence.parquet``: log end offsets of ``__consumer_offsets``, read after the source group stopped.
+"""Load and save ``stop_checkpoints.parquet``: log end offsets of ``__consumer_offsets`` after the source group stopped.
 
 The command ``audit`` reads ``__consumer_offsets`` from these offsets on.
 """
@@ -15,7 +15,7 @@ from migrate_groups.errors import InvalidInput
 from migrate_groups.files.parquet import read_table, write_table
 from migrate_groups.files.read import read_bytes, status
 from migrate_groups.files.safe_write import write_whole
-from migrate_groups.model.fence import Fence
+from migrate_groups.model.stop_checkpoint import StopCheckpoint
 
 SCHEMA = pa.schema(
     [
@@ -28,8 +28,8 @@ SCHEMA = pa.schema(
 )
 
 
-def load(path: Path) -> dict[str, list[Fence]]:
-    """Return the log end offsets of ``__consumer_offsets`` in a file, a `Fence` for each cluster of each run.
+def load(path: Path) -> dict[str, list[StopCheckpoint]]:
+    """Return the log end offsets of ``__consumer_offsets`` in a file, a `StopCheckpoint` for each cluster of each run.
 
     The keys are the hashes of the plans that the runs then wrote (`Plan.content`), the earliest run first. The result
     is empty if the file does not exist. Raises `InvalidInput` if the file is damaged or has other columns.
@@ -39,28 +39,28 @@ def load(path: Path) -> dict[str, list[Fence]]:
     table = read_table(read_bytes(path), str(path))
     if not table.schema.equals(SCHEMA):
         raise InvalidInput(
-            f"{path} is not a fence file, which has the columns {', '.join(SCHEMA.names)}: restore the original file, "
-            "or move it away"
+            f"{path} is not a file of stop checkpoints, which has the columns {', '.join(SCHEMA.names)}: restore the "
+            "original file, or move it away"
         )
     ends: dict[tuple[str, str, datetime], dict[int, int | None]] = {}
     for plan, cluster_id, taken_at, number, end in zip(*(column.to_pylist() for column in table.columns), strict=True):
         ends.setdefault((plan, cluster_id, taken_at), {})[number] = end
-    found: dict[str, list[Fence]] = {}
+    found: dict[str, list[StopCheckpoint]] = {}
     for (plan, cluster_id, taken_at), of in ends.items():
-        found.setdefault(plan, []).append(Fence(cluster_id=cluster_id, taken_at=taken_at, ends=of))
+        found.setdefault(plan, []).append(StopCheckpoint(cluster_id=cluster_id, taken_at=taken_at, ends=of))
     return found
 
 
-def save(fences: Mapping[str, Iterable[Fence]], path: Path) -> None:
+def save(checkpoints: Mapping[str, Iterable[StopCheckpoint]], path: Path) -> None:
     """Write log end offsets of ``__consumer_offsets`` to a file, which is replaced if it exists.
 
-    fences: as `load` returns them. Raises `InvalidInput` if the file can't be written.
+    checkpoints: as `load` returns them. Raises `InvalidInput` if the file can't be written.
     """
     rows = [
-        (plan, fence.cluster_id, fence.taken_at, *end)
-        for plan, of in fences.items()
-        for fence in of
-        for end in sorted(fence.ends.items())
+        (plan, checkpoint.cluster_id, checkpoint.taken_at, *end)
+        for plan, of in checkpoints.items()
+        for checkpoint in of
+        for end in sorted(checkpoint.ends.items())
     ]
     columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]

@@ -32,7 +32,7 @@ _NO_SUBSCRIPTION = b""
 REFUSED = "it has members, or another run holds it: wait until it is Empty"
 
 
-class LoneMember:
+class PlaceholderMember:
     """The first member of a classic group. It is assigned all partitions, and never rejoins to give them up.
 
     Consumers that join later wait for it, without an error: a classic one for the answer to its JoinGroup, a KIP-848

@@ -4,16 +4,14 @@ This file is the program of a child process. The parent sends the commands to ru
 JSON on stdout when Kafka has started or ended.
 """
 
-# This child process, the keeper, is started by the path of this file, in a separate session, so that neither Ctrl-C nor
-# a closed terminal reaches it or Kafka. It imports only the standard library, so that it starts quickly and does not
-# depend on the parent's import path.
-#
-# It reads one line of JSON from stdin: {"files": {name: text}, "prepare": command, "serve": command}. It writes the
-# files into the folder, and runs there first "prepare", which formats Kafka's storage and may be empty, then "serve",
-# which runs Kafka. In the commands, {folder} stands for the folder. It writes a line of JSON to stdout:
-# - {"folder": path, "pid": pid} when "serve" has been started
-# - {"exit": code, "log": text} when "prepare" has failed or "serve" has ended. After the end of "serve", an empty line
-#   on stdin starts "serve" again.
+# This child process, the supervisor, is started by the path of this file, in a separate session, so that neither
+# Ctrl-C nor a closed terminal reaches it or Kafka. It imports only the standard library, so that it starts quickly
+# and does not depend on the parent's import path.  It reads one line of JSON from stdin: {"files": {name: text},
+# "prepare": command, "serve": command}. It writes the files into the folder, and runs there first "prepare", which
+# formats Kafka's storage and may be empty, then "serve", which runs Kafka. In the commands, {folder} stands for the
+# folder. It writes a line of JSON to stdout: - {"folder": path, "pid": pid} when "serve" has been started - {"exit":
+# code, "log": text} when "prepare" has failed or "serve" has ended. After the end of "serve", an empty line on stdin
+# starts "serve" again.
 
 from __future__ import annotations
 
