@@ -48,7 +48,7 @@ class Descriptions:
         listed = {group: every[group] for group in dead if group in every}
         consumers = self.of_consumers([g for g, each in listed.items() if each.group_type == "consumer"])
         # Azure Event Hubs calls a group without members Dead (kafkactl#217); its committed offsets prove it exists.
-        commits = self._commits.everywhere([group for group in dead if group not in listed])
+        commits = self._commits.now({group: None for group in dead if group not in listed})
         found: dict[str, GroupDescription | MigrateGroupsError] = {}
         for group, answer in answers.items():
             if group in consumers:

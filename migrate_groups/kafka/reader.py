@@ -15,10 +15,9 @@ from migrate_groups.kafka.descriptions import ByGroup, Descriptions
 from migrate_groups.kafka.first_records import first_records
 from migrate_groups.kafka.log import Logs
 from migrate_groups.kafka.visible import check_visible, describe_permissions
-from migrate_groups.model.groups import GroupDescription, GroupListing
+from migrate_groups.model.groups import GroupListing
 from migrate_groups.model.offset_limits import OffsetLimits
 from migrate_groups.model.partitions import (
-    CommittedOffset,
     CommittedOffsets,
     LeaderEpoch,
     LogRange,
@@ -59,27 +58,8 @@ class KafkaPythonReader:
         """Return the groups of all types that the client's principal may describe, sorted by name."""
         return sorted(self._descriptions.listed().values(), key=lambda listing: listing.group)
 
-    def describe_group(self, group: str) -> GroupDescription:
-        """Return the description of a group of any type; the state of a group that does not exist is ``Dead``.
-
-        Raises `Refused` if a member's subscription or assignment is not in Kafka's consumer protocol.
-        """
-        return self.describe_groups([group])[group]
-
-    def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
-        """Return the description of each group; the state of a group that does not exist is ``Dead``.
-
-        Raises the error of the first group that can't be described: `NotAuthorized`, `ClusterUnavailable`, or `Refused`
-        if a member's subscription or assignment is not in Kafka's consumer protocol.
-        """
-        return raise_first(self.described_by_group(groups))
-
-    def described_by_group(self, groups: Collection[str]) -> ByGroup:
-        """Return the description of each group, or the error of reading it.
-
-        The state of a group that does not exist is ``Dead``. The error is `Refused` if a member's subscription or
-        assignment is not in Kafka's consumer protocol; else `NotAuthorized` or `ClusterUnavailable`.
-        """
+    def describe_groups(self, groups: Collection[str]) -> ByGroup:
+        """Send DescribeGroups; and ConsumerGroupDescribe for KIP-848 groups, after ListGroups has named them."""
         return self._descriptions.by_group(groups)
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
@@ -98,48 +78,11 @@ class KafkaPythonReader:
             for topic in self._metadata(topics)
         }
 
-    def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
-        """Return all committed offsets of a group, by partition.
-
-        An offset is None if a pending transactional commit may replace it. A partition whose first commit is pending is
-        left out. Topics that the client's principal may not describe are left out without an error.
-        """
-        return raise_first(self.all_committed_by_group([group]))[group]
-
-    def all_committed_by_group(self, groups: Collection[str]) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return all committed offsets of each group, or the error of reading them.
-
-        An offset is None if a pending transactional commit may replace it. A partition whose first commit is pending is
-        left out. Topics that the client's principal may not describe are left out without an error.
-        """
-        return self._commits.everywhere(groups)
-
-    def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
-        """Return the group's committed offset for each of these partitions; None if the group has none.
-
-        Waits for pending transactional commits. Raises `PendingCommits` if a commit is still pending at the time-out.
-        """
-        return raise_first(self.committed_by_group({group: partitions}))[group]
-
-    def committed_by_group(
-        self, wanted: Mapping[str, Collection[TopicPartition]]
+    def committed(
+        self, wanted: Mapping[str, Collection[TopicPartition] | None], *, wait: bool = True
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
-
-        An offset is None if nothing is committed. Waits for pending transactional commits; if a commit is still pending
-        at the time-out, the group's error is `PendingCommits`.
-        """
-        return self._commits.stable(wanted)
-
-    def committed_now(
-        self, wanted: Mapping[str, Collection[TopicPartition]]
-    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return the committed offsets of each group for its partitions in ``wanted``, or the error of reading them.
-
-        An offset is None if nothing is committed. Does not wait for pending transactional commits: their partitions are
-        left out.
-        """
-        return self._commits.now(wanted)
+        """Send OffsetFetch with ``require_stable``. Groups for which no partition is wanted are not asked about."""
+        return self._commits.stable(wanted) if wait else self._commits.now(wanted)
 
     def log_ranges(
         self,

@@ -29,21 +29,9 @@ class KafkaPythonWriter(KafkaPythonReader):
     """
 
     def alter_offsets(
-        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
-    ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Commit these offsets for a group in one request, and return the answer for each partition.
-
-        An answer is ``WRITTEN``, ``REFUSED`` or ``UNKNOWN`` (perhaps committed).
-        """
-        return self.alter_offsets_by_group({group: offsets})[group]
-
-    def alter_offsets_by_group(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
-        """Commit these offsets for several groups, and return the answer for each partition, by group.
-
-        An answer is ``WRITTEN``, ``REFUSED`` or ``UNKNOWN`` (perhaps committed). Each group has its own request.
-        """
+        """Send one OffsetCommit for each group, as a client that is no member."""
         return self._write(offsets, of_groups.commit_offsets(offsets))
 
     def commit_probes(self, probes: Collection[str], partition: TopicPartition) -> Mapping[str, WriteAnswer]:
@@ -77,7 +65,7 @@ class KafkaPythonWriter(KafkaPythonReader):
     def held(self, group: str, partitions: Collection[TopicPartition], assignor: str = "") -> Iterator[Hold]:
         """Be the first member of an Empty group during a ``with`` block, so that no consumer gets a partition of it.
 
-        The block gets a `Hold`, whose ``lost`` says why consumers may get partitions. Meanwhile `describe_group` calls
+        The block gets a `Hold`, whose ``lost`` says why consumers may get partitions. Meanwhile `describe_groups` calls
         the group Empty. partitions, assignor: as for `hold`.
 
         Raises `Refused` if the group has members; `NotAuthorized` without Read on the group; `ClusterUnavailable`.

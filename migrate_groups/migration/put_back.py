@@ -14,7 +14,7 @@ from msgspec import structs
 
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.ports import Clients
-from migrate_groups.migration.reading.take import committed_by_order
+from migrate_groups.migration.reading.requests import committed_by_order
 from migrate_groups.migration.write import Record, write
 from migrate_groups.planning.execution import Entry, Execution, Order, Outcome
 from migrate_groups.planning.receipt import Receipt

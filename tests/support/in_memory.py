@@ -206,23 +206,7 @@ class InMemoryCluster:
         """Set the result of `offset_limits`; None: the principal may not read it."""
         self._retention, self._metadata_limit = retention, metadata
 
-    # GroupReader
-
-    def cluster_id(self) -> str:
-        """Return the id of this cluster."""
-        return self._cluster_id
-
-    def list_groups(self) -> Sequence[GroupListing]:
-        """Return all groups, sorted by name."""
-        described = [self.describe_group(group) for group in sorted(self._groups)]
-        return [
-            GroupListing(
-                group=each.group, state=each.state, group_type=each.group_type, protocol_type=each.protocol_type
-            )
-            for each in described
-        ]
-
-    def describe_group(self, group: str) -> GroupDescription:
+    def description(self, group: str) -> GroupDescription:
         """Return the description of a group; the state of a group that does not exist is Dead."""
         found = self._groups.get(group)
         if found is None:
@@ -236,13 +220,41 @@ class InMemoryCluster:
             members=tuple(found.members.values()),
         )
 
-    def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription]:
-        """Return the description of each group; the state of a group that does not exist is Dead."""
-        return {group: self.describe_group(group) for group in groups}
+    def offsets(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
+        """Return all committed offsets of a group."""
+        found = self._groups.get(group)
+        return dict(found.committed) if found else {}
 
-    def described_by_group(self, groups: Collection[str]) -> Mapping[str, GroupDescription | MigrateGroupsError]:
-        """Return the description of each group, or the error of reading it."""
-        return _each(groups, self.describe_group)
+    def alter(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> Mapping[TopicPartition, WriteAnswer]:
+        """Commit these offsets, and return the answer for each partition: a refusal if the group has members."""
+        if not group:
+            raise ValueError("a group name is empty")
+        answers = {partition: self._answer(group, partition, committed) for partition, committed in offsets.items()}
+        for partition, answer in answers.items():
+            if answer is _WRITTEN:
+                self._groups.setdefault(group, _Group()).committed[partition] = offsets[partition]
+        return answers
+
+    # GroupReader: a request about several groups asks about one after the other.
+
+    def cluster_id(self) -> str:
+        """Return the id of this cluster."""
+        return self._cluster_id
+
+    def list_groups(self) -> Sequence[GroupListing]:
+        """Return all groups, sorted by name."""
+        described = [self.description(group) for group in sorted(self._groups)]
+        return [
+            GroupListing(
+                group=each.group, state=each.state, group_type=each.group_type, protocol_type=each.protocol_type
+            )
+            for each in described
+        ]
+
+    def describe_groups(self, groups: Collection[str]) -> Mapping[str, GroupDescription | MigrateGroupsError]:
+        return _each(groups, self.description)
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
         """Return the descriptions of these topics; None: of all topics. A topic that does not exist is left out."""
@@ -254,31 +266,17 @@ class InMemoryCluster:
             if topics is not None or Operation.DESCRIBE in permitted
         }
 
-    def all_committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset | None]:
-        """Return all committed offsets of a group."""
-        return dict(self._committed(group))
-
-    def committed(self, group: str, partitions: Collection[TopicPartition]) -> CommittedOffsets:
-        """Return the group's committed offset for each partition; None if nothing is committed."""
-        return {partition: self._committed(group).get(partition) for partition in partitions}
-
-    def committed_by_group(
-        self, wanted: Mapping[str, Collection[TopicPartition]]
+    def committed(
+        self, wanted: Mapping[str, Collection[TopicPartition] | None], *, wait: bool = True
     ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return the committed offsets of each group for its partitions, or the error of reading them."""
-        return _each(wanted, lambda group: self.committed(group, wanted[group]))
+        return _each(wanted, lambda group: self.fetched(group, wanted[group], wait=wait))
 
-    def committed_now(
-        self, wanted: Mapping[str, Collection[TopicPartition]]
-    ) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return the same as `committed_by_group`: no commit in this cluster is part of an open transaction."""
-        return self.committed_by_group(wanted)
-
-    def all_committed_by_group(
-        self, groups: Collection[str]
-    ) -> Mapping[str, Mapping[TopicPartition, CommittedOffset | None] | MigrateGroupsError]:
-        """Return all committed offsets of each group, or the error of reading them."""
-        return _each(groups, self.all_committed)
+    def fetched(self, group: str, partitions: Collection[TopicPartition] | None, *, wait: bool) -> CommittedOffsets:
+        """Return the answer of `committed` for one group: no commit here is part of an open transaction."""
+        offsets = self.offsets(group)
+        if partitions is None:
+            return offsets
+        return {each: offsets.get(each) for each in partitions if wait or each in offsets}
 
     def log_ranges(
         self,
@@ -356,22 +354,9 @@ class InMemoryCluster:
     # GroupWriter
 
     def alter_offsets(
-        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
-    ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Commit these offsets, and return the answer for each partition: a refusal if the group has members."""
-        if not group:
-            raise ValueError("a group name is empty")
-        answers = {partition: self._answer(group, partition, committed) for partition, committed in offsets.items()}
-        for partition, answer in answers.items():
-            if answer is _WRITTEN:
-                self._groups.setdefault(group, _Group()).committed[partition] = offsets[partition]
-        return answers
-
-    def alter_offsets_by_group(
         self, offsets: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
-        """Commit the offsets of several groups, and return the answer for each partition, by group."""
-        return {group: self.alter_offsets(group, of_group) for group, of_group in offsets.items()}
+        return {group: self.alter(group, of_group) for group, of_group in offsets.items()}
 
     def commit_probes(self, probes: Collection[str], partition: TopicPartition) -> Mapping[str, WriteAnswer]:
         """Commit offset 0 for each probe group. A commit that waits for replication is answered as a time-out."""
@@ -420,13 +405,9 @@ class InMemoryCluster:
 
         The hold need not keep consumers out, because no consumer joins by itself in this cluster.
         """
-        if not self.describe_group(group).stopped:
+        if not self.description(group).stopped:
             raise Refused(f"group {group!r} can't be held: somebody is in it")
         yield _Held()
-
-    def _committed(self, group: str) -> Mapping[TopicPartition, CommittedOffset]:
-        found = self._groups.get(group)
-        return found.committed if found else {}
 
     def _log(self, partition: TopicPartition) -> Log | None:
         _, logs = self._topics.get(partition.topic, ("", {}))

@@ -228,7 +228,7 @@ def test_retention_is_shown_in_the_largest_whole_unit(cluster, kept, said):
 def test_unchanged_offsets_expire_from_their_own_commit(cluster):
     """If a target offset stays unchanged, the check lists its expiry apart: it counts from the offset's own commit."""
     first = TopicPartition("t", 0)
-    cluster.alter_offsets("new", cluster.committed("old", [first]))
+    cluster.alter("new", {first: cluster.offsets("old")[first]})
     assert "1 unchanged offset 7 days after the commit" in checks(cluster, BOTH)["retention"].reason
 
 
@@ -273,7 +273,7 @@ def test_a_leader_epoch_that_is_not_the_source_groups_counts_as_moved(cluster):
     """
     epochs = {0: 3, 1: None}
     for number, epoch in epochs.items():
-        cluster.alter_offsets("old", {TopicPartition("t", number): CommittedOffset(offset=4, leader_epoch=epoch)})
+        cluster.alter("old", {TopicPartition("t", number): CommittedOffset(offset=4, leader_epoch=epoch)})
     rows = [structs.replace(handed_over(number), leader_epoch=None) for number in (0, 1)]
     assert refusing(checks(cluster, rows)) == []
     assert refusing(checks(cluster, [structs.replace(rows[0], leader_epoch=3), rows[1]])) == []

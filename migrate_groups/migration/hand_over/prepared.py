@@ -11,6 +11,7 @@ from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.knowledge import AllWanted, Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import LastCommitted
 from migrate_groups.migration.reading.hidden import hidden_topics_named
+from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import Reading, TopicsToRead, check_visible, read_group
 from migrate_groups.model.permissions import Resource, ResourceType
@@ -120,7 +121,7 @@ def prepare(
     # If all commits for a topic have expired since an interrupted run, only its receipt or baseline names the topic.
     expired = frozenset(topic for each in patterns for topic in each.matching(known))
     topics = TopicsToRead(also=expired, stay=spec.stay)
-    if baseline is not None and not reader.describe_group(spec.source).exists:
+    if baseline is not None and not describe_group(reader, spec.source).exists:
         last = LastCommitted.of_baseline(baseline)
         last.refuse_unless_restorable(spec.source, options)
         topics = replace(topics, also=expired | {partition.topic for partition in last.committed})
@@ -139,7 +140,7 @@ def prepare(
     checks = (*planned.plan.checks, *source_barrier.checks, *barrier.checks)
     if hold:
         group = Resource(ResourceType.GROUP, spec.source)
-        check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
+        check = can_be_held(reader.principal, describe_group(reader, spec.source), reader.permissions({group})[group])
         checks = (*checks, check)
     if spec.stay and not clusters.elsewhere:
         checks = (*checks, way_back(spec.source, wanted.partitions, reading.observed.topics, options))

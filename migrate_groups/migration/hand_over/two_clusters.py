@@ -16,8 +16,8 @@ from migrate_groups.migration.hand_over.clusters import Planned
 from migrate_groups.migration.hand_over.knowledge import AllWanted
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
+from migrate_groups.migration.reading.requests import describe_groups, read_committed
 from migrate_groups.migration.reading.survey import survey
-from migrate_groups.migration.reading.take import read_committed
 from migrate_groups.mirrors.place import Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.checks.run_across import checks_of_mirror, checks_of_source, checks_of_target
@@ -177,4 +177,4 @@ def _read_again(reader: GroupReader, facts: Survey, partitions: Collection[Topic
     # Topics that the group keeps are not read again, because transactional commits on them may be pending.
     now = read_committed(reader, dict.fromkeys(facts.groups, partitions))
     committed = {group: {**facts.committed[group], **now[group]} for group in facts.groups}
-    return replace(facts, groups=reader.describe_groups([*facts.groups]), committed=committed)
+    return replace(facts, groups=describe_groups(reader, [*facts.groups]), committed=committed)

@@ -8,7 +8,8 @@ from types import MappingProxyType
 
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.reading.take import Reading, read_committed
+from migrate_groups.migration.reading.requests import describe_groups, read_committed
+from migrate_groups.migration.reading.take import Reading
 from migrate_groups.model.partitions import (
     CommittedOffset,
     CommittedOffsets,
@@ -84,7 +85,7 @@ def survey(
     topics = reading.observed.topics if reading else reader.describe_topics({each.topic for each in wanted})
     involved = {group for each in wanted for group in (each.group, each.source_group) if group is not None}
     groups = {group: look.description for group, look in looks.items() if group in involved}
-    groups |= reader.describe_groups(sorted(involved - groups.keys()))
+    groups |= describe_groups(reader, sorted(involved - groups.keys()))
     to_read = {group for group, described in groups.items() if described.exists and group not in looks}
     committed: dict[str, CommittedOffsets] = {
         **dict.fromkeys(groups, MappingProxyType({})),

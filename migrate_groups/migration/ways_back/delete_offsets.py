@@ -9,8 +9,8 @@ from msgspec import structs
 
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.requests import committed_by_order, describe_groups
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
-from migrate_groups.migration.reading.take import committed_by_order
 from migrate_groups.migration.record import check_clusters_named, refuse_by_record
 from migrate_groups.migration.ways_back.common import (
     both_clusters,
@@ -65,7 +65,7 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
     topics: dict[str, set[str]] = defaultdict(set)
     for change in changes:
         topics[change.group].add(change.topic)
-    described = reader.describe_groups(sorted(topics))
+    described = describe_groups(reader, sorted(topics))
     missing = [group for group in topics if not described[group].exists]
     reason = f"{named('group', missing)} not found any more: no offset is left to delete there"
     gone = [Check.warned("source", reason)] if missing else []
@@ -127,7 +127,7 @@ def _taken_over(
             "apply --restore and before.parquet of the run directory"
         )
         return Check.refused("taken over", f"{some(neither, 3)}: {complaint}")
-    described = reader.describe_groups(sorted({change.group for change in handed_over}))
+    described = describe_groups(reader, sorted({change.group for change in handed_over}))
     behind = [
         f"{change.group} {change.topic_partition}" for change in handed_over if _is_behind(now[change.order], change)
     ]

@@ -12,8 +12,9 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.reading.requests import committed_by_order, describe_groups
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
-from migrate_groups.migration.reading.take import committed_by_order, take_snapshot
+from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.ways_back.common import (
     last_hand_over,
@@ -126,7 +127,7 @@ def _not_handed_over(reader: GroupReader, refused: Sequence[Lane], groups: Colle
     # The hand-back waits for the members of `groups` anyway.
     for change in (change for change, _ in moved if change.group not in groups):
         topics[change.group].add(change.topic)
-    described = reader.describe_groups(sorted(topics))
+    described = describe_groups(reader, sorted(topics))
     live = [
         f"{group} {reason}"
         for group, of_it in topics.items()

@@ -8,8 +8,8 @@ from msgspec import structs
 
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.requests import committed_by_order
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
-from migrate_groups.migration.reading.take import committed_by_order
 from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.ways_back.common import (
     last_hand_over,

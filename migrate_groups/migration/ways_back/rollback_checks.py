@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.requests import describe_groups
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
 from migrate_groups.model.topics import TopicDescription, is_recreated, is_same_topic
@@ -48,9 +49,9 @@ def source_group(
             moved[change.group].append(f"{change.topic_partition} {after.offset} → {committed.offset}")
     live = [
         # Brokers accept an offset only for a consumer group without members.
-        f"{group} no longer has a committed offset for {some(partitions)}, and {reason}"
-        for group, partitions in lost.items()
-        if (described := reader.describe_group(group)).exists
+        f"{group} no longer has a committed offset for {some(lost[group])}, and {reason}"
+        for group, described in describe_groups(reader, lost).items()
+        if described.exists
         for reason in _live(described)
     ]
     if live:
@@ -161,8 +162,8 @@ def nobody_in(reader: GroupReader, groups: set[str]) -> Check:
     """Return a check that refuses if one of these groups has members."""
     live = [
         f"{group} {reason}"
-        for group in sorted(groups)
-        if (described := reader.describe_group(group)).exists
+        for group, described in describe_groups(reader, sorted(groups)).items()
+        if described.exists
         for reason in running(described, None)
     ]
     return Check.of("targets", live, "stop these members first", f"no members in {some(groups)}", compared=groups)
