@@ -12,10 +12,10 @@ from migrate_groups.migration.prepare import plan_of
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import read_cluster_facts
 from migrate_groups.model.partitions import LogRange, TopicPartition
+from migrate_groups.planning.change import Change
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.survey import ClusterFacts
-from migrate_groups.planning.wanted import Wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Planned:
     """
 
     plan: Plan
-    written: Sequence[Wanted]
+    written: Sequence[Change]
     bounds: Mapping[TopicPartition, LogRange]
     facts: ClusterFacts | None = None
 

@@ -81,7 +81,7 @@ class Prepared:
                 topic=each.topic,
                 topic_id=each.topic_id,
                 partition=each.partition,
-                offset=each.offset,
+                offset=each.start,
                 leader_epoch=each.committed.leader_epoch if each.committed else None,
                 metadata=each.committed.metadata if each.committed else "",
                 log_start_offset=log.start if log else None,

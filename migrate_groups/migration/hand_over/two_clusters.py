@@ -20,14 +20,14 @@ from migrate_groups.migration.reading.survey import survey
 from migrate_groups.migration.reading.take import read_committed
 from migrate_groups.mirrors.place import Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.change import Change, Origin
 from migrate_groups.planning.checks.run_across import checks_of_mirror, checks_of_source, checks_of_target
-from migrate_groups.planning.decide import Decision, changes_of, decide
+from migrate_groups.planning.decide import decide, with_an_offset
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.translation import Translation
-from migrate_groups.planning.wanted import Origin, Wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class TwoClusters:
         plan = Plan(
             cluster_id=there.cluster_id,
             options=options,
-            changes=changes_of(chosen),
+            changes=with_an_offset(chosen),
             checks=(
                 *checks_of_source(decisions, here, options, receipt),
                 *checks_of_mirror(translation, here, there, options, is_stopped=earlier is not None),
@@ -107,11 +107,11 @@ class TwoClusters:
 
     def _written(
         self,
-        wanted: Sequence[Wanted],
+        wanted: Sequence[Change],
         starts: Mapping[TopicPartition, CommittedOffset],
         translation: Translation,
         options: WriteOptions,
-    ) -> list[Wanted]:
+    ) -> list[Change]:
         """Return the mirror's copies of the wanted partitions, with the offset at which a group continues in each.
 
         starts: by source partition, the offset to hand over. The copy of a partition that is not in ``starts`` gets no
@@ -127,12 +127,12 @@ class TwoClusters:
             if start is not None or each.place.status is Status.NOT_MIRRORED:
                 found[each.source] = each.target, start
         placed = [
-            Wanted(
+            Change(
                 group=each.group,
                 source_group=None,
                 topic=copy.topic,
                 partition=copy.partition,
-                committed=None
+                wanted=None
                 if start is None
                 else CommittedOffset(offset=start, metadata=starts[each.topic_partition].metadata),
                 origin=Origin.NOT_MIRRORED if start is None else Origin.COMMITTED,
@@ -145,7 +145,7 @@ class TwoClusters:
         ]
         return placed + self._without_start([each for each in wanted if each.topic_partition not in starts])
 
-    def _without_start(self, wanted: Sequence[Wanted]) -> list[Wanted]:
+    def _without_start(self, wanted: Sequence[Change]) -> list[Change]:
         """Return the mirror's copy of each of these source partitions, without an offset to write.
 
         Partitions without a copy are left out.
@@ -155,12 +155,11 @@ class TwoClusters:
             {each.topic_partition for each in wanted}, self.target.describe_topics(None), self.mirror.names
         )
         return [
-            Wanted(
+            Change(
                 group=each.group,
                 source_group=None,
                 topic=copy.topic,
                 partition=copy.partition,
-                committed=None,
                 origin=Origin.UNCOMMITTED,
             )
             for each in wanted
@@ -168,8 +167,8 @@ class TwoClusters:
         ]
 
 
-def _starts(decisions: Sequence[Decision]) -> Mapping[TopicPartition, CommittedOffset]:
-    return {each.wanted.topic_partition: each.after for each in decisions if each.after is not None}
+def _starts(decisions: Sequence[Change]) -> Mapping[TopicPartition, CommittedOffset]:
+    return {each.topic_partition: each.after for each in decisions if each.after is not None}
 
 
 def _read_again(reader: GroupReader, facts: Survey, partitions: Collection[TopicPartition]) -> Survey:

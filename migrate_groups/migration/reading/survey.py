@@ -18,9 +18,9 @@ from migrate_groups.model.partitions import (
 )
 from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.model.topics import TopicDescription
+from migrate_groups.planning.change import Change
 from migrate_groups.planning.checks.permission import hidden, lacks, missing, needed, of_hand_over
 from migrate_groups.planning.survey import ClusterFacts, Survey
-from migrate_groups.planning.wanted import Wanted
 
 
 def permissions_unless_hidden(
@@ -46,7 +46,7 @@ def refuse_unreadable(reader: GroupReader, topics: Collection[str]) -> None:
         raise NotAuthorized(f"not authorized: {lacks(reader.principal, lacking)}")
 
 
-def read_cluster_facts(reader: GroupReader, wanted: Sequence[Wanted]) -> ClusterFacts:
+def read_cluster_facts(reader: GroupReader, wanted: Sequence[Change]) -> ClusterFacts:
     """Return the permissions on the groups and topics in ``wanted``, all visible topics, and the limits of offsets.
 
     Raises `NotAuthorized` if the client's principal lacks Describe on a group or topic; `ClusterUnavailable`.
@@ -66,7 +66,7 @@ def read_cluster_facts(reader: GroupReader, wanted: Sequence[Wanted]) -> Cluster
 
 def survey(
     reader: GroupReader,
-    wanted: Sequence[Wanted],
+    wanted: Sequence[Change],
     cluster_facts: ClusterFacts | None = None,
     reading: Reading | None = None,
 ) -> Survey:
@@ -104,7 +104,7 @@ def survey(
     )
 
 
-def _cut(reader: GroupReader, wanted: Sequence[Wanted]) -> Mapping[tuple[TopicPartition, CommittedOffset], int]:
+def _cut(reader: GroupReader, wanted: Sequence[Change]) -> Mapping[tuple[TopicPartition, CommittedOffset], int]:
     """Return the wanted offsets below which an unclean leader election replaced records.
 
     The values are the offsets of the first replaced records.
@@ -135,7 +135,7 @@ def _cut(reader: GroupReader, wanted: Sequence[Wanted]) -> Mapping[tuple[TopicPa
     }
 
 
-def _with_epochs(wanted: Sequence[Wanted]) -> Iterator[tuple[TopicPartition, CommittedOffset, LeaderEpoch]]:
+def _with_epochs(wanted: Sequence[Change]) -> Iterator[tuple[TopicPartition, CommittedOffset, LeaderEpoch]]:
     """Yield each committed offset that has a leader epoch, with its partition and its leader epoch."""
     for each in wanted:
         if (committed := each.committed) is not None and committed.leader_epoch is not None:
@@ -148,7 +148,7 @@ def _partitions(topics: Mapping[str, TopicDescription]) -> list[TopicPartition]:
 
 
 def _involved_partitions(
-    groups: Collection[str], wanted: Sequence[Wanted], topics: Mapping[str, TopicDescription]
+    groups: Collection[str], wanted: Sequence[Change], topics: Mapping[str, TopicDescription]
 ) -> Mapping[str, Collection[TopicPartition]]:
     """Return, for each of these groups, all partitions of the topics that the group gets or hands over."""
     own: dict[str, dict[TopicPartition, None]] = defaultdict(dict)
