@@ -174,13 +174,18 @@ class Receipt:
             self.executions[last - 1], changes=tuple(partition.change for _, partition in sorted(judged.items()))
         )
 
-    @cached_property
-    def source_offsets(self) -> Mapping[Order, int]:
-        """The source groups' committed offsets that this migration has handed over.
+    def source_offset(self, change: Change) -> int | None:
+        """Return the source group's committed offset that this migration has handed over for a partition, or None.
 
-        The keys are target group, topic and partition number. If the source group is on another cluster, the keys are
-        the source group, and the topic and partition number on that cluster.
+        change: names the partition as it is named on the source group's cluster.
         """
+        if self.elsewhere is None:
+            return self._source_offsets.get(change.order)
+        return self._source_offsets.get((change.source_group or "", change.topic, change.partition))
+
+    @cached_property
+    def _source_offsets(self) -> Mapping[Order, int]:
+        """The source offsets of `hand_over`, by target group and partition; in a move by source group and partition."""
         if self.hand_over is None:
             return {}
         if (source := self.hand_over.translation) is not None:
