@@ -9,7 +9,7 @@ from migrate_groups.errors import GroupNotFound, UsageError, raise_first
 from migrate_groups.migration.ports import GroupReader, OffsetsReader
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
-from migrate_groups.planning.execution import Order
+from migrate_groups.planning.change import Order
 
 
 def describe_groups(reader: GroupReader, groups: Collection[str]) -> Mapping[str, GroupDescription]:
