@@ -87,7 +87,7 @@ def plan_at_the_write(
     offset to write is no longer in the log; `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     wanted = wanted_rows(snapshot.at_one_moment().rows())
-    facts = survey(for_one_phase(reader), wanted)
+    facts = survey(reader, wanted)
     plan = _judged(wanted, facts, shown.options, receipt, advice)
     refuse_forbidden(plan.refusals(at_the_write=True))
     _refuse_drifted(drift(shown, plan, wanted, facts), "{} changed since the plan was shown: {}; run the command again")
@@ -110,7 +110,7 @@ def plan_of(
 
     Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
-    facts = survey(for_one_phase(reader), wanted, cluster_facts, reading)
+    facts = survey(reader, wanted, cluster_facts, reading)
     return _judged(wanted, facts, options, receipt, FROM_FILE)
 
 

@@ -61,7 +61,7 @@ class TwoClusters:
         # Nothing of `earlier` is used: a mirror that was killed meanwhile may have delivered records again. Then a
         # group must continue after these records, at a higher offset in the copy.
         options, receipt = known.options, known.receipt
-        here = survey(for_one_phase(self.source), wanted, None, reading, has_targets=False)
+        here = survey(self.source, wanted, None, reading, has_targets=False)
         started = starts(wanted, here, options)
         offsets = {
             each.topic_partition: (each.after.offset, each.committed.offset if each.committed else None)
@@ -73,7 +73,7 @@ class TwoClusters:
             translation = self._with_progress(translation)
         here = _read_again(self.source, here, offsets)
         moved = self._in_copies(started, translation, options)
-        there = survey(for_one_phase(self.target), moved)
+        there = survey(self.target, moved)
         decided = decide(moved, there, options)
         plan = Plan(
             cluster_id=there.cluster_id,

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from migrate_groups.errors import NotAuthorized
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.requests import describe_groups, read_committed
 from migrate_groups.migration.reading.take import Reading
 from migrate_groups.model.partitions import (
@@ -83,6 +84,7 @@ def survey(
     Raises `NotAuthorized` if the client's principal lacks Describe on a group or topic; `PendingCommits` if a
     transactional commit is still pending at the time-out; `ClusterUnavailable`.
     """
+    reader = for_one_phase(reader)
     if cluster_facts is None or not needed(wanted).keys() <= cluster_facts.permissions.keys():
         cluster_facts = read_cluster_facts(reader, wanted, has_targets=has_targets)
     looks = {reading.observed.description.group: reading.observed} if reading else {}
