@@ -9,8 +9,7 @@ from typing import Any, Final
 from migrate_groups.errors import MigrateGroupsError, PendingCommits
 from migrate_groups.kafka import groups as of_groups
 from migrate_groups.kafka import wire
-from migrate_groups.kafka.connection import KafkaConnection
-from migrate_groups.kafka.visible import check_visible, describe_permissions
+from migrate_groups.kafka.connection import KafkaConnection, check_visible
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
 from migrate_groups.text import some
 
@@ -35,15 +34,17 @@ class Commits:
         self._connection = connection
         self._principal = principal
 
-    def now(self, wanted: _Wanted) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return the result of `GroupReader.committed` without ``wait``."""
+    def read(self, wanted: _Wanted, *, wait: bool) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
+        """Return the result of `GroupReader.committed`. Groups for which no partition is wanted are not asked about."""
+        return self._stable(wanted) if wait else self._now(wanted)
+
+    def _now(self, wanted: _Wanted) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         return {
             group: answers if isinstance(answers, MigrateGroupsError) else _known_or_pending(answers)
             for group, answers in self._fetched(wanted).items()
         }
 
-    def stable(self, wanted: _Wanted) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
-        """Return the result of `GroupReader.committed` with ``wait``."""
+    def _stable(self, wanted: _Wanted) -> Mapping[str, CommittedOffsets | MigrateGroupsError]:
         found: dict[str, CommittedOffsets] = {group: {} for group in wanted}
         failed: dict[str, MigrateGroupsError] = {}
         left = dict(wanted)
@@ -72,7 +73,7 @@ class Commits:
 
     def _fetched(self, wanted: _Wanted) -> Mapping[str, _Answers | MigrateGroupsError]:
         asked = {group: partitions for group, partitions in wanted.items() if partitions is None or partitions}
-        answers = self._connection.run_of_groups(describe_permissions(asked), of_groups.fetch_offsets(asked), _READING)
+        answers = self._connection.run_of_groups(asked, of_groups.fetch_offsets(asked), _READING)
         return {group: self._checked(answers[group]) if group in asked else {} for group in wanted}
 
     def _checked(self, answers: Mapping[TopicPartition, Any] | MigrateGroupsError) -> _Answers | MigrateGroupsError:

@@ -13,7 +13,7 @@ from migrate_groups.migration.carry_out import agree, settle, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.prepare import refuse_forbidden
-from migrate_groups.migration.reading.hidden import hidden_topics_named
+from migrate_groups.migration.reading.hints import hidden_topics_named
 from migrate_groups.migration.reading.requests import describe_group, existing_group, read_all_committed, read_committed
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.record import refuse_by_record

@@ -13,7 +13,7 @@ from datetime import timedelta
 from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, PendingCommits, Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.reading.hidden import hidden_topics_named
+from migrate_groups.migration.reading.hints import hidden_topics_named
 from migrate_groups.migration.reading.requests import describe_group, existing_group, own_topics
 from migrate_groups.migration.reading.take import ObservedGroup, check_visible, observe
 from migrate_groups.model.groups import GroupDescription

@@ -240,11 +240,9 @@ class InMemoryCluster:
     # GroupReader: a request about several groups asks about one after the other.
 
     def cluster_id(self) -> str:
-        """Return the id of this cluster."""
         return self._cluster_id
 
     def list_groups(self) -> Sequence[GroupListing]:
-        """Return all groups, sorted by name."""
         described = [self.description(group) for group in sorted(self._groups)]
         return [
             GroupListing(
@@ -257,7 +255,6 @@ class InMemoryCluster:
         return _each(groups, self.description)
 
     def describe_topics(self, topics: Iterable[str] | None) -> Mapping[str, TopicDescription]:
-        """Return the descriptions of these topics; None: of all topics. A topic that does not exist is left out."""
         there = self._topics
         return {
             topic: TopicDescription(topic=topic, topic_id=topic_id, partitions=tuple(logs), permitted=permitted)
@@ -284,10 +281,6 @@ class InMemoryCluster:
         ends: Mapping[TopicPartition, int] | None = None,
         starts: Mapping[TopicPartition, int] | None = None,
     ) -> Mapping[TopicPartition, LogRange]:
-        """Return the log start and log end offsets of the partitions that exist and have a leader.
-
-        ends, starts: offsets that the caller has read before, as `GroupReader.log_ranges` explains.
-        """
         starts, ends = starts or {}, ends or {}
         found = {}
         for partition, log in self._led(partitions):
@@ -300,11 +293,9 @@ class InMemoryCluster:
         return found
 
     def last_stable_offsets(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return each partition's last stable offset; a partition without a leader is left out."""
         return {partition: log.last_stable_offset for partition, log in self._led(partitions)}
 
     def epoch_ends(self, epochs: Collection[LeaderEpoch]) -> Mapping[LeaderEpoch, int]:
-        """Return for each leader epoch the offset at which the next one starts; the last epoch is left out."""
         found = {}
         for each in epochs:
             for _, log in self._led([each.partition]):
@@ -313,13 +304,11 @@ class InMemoryCluster:
         return found
 
     def offsets_at(self, timestamps: Mapping[TopicPartition, int]) -> Timestamps:
-        """Return for each partition the first record at or after its timestamp (ms since 1970); None: no record."""
         if negative := [timestamp for timestamp in timestamps.values() if timestamp < 0]:
             raise ValueError(f"a negative timestamp: {negative[0]}")
         return {partition: log.first_since(timestamps[partition]) for partition, log in self._led(timestamps)}
 
     def first_records(self, spans: Mapping[TopicPartition, range]) -> Timestamps:
-        """Return for each span of offsets the first record that ``read_committed`` consumers get; None: no record."""
         return {partition: log.first_in(spans[partition]) for partition, log in self._led(spans)}
 
     def permissions(self, resources: Collection[Resource]) -> Mapping[Resource, frozenset[Operation] | None]:
@@ -372,10 +361,6 @@ class InMemoryCluster:
     def delete_offsets(
         self, group: str, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, WriteAnswer]:
-        """Delete a group's committed offsets, and return the answer for each partition.
-
-        The answer is a refusal if a member subscribes to the topic.
-        """
         found = self._groups.get(group)
         if found is None:
             return dict.fromkeys(partitions, WriteAnswer(answer=Answer.REFUSED, error="GROUP_ID_NOT_FOUND"))
@@ -390,7 +375,6 @@ class InMemoryCluster:
         return answers
 
     def delete_group(self, group: str) -> WriteAnswer:
-        """Delete a group with its committed offsets. The answer is a refusal if the group has members."""
         found = self._groups.get(group)
         if found is None:
             return WriteAnswer(answer=Answer.REFUSED, error="GROUP_ID_NOT_FOUND")
@@ -437,5 +421,4 @@ class InMemoryRecords:
     cluster: InMemoryCluster
 
     def read(self, spans: Mapping[TopicPartition, range], *, committed_only: bool) -> Mapping[TopicPartition, Records]:
-        """Return the records in a span of offsets of each partition."""
         return {each: self.cluster.records(each, span, committed_only=committed_only) for each, span in spans.items()}

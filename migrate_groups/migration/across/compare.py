@@ -12,8 +12,8 @@ from migrate_groups.errors import Refused
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.places import Found, MirroredPartition, copies, find_places
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.hints import similar_groups_named
 from migrate_groups.migration.reading.requests import describe_groups, existing, read_all_committed
-from migrate_groups.migration.reading.similar import similar_groups_named
 from migrate_groups.mirrors.place import Place
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.snapshots.row import Row

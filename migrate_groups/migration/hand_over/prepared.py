@@ -10,7 +10,7 @@ from migrate_groups.migration.barrier import Barrier, barrier_for, barrier_of
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.knowledge import Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import LastCommitted
-from migrate_groups.migration.reading.hidden import hidden_topics_named
+from migrate_groups.migration.reading.hints import hidden_topics_named
 from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import Reading, TopicsToRead, check_visible, read_group
