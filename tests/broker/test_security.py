@@ -257,7 +257,7 @@ def test_compare_shows_no_secret(secured, cli, world, side):
             each.create_topic(1, topic=topic)
             each.produce_in_order(topic, 0, [(str(number), now + number) for number in range(10)])
             each.commit(group, TopicPartition(topic, 0), 7)
-        done = cli("compare", group, "-vv", "--format", "json", "-o", "places.csv")
+        done = cli("compare", group, "-vv", "--format", "json", "-o", "translated.csv")
     assert '"status":"exact"' in done.stdout.replace(" ", "")
     assert re.search("^  librdkafka: .*Connected", done.stderr, re.M)
     assert_no_secret(written_by(cli) + (done.stdout + done.stderr).encode())

@@ -9,16 +9,15 @@ from msgspec import structs
 
 from migrate_groups.migration.across.again import delivered_again
 from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.across.places import copies
-from migrate_groups.migration.across.progress import progress
-from migrate_groups.migration.across.translate import translate
+from migrate_groups.migration.across.mirror_lag import mirror_lag
+from migrate_groups.migration.across.translate import copies, translate
 from migrate_groups.migration.hand_over.clusters import Planned
 from migrate_groups.migration.hand_over.knowledge import AllWanted
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import survey
 from migrate_groups.migration.reading.take import read_committed
-from migrate_groups.mirrors.place import Status
+from migrate_groups.mirrors.position import Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.checks.run_across import checks_of_mirror, checks_of_source, checks_of_target
 from migrate_groups.planning.decide import Decision, changes_of, decide
@@ -98,7 +97,7 @@ class TwoClusters:
 
     def _with_progress(self, translation: Translation) -> Translation:
         """Return the translation with how far the mirror is behind in each partition."""
-        found = progress(self.mirror, translation.copies)
+        found = mirror_lag(self.mirror, translation.copies)
         partitions = tuple(
             replace(each, behind=found[each.source].behind) if each.source in found else each
             for each in translation.partitions
@@ -121,11 +120,11 @@ class TwoClusters:
         topics = self.target.describe_topics({copy for _, copy in translation.topics})
         found = {}
         for each in translation.partitions:
-            start = each.start(options.accept_reread)
-            if each.target is None or each.target.topic not in topics:
+            start = each.position.start(options.accept_reread)
+            if each.copy is None or each.copy.topic not in topics:
                 continue
-            if start is not None or each.place.status is Status.NOT_MIRRORED:
-                found[each.source] = each.target, start
+            if start is not None or each.position.status is Status.NOT_MIRRORED:
+                found[each.source] = each.copy, start
         placed = [
             Wanted(
                 group=each.group,

@@ -93,7 +93,13 @@ def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, recei
         # Without an offset to write, the group would start at the offset that it has.
         ours = (after is not None or late) and before in own.get((wanted.group, wanted.topic, wanted.partition), ())
         if not ours and (after is None or before.offset != after.offset):
-            instead = f"not {after.offset}" if after else "its place is not known yet" if late else "and stays there"
+            instead = (
+                f"not {after.offset}"
+                if after
+                else "its translated offset is not known yet"
+                if late
+                else "and stays there"
+            )
             differing.append(f"{wanted.group} {wanted.topic_partition} is at {before.offset}, {instead}")
     if not differing:
         same = sum(each.before is not None and each.after is not None for each in decisions)
