@@ -15,7 +15,8 @@ from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.put_back import not_yet_known, other_groups, put_back
 from migrate_groups.migration.started import started_since
 from migrate_groups.migration.write import write
-from migrate_groups.planning.execution import Execution, Outcome
+from migrate_groups.planning.change import Outcome
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import resumed_differently
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
@@ -126,7 +127,7 @@ def write_plan(
         events.writing(file.told_by)
 
     def sent() -> tuple[int, int]:
-        return len(execution.entries) - execution.count()[Outcome.NOT_ATTEMPTED], len(execution.entries)
+        return len(execution.changes) - execution.count()[Outcome.NOT_ATTEMPTED], len(execution.changes)
 
     second = None if plan.options.second_client == "none" else clients.second
     others = other_groups(file.receipt, verb)

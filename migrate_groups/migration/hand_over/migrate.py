@@ -219,7 +219,7 @@ def _lacks_offsets(plan: Plan) -> bool:
 
 def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
     spec, observed, plan = prepared.spec, prepared.reading.observed, prepared.plan
-    handed_over = {each.topic for each in prepared.wanted.partitions}
+    handed_over = {each.topic for each in prepared.wanted}
     return PlannedStop(
         source=observed.description,
         moved=plan.source_topics if spec.stay else None,
