@@ -71,9 +71,7 @@ def source_group(
 
 
 def _live(group: GroupDescription) -> list[str]:
-    if not group.is_consumer_group:
-        return [f"is not a consumer group: its type is {group.kind}"]
-    return running(group, None)
+    return [reason] if (reason := group.not_a_consumer_group) else running(group, None)
 
 
 def in_range(
