@@ -10,7 +10,7 @@ from functools import cached_property
 
 from migrate_groups.errors import Refused, Undetermined
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.model.topics import TopicDescription, is_recreated
+from migrate_groups.model.topics import TopicDescription, recreated_topics
 from migrate_groups.planning.change import Change, Order, Outcome
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.partition_states import PartitionState, partition_states_after
@@ -292,8 +292,8 @@ def _of_same_topics(execution: Execution, plan: Plan) -> list[Change]:
 
     A topic whose id is not known counts as the same topic.
     """
-    then, now = execution.topic_ids, plan.topic_ids
-    return [each for each in execution.changes if not is_recreated(then.get(each.topic), now.get(each.topic))]
+    recreated = recreated_topics(execution.topic_ids.items(), plan.topic_ids)
+    return [each for each in execution.changes if each.topic not in recreated]
 
 
 def _names_by_state(states: Mapping[Order, PartitionState]) -> Mapping[State, list[str]]:

@@ -16,6 +16,7 @@ from migrate_groups.migration.reading.similar import similar_groups_named
 from migrate_groups.migration.reading.take import existing
 from migrate_groups.mirrors.place import Place
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.model.topics import topic_ids
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import named
@@ -65,7 +66,7 @@ class Comparison:
     target_cluster: str
     taken_at: datetime
     partitions: Sequence[Compared]
-    topic_ids: Mapping[str, str | None]
+    topic_ids: Mapping[str, str]
 
     @property
     def off(self) -> int:
@@ -136,7 +137,7 @@ def compare(mirror: Mirror, groups: Sequence[str], clock: Clock, trusted: Collec
         target_cluster=target.groups.cluster_id(),
         taken_at=taken_at,
         partitions=[Compared(group, each, found[each]) for group, each in wanted],
-        topic_ids={name: topic.topic_id for name, topic in topics.items()},
+        topic_ids=topic_ids(topics),
     )
 
 

@@ -9,7 +9,7 @@ from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
-from migrate_groups.model.topics import TopicDescription, is_recreated, is_same_topic
+from migrate_groups.model.topics import TopicDescription, is_same_topic
 from migrate_groups.planning.change import Change, Order
 from migrate_groups.planning.checks.source import NO_SOURCE_GROUP, running
 from migrate_groups.planning.execution import Execution
@@ -125,7 +125,7 @@ def _outside(
 def is_deleted_or_recreated(topics: Mapping[str, TopicDescription], execution: Execution, topic: str) -> bool:
     """Return whether a topic was deleted or recreated since ``execution``. topics: the current topics."""
     now = topics.get(topic)
-    return now is None or is_recreated(execution.topic_ids.get(topic), now.topic_id)
+    return now is None or is_same_topic(execution.topic_ids.get(topic), now.topic_id) is False
 
 
 def same_topics(topics: Mapping[str, TopicDescription], execution: Execution, changed: Collection[str]) -> Check:
