@@ -87,7 +87,7 @@ def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
     A topic that was deleted and created again is a difference. Partitions that were added, rolled back or handed back
     since are no difference. The list is empty if the receipt has no hand-over to resume.
     """
-    execution = receipt.hand_over
+    execution = receipt.hand_over_to_resume
     if execution is None:
         return []
     origins = execution.origins()
@@ -122,7 +122,7 @@ def split_differences(receipt: Receipt, spec: SplitSpec, before: SnapshotTable |
     Another source group is a difference too. before: the source group's snapshot from before the hand-over. The list is
     empty if the receipt has no hand-over.
     """
-    execution = receipt.hand_over
+    execution = receipt.hand_over_to_resume
     if execution is None:
         return []
     if execution.source_groups != {spec.source}:

@@ -72,10 +72,14 @@ class Receipt:
                 return execution, of_it
         return deletions[0], {}
 
+    def last(self, verb: Verb) -> Execution | None:
+        """Return the last write of this kind, as it was recorded; None if there is none."""
+        return next((each for each in reversed(self.executions) if each.verb is verb), None)
+
     @cached_property
     def last_hand_over(self) -> Execution | None:
-        """The last hand-over (write to target groups) of the migration; None if there is none."""
-        return next((each for each in reversed(self.executions) if each.verb is Verb.HAND_OVER), None)
+        """The last hand-over (write to target groups), as it was recorded; None if there is none."""
+        return self.last(Verb.HAND_OVER)
 
     @property
     def refused(self) -> dict[Order, PartitionState]:
@@ -106,11 +110,12 @@ class Receipt:
         )
 
     @cached_property
-    def hand_over(self) -> Execution | None:
-        """The hand-over (write to target groups) that `migrate` or `apply` resumes when run again; None: there is none.
+    def hand_over_to_resume(self) -> Execution | None:
+        """The hand-over that `migrate` or `apply` resumes when run again; None if there is none.
 
-        Its changes are the partitions that are handed over, those whose write has begun and has no outcome yet, and
-        those refused in the last hand-over.
+        It is the last hand-over, with the partitions of all hand-overs that are handed over, those whose write has
+        begun and has no outcome yet, and those refused in the last hand-over. It lacks partitions that were rolled back
+        or handed back.
         """
         last = self.last_hand_over
         going_on = {
@@ -148,8 +153,10 @@ class Receipt:
         """The last hand-over's source group and its offsets, if the group is on another cluster; otherwise None."""
         return self.last_hand_over.translation if self.last_hand_over else None
 
-    def to_judge(self) -> Execution:
+    def hand_over_to_judge(self) -> Execution:
         """Return the finished hand-over that `reconcile` and `audit` verify.
+
+        It is the last hand-over, with the partitions of all hand-overs, and those refused in the last one.
 
         Raises `Undetermined` if a write has not finished. Raises `Refused` if nothing was handed over, or if any
         partition was rolled back or handed back.
@@ -161,18 +168,15 @@ class Receipt:
         for state in (State.UNDONE, State.HANDED_BACK, State.DELETED, State.RESTORED):
             if places := states.get(state):
                 raise Refused(f"no hand-over to judge: {some(places)}: {advice(state)}")
-        judged = {
-            order: partition for order, partition in self.partition_states.items() if partition.state is not State.NEW
-        }
-        if not judged:
+        last = self.last_hand_over
+        if last is None or all(partition.state is State.NEW for partition in self.partition_states.values()):
             raise Refused("no hand-over to judge: this run wrote nothing")
-        last = max(execution.number for execution in self.executions if execution.verb is Verb.HAND_OVER)
-        judged |= {
-            order: partition for order, partition in self.partition_states.items() if partition.execution == last
+        judged = {
+            order: partition.change
+            for order, partition in self.partition_states.items()
+            if partition.state is not State.NEW or partition.execution == last.number
         }
-        return replace(
-            self.executions[last - 1], changes=tuple(partition.change for _, partition in sorted(judged.items()))
-        )
+        return replace(last, changes=tuple(change for _, change in sorted(judged.items())))
 
     @cached_property
     def source_offsets(self) -> Mapping[Order, int]:
@@ -181,12 +185,12 @@ class Receipt:
         The keys are target group, topic and partition number. If the source group is on another cluster, the keys are
         the source group, and the topic and partition number on that cluster.
         """
-        if self.hand_over is None:
+        if self.hand_over_to_resume is None:
             return {}
-        if (source := self.hand_over.translation) is not None:
+        if (source := self.hand_over_to_resume.translation) is not None:
             known = ((each, each.committed) for each in source.partitions)
             return {(source.group, *each.source): offset for each, offset in known if offset is not None}
-        changes = self.hand_over.changes
+        changes = self.hand_over_to_resume.changes
         return {change.order: change.source_committed.offset for change in changes if change.source_committed}
 
     def refusals(self, verb: Verb) -> list[str]:
@@ -225,7 +229,7 @@ class Receipt:
         last = self.executions[-1] if self.executions else None
         # A hand-over can always be resumed, another write only if it has failed changes.
         resumed = last if last and last.verb is verb and (verb is Verb.HAND_OVER or last.failed) else None
-        earlier = self.hand_over if verb is Verb.HAND_OVER else resumed
+        earlier = self.hand_over_to_resume if verb is Verb.HAND_OVER else resumed
         if earlier is None:
             return execution
         # Offsets of a topic that was deleted and created again do not apply to the new topic.
@@ -267,7 +271,7 @@ class Receipt:
         planned = {change.order: change for change in plan.changes}
         return [
             f"{change.group} {change.topic_partition}"
-            for change in (self.hand_over.changes if self.hand_over else ())
+            for change in (self.hand_over_to_resume.changes if self.hand_over_to_resume else ())
             if (now := planned.get(change.order)) and _has_moved(change, now.before)
         ]
 

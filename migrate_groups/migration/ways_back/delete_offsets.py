@@ -14,7 +14,6 @@ from migrate_groups.migration.reading.take import committed_by_order
 from migrate_groups.migration.record import check_clusters_named, refuse_by_record
 from migrate_groups.migration.ways_back.common import (
     both_clusters,
-    last_hand_over,
     nobody_holds,
     options_of_write,
     permissions_wanted,
@@ -49,9 +48,9 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
         if partition.change.after
         for source in partition.handed_over_by
     ]
-    if not moved and not receipt.is_done(Verb.DELETE_OFFSETS):
+    execution = receipt.last_hand_over
+    if execution is None or (not moved and not receipt.is_done(Verb.DELETE_OFFSETS)):
         raise Refused("nothing to delete: this run handed over no offset of a source group")
-    execution = last_hand_over(receipt)
     check_clusters_named(execution, is_target_named=elsewhere is not None)
     cluster = both_clusters(reader, elsewhere or reader, execution)
     if cluster.verdict is Verdict.REFUSE:
