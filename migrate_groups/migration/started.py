@@ -9,6 +9,7 @@ from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.take import committed_by_order, read_committed
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
+from migrate_groups.planning.change import Relation
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State
@@ -106,10 +107,7 @@ def _has_committed_since(execution: Execution, group: str, now: CommittedOffsets
     An offset that the group had before the hand-over, or that this tool wrote, does not count.
     """
     return any(
-        (committed := now[change.topic_partition]) is not None
-        and change.after is not None
-        and committed.offset > change.after.offset
-        and committed not in (change.before, *change.written)
+        change.relation(now[change.topic_partition]) is Relation.AHEAD
         for change in execution.changes
         if change.group == group
     )

@@ -11,7 +11,7 @@ from functools import cached_property
 from migrate_groups.errors import Refused, Undetermined
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.model.topics import TopicDescription, recreated_topics
-from migrate_groups.planning.change import Change, Order, Outcome
+from migrate_groups.planning.change import Change, Order, Relation
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.partition_states import PartitionState, partition_states_after
 from migrate_groups.planning.plan import Plan
@@ -284,11 +284,10 @@ def _has_moved(change: Change, now: CommittedOffset | None) -> bool:
     # A confirmed partition that is back at its offset from before the hand-over has moved, because it is not known how
     # far the group had consumed. If the group may have had the new offset for a time, only a higher offset shows that
     # it has consumed.
-    if now in change.written or (change.outcome is Outcome.UNCHANGED and now == change.before):
+    relation = change.relation(now)
+    if relation is Relation.OURS or (relation is Relation.BEFORE and not change.replaced):
         return False
-    after = change.after
-    is_ahead = now is not None and after is not None and now.offset > after.offset
-    return change.settled or (bool(change.own) and is_ahead and now != change.before)
+    return change.settled or (bool(change.own) and relation is Relation.AHEAD)
 
 
 def _of_same_topics(execution: Execution, plan: Plan) -> list[Change]:

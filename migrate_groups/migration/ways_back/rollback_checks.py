@@ -10,7 +10,7 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
 from migrate_groups.model.topics import TopicDescription, is_same_topic
-from migrate_groups.planning.change import Change, Order
+from migrate_groups.planning.change import Change, Order, Relation
 from migrate_groups.planning.checks.source import NO_SOURCE_GROUP, running
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.partition_states import PartitionState
@@ -182,12 +182,11 @@ def not_committed_since(
     gone: list[str] = []
     for partition in states:
         change, committed = partition.change, now[partition.change.order]
-        is_whole = partition.state is State.HANDED_OVER and partition.change.settled
+        relation = change.relation(committed)
         # The offset from before the run passes too, if the new one was not read back, or if the write is already
         # undone.
-        if committed in partition.change.written or (
-            committed == change.before and not (is_whole and partition.change.written)
-        ):
+        is_replaced = partition.state is State.HANDED_OVER and change.replaced
+        if relation is Relation.OURS or (relation is Relation.BEFORE and not is_replaced):
             continue
         (since if committed else gone).append(f"{change.group} {change.topic_partition}")
     if gone and not since:
