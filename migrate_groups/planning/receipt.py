@@ -178,13 +178,18 @@ class Receipt:
         }
         return replace(last, changes=tuple(change for _, change in sorted(judged.items())))
 
-    @cached_property
-    def source_offsets(self) -> Mapping[Order, int]:
-        """The source groups' committed offsets that this migration has handed over.
+    def source_offset(self, change: Change) -> int | None:
+        """Return the source group's committed offset that this migration has handed over for a partition, or None.
 
-        The keys are target group, topic and partition number. If the source group is on another cluster, the keys are
-        the source group, and the topic and partition number on that cluster.
+        change: names the partition as it is named on the source group's cluster.
         """
+        if self.elsewhere is None:
+            return self._source_offsets.get(change.order)
+        return self._source_offsets.get((change.source_group or "", change.topic, change.partition))
+
+    @cached_property
+    def _source_offsets(self) -> Mapping[Order, int]:
+        """The offsets that the hand-over to resume hands over, by target group; in a move by source group."""
         if self.hand_over_to_resume is None:
             return {}
         if (source := self.hand_over_to_resume.translation) is not None:

@@ -23,7 +23,8 @@ def kind(wanted: Sequence[Change], survey: Survey, options: WriteOptions) -> Che
     """
     name = "kind"
     involved = {group for row in wanted for group in (row.group, row.source_group) if group is not None}
-    groups = [survey.groups[group] for group in sorted(involved)]
+    # In a move, each cluster has only its own groups.
+    groups = [survey.groups[group] for group in sorted(involved & survey.groups.keys())]
     if not groups:
         return Check.not_applicable(name, "no group to write to")
     share = [group.group for group in groups if group.group_type == "share"]
