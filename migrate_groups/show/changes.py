@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.planning.plan import Action, Change, Plan
+from migrate_groups.planning.change import Action, Change
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.translation import Translated
 from migrate_groups.text import counted
 
@@ -22,7 +23,11 @@ def cells(change: Change) -> tuple[str, str, str]:
         by = change.after.offset - change.before.offset
         other = "leader epoch" if change.after.leader_epoch != change.before.leader_epoch else "metadata"
         action = f"move {by:+,}" if by else other
-    return _offset(change.before), _offset(change.after) if change.is_mirrored else "unknown", action
+    return (
+        _offset(change.before),
+        _offset(change.after) if change.action is not Action.NOT_MIRRORED else "unknown",
+        action,
+    )
 
 
 def origins(plan: Plan) -> dict[TopicPartition, str]:
