@@ -20,7 +20,7 @@ import pytest
 from migrate_groups.kafka import child
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.client_properties import understand
-from migrate_groups.kafka.credentials.given import parse_properties
+from migrate_groups.kafka.credentials.properties import parse_properties
 from migrate_groups.kafka.records import KafkaRecords
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.model.partitions import TopicPartition

@@ -14,6 +14,7 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.similar import similar_groups_named
 from migrate_groups.migration.reading.take import existing
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.model.topics import topic_ids
 from migrate_groups.planning.translation import PENDING, TranslatedOffset
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
@@ -34,7 +35,7 @@ class Comparison:
     target_cluster: str
     taken_at: datetime
     groups: Mapping[str, Sequence[TranslatedOffset]]
-    topic_ids: Mapping[str, str | None]
+    topic_ids: Mapping[str, str]
 
     @property
     def partitions(self) -> Sequence[tuple[str, TranslatedOffset]]:
@@ -117,7 +118,7 @@ def compare(mirror: Mirror, groups: Sequence[str], clock: Clock, trusted: Collec
         target_cluster=target.groups.cluster_id(),
         taken_at=taken_at,
         groups={group: [found[each] for each in of] for group, of in offsets.items()},
-        topic_ids={name: topic.topic_id for name, topic in topics.items()},
+        topic_ids=topic_ids(topics),
     )
 
 

@@ -18,7 +18,7 @@ from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.reading.take import ObservedGroup, Reading, TopicsToRead, read_group
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.mirrors.position import Status
-from migrate_groups.model.topics import is_recreated
+from migrate_groups.model.topics import recreated_topics, topic_ids
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.snapshots.row import Row
@@ -168,13 +168,8 @@ def _behind(late: Sequence[TranslatedOffset]) -> str:
 
 
 def _refuse_recreated(final: Reading, baseline: Reading) -> None:
-    topics = baseline.observed.topics
-    recreated = [
-        name
-        for name, topic in final.observed.topics.items()
-        if name in topics and is_recreated(topics[name].topic_id, topic.topic_id)
-    ]
-    if recreated:
+    then, now = topic_ids(baseline.observed.topics), topic_ids(final.observed.topics)
+    if recreated := recreated_topics(then.items(), now):
         raise Refused(
             f"{named('topic', recreated)} deleted and created again since the plan was shown; run again; "
             "nothing was written"

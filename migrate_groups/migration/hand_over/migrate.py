@@ -136,7 +136,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
                 checkpoints = take_stop_checkpoints(readers, clock, events)
                 final = steps.read().judged_by((*passed_at_source, *passed))
                 refuse_other_run(file, final.plan)
-                resumed = shown.receipt.hand_over
+                resumed = shown.receipt.hand_over_to_resume
                 run.keep_stop_checkpoints(checkpoints, final.plan, resumed=resumed.content if resumed else None)
                 execution = write_plan(clients, final.plan, file, clock, events)
             keep(clusters, wanted, final, execution, file, clock, events)
@@ -225,7 +225,7 @@ def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
         partitions=len(plan.changes),
         settle=plan.options.settle,
         wait=wanted.wait,
-        resumed=prepared.receipt.hand_over is not None,
+        resumed=prepared.receipt.hand_over_to_resume is not None,
     )
 
 
@@ -239,7 +239,7 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
     if approved is None:
         return
     name, reviewed = approved
-    if receipt.hand_over is not None and plan.translation is None:
+    if receipt.hand_over_to_resume is not None and plan.translation is None:
         # Changes without a source group are of partitions that were added while the interrupted run waited.
         plan = replace(plan, changes=tuple(change for change in plan.changes if change.source_group))
     if differences := intent_differences(reviewed, plan):

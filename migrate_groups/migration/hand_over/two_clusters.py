@@ -17,6 +17,7 @@ from migrate_groups.migration.reading.survey import survey
 from migrate_groups.migration.reading.take import Reading, read_committed
 from migrate_groups.mirrors.position import Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.model.topics import topic_ids
 from migrate_groups.planning.change import Change, Origin
 from migrate_groups.planning.checks.run_across import checks_of_mirror, checks_of_source, checks_of_target
 from migrate_groups.planning.decide import decide, starts, with_an_offset
@@ -82,7 +83,7 @@ class TwoClusters:
                 *checks_of_mirror(translation, here, there, options, is_stopped=earlier is not None),
                 *checks_of_target(decided, there, options, receipt),
             ),
-            topic_ids={name: topic.topic_id for name, topic in there.topics.items() if topic.topic_id},
+            topic_ids=topic_ids(there.topics),
             translation=translation,
         )
         return Planned(plan=plan, changes=decided, bounds=there.bounds)
