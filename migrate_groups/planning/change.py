@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from enum import StrEnum
 from operator import attrgetter
@@ -241,6 +242,10 @@ class Change(PartitionValue, frozen=True, kw_only=True):
         """
         return self.after is not None and (now is None or now.offset < self.after.offset)
 
+    def unknown(self, error: str) -> Change:
+        """Return the change with the outcome ``unknown`` and this error: the offset may be in place."""
+        return structs.replace(self, outcome=Outcome.UNKNOWN, error=error)
+
     def refused(self, error: str, *, sent: bool = False) -> Change:
         """Return the change with the outcome ``refused`` and this error.
 
@@ -253,3 +258,11 @@ class Change(PartitionValue, frozen=True, kw_only=True):
 def sorted_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
     """Return the changes sorted by group, topic and partition."""
     return tuple(sorted(changes, key=attrgetter("group", "topic", "partition")))
+
+
+def by_group(changes: Iterable[Change]) -> dict[str, list[Change]]:
+    """Return the changes by group, in the same order."""
+    groups: dict[str, list[Change]] = defaultdict(list)
+    for change in changes:
+        groups[change.group].append(change)
+    return groups
