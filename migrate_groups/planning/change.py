@@ -209,7 +209,9 @@ class Change(PartitionValue, frozen=True, kw_only=True):
 
         Offsets of interrupted runs that this run resumes are included.
         """
-        if self.action is Action.UNCHANGED or self.outcome is Outcome.REFUSED:
+        # A run that resumes an interrupted one may write the offset from before again, and then has written it.
+        is_left = self.action is Action.UNCHANGED and self.outcome is Outcome.UNCHANGED
+        if is_left or self.outcome is Outcome.REFUSED:
             return self.own
         # A run that was killed before it recorded the broker's answer has left the outcome `not attempted`.
         return *self.own, self.after
