@@ -124,7 +124,7 @@ class Execution:
         changes = self.changes
         if (there := self.translation) is not None:
             of_copy = {
-                each.target: Source(group=there.group, partition=each.source, stopped_at=each.stopped_at)
+                each.copy: Source(group=there.group, partition=each.source, stopped_at=each.stopped_at)
                 for each in there.partitions
             }
             found = {change.order: of_copy.get(change.topic_partition) for change in changes}

@@ -17,10 +17,10 @@ from migrate_groups.migration.hand_over.prepared import Prepared
 from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.reading.take import ObservedGroup, Reading, TopicsToRead, read_group
 from migrate_groups.migration.stop import Wait, prove_stopped
-from migrate_groups.mirrors.place import Status
+from migrate_groups.mirrors.position import Status
 from migrate_groups.model.topics import recreated_topics, topic_ids
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.translation import Translated
+from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted, named, some
@@ -152,7 +152,7 @@ class CutOver:
         self._events.still_running(reasons, looks, seconds)
 
 
-def _late(plan: Plan) -> list[Translated]:
+def _late(plan: Plan) -> list[TranslatedOffset]:
     """Return the partitions that the mirror has not yet copied up to the offset to hand over.
 
     The list is empty if a check refuses the plan anyway.
@@ -162,7 +162,7 @@ def _late(plan: Plan) -> list[Translated]:
     return [*plan.translation.with_status(Status.NOT_MIRRORED)]
 
 
-def _behind(late: Sequence[Translated]) -> str:
+def _behind(late: Sequence[TranslatedOffset]) -> str:
     names = some([str(each.source) for each in late])
     return f"{counted(len(late), 'partition')} not mirrored up to the committed offset: {names}"
 

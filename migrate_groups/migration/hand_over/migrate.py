@@ -35,7 +35,7 @@ from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.result import WriteResult, result_of
 from migrate_groups.migration.started import started_since
-from migrate_groups.planning.checks.mirror import PLACES
+from migrate_groups.planning.checks.mirror import TRANSLATED_OFFSETS
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import intent_differences, shorter_settle, split_differences
 from migrate_groups.planning.options import WriteOptions
@@ -203,16 +203,16 @@ def _shown(
         return None
     with events.working(f"reading group {spec.source}", not_known):
         prepared = prepare(clusters, spec, wanted.options, clock, file.receipt, baseline, hold=wanted.hold)
-    if not _lacks_places(prepared.plan):
+    if not _lacks_offsets(prepared.plan):
         _check_approved(wanted.approved, prepared.plan, file.receipt, events)
         refuse_other_run(file, prepared.plan)
     events.stop_planned(_planned_stop(prepared, wanted))
     return prepared
 
 
-def _lacks_places(plan: Plan) -> bool:
+def _lacks_offsets(plan: Plan) -> bool:
     """Return whether a check refuses the plan because offsets in a mirror's copies are not known."""
-    return any(check.name == PLACES and check.verdict is Verdict.REFUSE for check in plan.checks)
+    return any(check.name == TRANSLATED_OFFSETS and check.verdict is Verdict.REFUSE for check in plan.checks)
 
 
 def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
