@@ -33,8 +33,8 @@ from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.stop_checkpoint import take_stop_checkpoints
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.record import refuse_by_record
-from migrate_groups.migration.result import WriteResult, result_of
 from migrate_groups.migration.started import started_since
+from migrate_groups.migration.write_result import WriteResult, result_of
 from migrate_groups.planning.checks.mirror import TRANSLATED_OFFSETS
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import intent_differences, shorter_settle, split_differences
