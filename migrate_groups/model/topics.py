@@ -37,3 +37,12 @@ def is_recreated(then: str | None, now: str | None) -> bool:
     then, now: as for `is_same_topic`.
     """
     return is_same_topic(then, now) is False
+
+
+def is_still(then: str | None, now: TopicDescription | None) -> bool | None:
+    """Return whether a topic still exists; False if it was deleted, or deleted and created again.
+
+    The result is None if the topic exists, and one of the topic ids is not known. then: the earlier topic id. now: the
+    current description; None if there is no such topic.
+    """
+    return False if now is None else is_same_topic(then, now.topic_id)

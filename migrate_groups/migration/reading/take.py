@@ -205,20 +205,28 @@ def read_committed(
     return raise_first(reader.committed_by_group(wanted))
 
 
-def committed_by_order(reader: GroupReader, orders: Iterable[Order]) -> dict[Order, CommittedOffset | None]:
+def committed_by_order(reader: OffsetsReader, orders: Iterable[Order]) -> dict[Order, CommittedOffset | None]:
     """Return the current committed offset for each group, topic and partition in ``orders``; None: no committed offset.
+
+    Raises errors as `committed_of`.
+    """
+    return {
+        (group, *partition): committed
+        for group, of_group in committed_of(reader, orders).items()
+        for partition, committed in of_group.items()
+    }
+
+
+def committed_of(reader: OffsetsReader, orders: Iterable[Order]) -> Mapping[str, CommittedOffsets]:
+    """Return, by group, the current committed offset for each partition in ``orders``; None: no committed offset.
 
     Raises `ClusterUnavailable` or `NotAuthorized`; `PendingCommits` if a transactional commit is still pending at the
     time-out.
     """
-    of_group: dict[str, list[TopicPartition]] = defaultdict(list)
+    of_group: dict[str, dict[TopicPartition, None]] = defaultdict(dict)
     for group, topic, number in orders:
-        of_group[group].append(TopicPartition(topic, number))
-    return {
-        (group, *partition): committed
-        for group, partitions in of_group.items()
-        for partition, committed in reader.committed(group, partitions).items()
-    }
+        of_group[group][TopicPartition(topic, number)] = None
+    return read_committed(reader, of_group)
 
 
 def own_topics(reader: GroupReader, description: GroupDescription) -> frozenset[str]:
