@@ -175,8 +175,8 @@ def _described(reader: GroupReader, group: str, receipt: Receipt) -> GroupDescri
     """
     # After a deletion the group may be gone: brokers delete an Empty group with its last committed offset.
     described = reader.describe_group(group) if receipt.partition_states else existing_group(reader, group)
-    if described.exists and not described.is_consumer_group:
-        raise Refused(f"group {group!r} is not a consumer group: its type is {described.kind}; nothing was deleted")
+    if reason := described.not_a_consumer_group:
+        raise Refused(f"group {group!r} {reason}; nothing was deleted")
     return described
 
 

@@ -7,16 +7,15 @@ from dataclasses import dataclass, replace
 
 from migrate_groups.migration.across.again import delivered_again
 from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.across.places import copies
-from migrate_groups.migration.across.progress import progress
-from migrate_groups.migration.across.translate import translate
+from migrate_groups.migration.across.mirror_lag import mirror_lag
+from migrate_groups.migration.across.translate import copies, translate
 from migrate_groups.migration.hand_over.clusters import Planned
 from migrate_groups.migration.hand_over.knowledge import Knowledge
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import survey
 from migrate_groups.migration.reading.take import Reading, read_committed
-from migrate_groups.mirrors.place import Status
+from migrate_groups.mirrors.position import Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.change import Change, Origin
 from migrate_groups.planning.checks.advice import READ_EACH_TIME
@@ -101,7 +100,7 @@ class TwoClusters:
 
     def _with_progress(self, translation: Translation) -> Translation:
         """Return the translation with how far the mirror is behind in each partition."""
-        found = progress(self.mirror, translation.copies)
+        found = mirror_lag(self.mirror, translation.copies)
         partitions = tuple(
             replace(each, behind=found[each.source].behind) if each.source in found else each
             for each in translation.partitions
@@ -123,9 +122,9 @@ class TwoClusters:
         moved = []
         for change in started:
             found = translated.get(change.topic_partition)
-            copy = without.get(change.topic_partition) if found is None else found.target
-            start = None if found is None else found.start(options.accept_reread)
-            is_unknown = found is not None and start is None and found.place.status is not Status.NOT_MIRRORED
+            copy = without.get(change.topic_partition) if found is None else found.copy
+            start = None if found is None else found.position.start(options.accept_reread)
+            is_unknown = found is not None and start is None and found.position.status is not Status.NOT_MIRRORED
             if copy is None or copy.topic not in topics or is_unknown:
                 continue
             origin = Origin.COMMITTED

@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from migrate_groups.errors import Refused
 from migrate_groups.planning.checks.target import is_trimmed
-from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.receipt import Receipt
-
-
-def last_hand_over(receipt: Receipt) -> Execution:
-    """Return the last hand-over in a receipt (the record of a run). Raises `Refused` if the receipt has none."""
-    if receipt.last_hand_over is None:
-        raise Refused("the receipt has no hand-over: this run wrote nothing")
-    return receipt.last_hand_over
 
 
 def options_of_write(options: WriteOptions, groups: Iterable[str]) -> WriteOptions:

@@ -10,7 +10,7 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, unread
 from migrate_groups.migration.reading.take import committed_of
 from migrate_groups.migration.record import check_clusters_named, refuse_by_record
-from migrate_groups.migration.ways_back.common import last_hand_over, options_of_write
+from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.change import Change, sorted_changes
 from migrate_groups.planning.checks.facts import RunDeletionFacts
@@ -43,9 +43,9 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
         if partition.change.after
         for source in partition.handed_over_by
     ]
-    if not moved and not receipt.is_done(Verb.DELETE_OFFSETS):
+    earlier = receipt.last_hand_over
+    if earlier is None or (not moved and not receipt.is_done(Verb.DELETE_OFFSETS)):
         raise Refused("nothing to delete: this run handed over no offset of a source group")
-    earlier = last_hand_over(receipt)
     check_clusters_named(earlier, is_target_named=elsewhere is not None)
     here = unread(reader)
     facts = RunDeletionFacts(

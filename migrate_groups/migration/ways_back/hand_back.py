@@ -14,7 +14,7 @@ from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, survey, unread
 from migrate_groups.migration.reading.take import committed_of, take_snapshot
 from migrate_groups.migration.record import refuse_by_record
-from migrate_groups.migration.ways_back.common import last_hand_over, options_of_write
+from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.planning.change import Change, Order
 from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.checks.facts import HandOverFacts
@@ -51,8 +51,10 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
     `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     refuse_by_record(receipt, Verb.HAND_BACK)
+    hand_over = receipt.last_hand_over
+    if hand_over is None:
+        raise Refused("nothing to hand back: this run wrote nothing")
     takers = _takers(receipt)
-    hand_over = last_hand_over(receipt)
     facts = HandOverFacts(
         survey=unread(reader),
         options=replace(hand_over.options, on_existing="forward", uncommitted="leave", restore=False),

@@ -12,7 +12,7 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, unread
 from migrate_groups.migration.reading.take import committed_of
 from migrate_groups.migration.record import refuse_by_record
-from migrate_groups.migration.ways_back.common import last_hand_over, options_of_write
+from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.model.topics import is_still
 from migrate_groups.planning.change import Action, Change, Order, sorted_changes
@@ -38,12 +38,12 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     `PendingCommits`.
     """
     refuse_by_record(receipt, Verb.ROLLBACK)
-    undoes, states = receipt.to_roll_back()
+    earlier, states = receipt.to_roll_back()
     # Includes partitions whose offset was in place before the run: the rollback does not change it, and records these
     # partitions as undone.
     undone = [partition.change for partition in states.values() if partition.takes(Verb.ROLLBACK, *WORKS)]
     wrote = any(change.action is not Action.UNCHANGED for change in undone)
-    if not wrote and not receipt.is_done(Verb.ROLLBACK):
+    if earlier is None or (not wrote and not receipt.is_done(Verb.ROLLBACK)):
         why = (
             "the receipt has no deleted offset, for instance because the topic was deleted and created again while the "
             "deletion was interrupted"
@@ -51,7 +51,6 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
             else "the last hand-over wrote nothing; if another run wrote the offsets, roll back with its receipt"
         )
         raise Refused(f"nothing to roll back: {why}")
-    earlier = undoes or last_hand_over(receipt)
     facts = RollbackFacts(
         survey=unread(reader), options=earlier.options, receipt=receipt, earlier=earlier, states=states
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.change import Change
+from migrate_groups.planning.change import Relation
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import DeletionFacts, GroupDeletionFacts, RunDeletionFacts
 from migrate_groups.planning.checks.rule import Rule, Scope, refused_if_any
@@ -29,15 +28,15 @@ def taken_over(facts: RunDeletionFacts) -> Judgement:
         )
         return Verdict.REFUSE, f"{some(neither, 3)}: {complaint}"
     behind = [
-        f"{change.group} {change.topic_partition}" for change in handed_over if _is_behind(now(change.order), change)
+        f"{change.group} {change.topic_partition}" for change in handed_over if change.is_lowered(now(change.order))
     ]
     # If brokers refused the write, a target group that still has its offset from before lacks the one handed over.
     behind += [
         f"{change.group} {change.topic_partition}"
         for change in facts.refused
-        if now(change.order) == change.before or _is_behind(now(change.order), change)
+        if now(change.order) == change.before or change.is_lowered(now(change.order))
     ]
-    started = {change.group for change in handed_over if not _is_as_written(now(change.order), change)}
+    started = {change.group for change in handed_over if change.relation(now(change.order)) is Relation.AHEAD}
     silent = sorted({change.group for change in handed_over} - started)
     not_started = [group for group in silent if not facts.targets.groups[group].members]
     if behind or not not_started:
@@ -49,17 +48,9 @@ def taken_over(facts: RunDeletionFacts) -> Judgement:
             compared=[*handed_over, *facts.refused],
         )
     return Verdict.WARN, (
-        f"{named('target group', not_started)} not seen to run: no member, and every offset is the one that was handed "
-        "over; start the applications first, unless they have read to the end and stopped"
+        f"{named('target group', not_started)} not seen to run: no member, and no commit beyond the offsets that were "
+        "handed over; start the applications first, unless they have read to the end and stopped"
     )
-
-
-def _is_as_written(now: CommittedOffset | None, handed_over: Change) -> bool:
-    return now is not None and handed_over.after is not None and now.offset == handed_over.after.offset
-
-
-def _is_behind(now: CommittedOffset | None, handed_over: Change) -> bool:
-    return now is None or (handed_over.after is not None and now.offset < handed_over.after.offset)
 
 
 def not_moved_since_hand_over(facts: RunDeletionFacts) -> Judgement:

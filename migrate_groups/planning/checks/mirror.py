@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from migrate_groups.mirrors.place import Status
+from migrate_groups.mirrors.position import Status
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import HandOverFacts, MirrorFacts
 from migrate_groups.planning.checks.rule import Rule, Scope, refused_if_any
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.translation import Translated, Translation
+from migrate_groups.planning.translation import TranslatedOffset, Translation
 from migrate_groups.text import counted, named, some
 
-PLACES = "places"
+TRANSLATED_OFFSETS = "translated offsets"
 """The name of the check of the translated offsets. Its verdict is ``pending`` while the mirror has not caught up."""
 
 
-def places(facts: MirrorFacts) -> Judgement:
+def translated_offsets(facts: MirrorFacts) -> Judgement:
     """Check that every offset was translated exactly to the mirror's copy of its partition, by comparing records."""
-    return judge_places(facts.translation, facts.options)
+    return judge_translation(facts.translation, facts.options)
 
 
-def judge_places(translation: Translation, options: WriteOptions) -> Judgement:
+def judge_translation(translation: Translation, options: WriteOptions) -> Judgement:
     """Return whether every offset was translated exactly to the mirror's copy of its partition, by comparing records.
 
     The verdict is ``pending`` while the mirror has not delivered all records up to an offset. The check only warns if a
     group would read at most ``accept_reread`` records of a partition again, or if ``trust_copy`` names the topic of a
     partition without a record to compare.
     """
-    counts = Counter(each.place.status for each in translation.partitions)
+    counts = Counter(each.position.status for each in translation.partitions)
     tally = ", ".join(f"{counts[status]:,} {status}" for status in Status if counts[status]) or "none"
-    others = [each for each in translation.partitions if not each.place.is_told]
+    others = [each for each in translation.partitions if not each.position.is_known]
     trusted = [*translation.with_status(Status.TRUSTED)]
-    accepted = [each for each in others if each.start(options.accept_reread) is not None]
+    accepted = [each for each in others if each.position.start(options.accept_reread) is not None]
     late = [*translation.with_status(Status.NOT_MIRRORED)]
     refused = [each for each in others if each not in accepted and each not in late]
     if refused:
@@ -42,7 +42,7 @@ def judge_places(translation: Translation, options: WriteOptions) -> Judgement:
         return Verdict.PENDING, f"{tally}: {_named(late)}; nothing is written before the mirror has delivered them"
     warnings = []
     if accepted:
-        most = sum(each.place.reread for each in accepted)
+        most = sum(each.position.reread for each in accepted)
         warnings.append(f"{_named(accepted)}; up to {counted(most, 'record')} read again (--accept-reread)")
     if trusted:
         topics = named("topic", sorted({each.source.topic for each in trusted}))
@@ -58,7 +58,7 @@ def lag(facts: MirrorFacts) -> Judgement | None:
     The verdict is ``pending`` if it has not: `migrate` then waits for the mirror before it asks to stop the group.
     After the stop the result is None, because it does not matter any more how far the mirror is behind.
     """
-    mirrored = [each for each in facts.translation.partitions if each.target is not None]
+    mirrored = [each for each in facts.translation.partitions if each.copy is not None]
     unknown = [str(each.source) for each in mirrored if each.behind is None]
     behind = [each for each in mirrored if each.behind is not None and each.behind.records]
     if facts.is_stopped or not mirrored:
@@ -72,15 +72,15 @@ def lag(facts: MirrorFacts) -> Judgement | None:
     return Verdict.PENDING, "; ".join(filter(None, reasons))
 
 
-def in_words(behind: Sequence[Translated]) -> str:
+def in_words(behind: Sequence[TranslatedOffset]) -> str:
     """Return how far the mirror is behind as text, for the three partitions in which it lacks the most records."""
     first = sorted(behind, key=lambda each: (-each.behind.records if each.behind else 0, each.source))[:3]
     rest = len(behind) - len(first)
     return ", ".join(map(_how_far, first)) + (f" and {rest:,} more" if rest else "")
 
 
-def _how_far(each: Translated) -> str:
-    how = "not known" if each.behind is None else each.behind.in_words if each.behind.records else each.place.reason
+def _how_far(each: TranslatedOffset) -> str:
+    how = "not known" if each.behind is None else each.behind.in_words if each.behind.records else each.position.reason
     return f"{each.source} ({how})"
 
 
@@ -90,11 +90,11 @@ def delivered(facts: MirrorFacts) -> Judgement:
     MirrorMaker 2 delivers them by default. It does not if its consumer has ``isolation.level=read_committed``.
     """
     partitions = facts.translation.partitions
-    aborted = sum(each.place.counts.aborted for each in partitions)
-    if not any(each.place.method for each in partitions):
+    aborted = sum(each.position.counts.aborted for each in partitions)
+    if not any(each.position.method for each in partitions):
         return Verdict.NOT_APPLICABLE, "no records of the mirror were compared"
     if not aborted:
-        return Verdict.PASS, "no record of an aborted transaction is behind a place"
+        return Verdict.PASS, "no record of an aborted transaction is behind a translated offset"
     reason = (
         f"the mirror has delivered {counted(aborted, 'record')} of aborted transactions as committed ones, and the "
         "target group reads them: set isolation.level=read_committed for the mirror's consumer, and mirror anew"
@@ -109,14 +109,14 @@ def synchronised(facts: HandOverFacts) -> Judgement:
     an offset above the planned one, because the group would skip records.
     """
     ahead = [
-        f"{each.group} {each.topic_partition} is at {each.before.offset}, the place is {each.given_up.offset}"
+        f"{each.group} {each.topic_partition} is at {each.before.offset}, not {each.given_up.offset}"
         for each in facts.decided
         if each.given_up and each.before
     ]
     if ahead:
         reason = (
-            f"{counted(len(ahead), 'offset')} above the place, so records would be skipped: {some(ahead, 3)}; "
-            "pass --on-existing overwrite, unless an application has run there"
+            f"{counted(len(ahead), 'offset')} above the translated offset, so records would be skipped: "
+            f"{some(ahead, 3)}; pass --on-existing overwrite, unless an application has run there"
         )
         return Verdict.REFUSE, reason
     groups = {each.group for each in facts.decided if each.before is not None}
@@ -148,8 +148,8 @@ def partitions(facts: MirrorFacts) -> Judgement:
 
 
 def _evidence(translation: Translation) -> str:
-    """Return how many records were compared to find exact places."""
-    compared = [each.place.compared for each in translation.partitions if each.place.compared]
+    """Return how many records were compared to translate offsets exactly."""
+    compared = [each.position.compared for each in translation.partitions if each.position.compared]
     empty = len(translation.partitions) - len(compared)
     parts = []
     if compared:
@@ -160,19 +160,21 @@ def _evidence(translation: Translation) -> str:
     return f"; {'; '.join(parts)}"
 
 
-def _named(found: list[Translated]) -> str:
-    return some([f"{each.source} at {each.offset} is {each.place.status} ({each.place.reason})" for each in found], 3)
+def _named(found: list[TranslatedOffset]) -> str:
+    return some(
+        [f"{each.source} at {each.offset} is {each.position.status} ({each.position.reason})" for each in found], 3
+    )
 
 
-def _advice(refused: list[Translated]) -> str:
-    most = max(each.place.reread if each.place.offset is not None else 0 for each in refused)
-    if most and all(each.place.offset is not None for each in refused):
-        return f"pass --accept-reread {most} to start at the lowest place, which reads up to so many records again"
+def _advice(refused: list[TranslatedOffset]) -> str:
+    most = max(each.position.reread if each.position.offset is not None else 0 for each in refused)
+    if most and all(each.position.offset is not None for each in refused):
+        return f"pass --accept-reread {most} to start at the lowest one, which reads up to so many records again"
     return "run migrate-groups compare, which shows the status of every partition"
 
 
 RULES = (
-    Rule(name=PLACES, scopes=(Scope.MIRROR,), judge=places),
+    Rule(name=TRANSLATED_OFFSETS, scopes=(Scope.MIRROR,), judge=translated_offsets),
     Rule(name="mirror", scopes=(Scope.MIRROR,), judge=delivered),
     Rule(name="partitions", scopes=(Scope.MIRROR,), judge=partitions),
     Rule(name="mirror lag", scopes=(Scope.MIRROR,), judge=lag),

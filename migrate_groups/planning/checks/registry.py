@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from migrate_groups.model.topics import topic_ids as ids_of
 from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.checks import (
     barrier,
@@ -96,12 +97,10 @@ def planned(scope: Scope, facts: Facts, topic_ids: Mapping[str, str] | None = No
     topic_ids: see `Plan`; None: the ids of the topics in the facts.
     """
     survey = facts.survey
-    if topic_ids is None:
-        topic_ids = {name: topic.topic_id for name, topic in survey.topics.items() if topic.topic_id}
     return Plan(
         cluster_id=survey.cluster_id,
         options=facts.options,
         changes=tuple(facts.changes),
         checks=judge(scope, facts),
-        topic_ids=topic_ids,
+        topic_ids=ids_of(survey.topics) if topic_ids is None else topic_ids,
     )

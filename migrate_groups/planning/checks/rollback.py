@@ -9,6 +9,7 @@ from typing import NamedTuple
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
 from migrate_groups.model.topics import is_still
+from migrate_groups.planning.change import Relation
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import RollbackFacts
 from migrate_groups.planning.checks.rule import NOTHING_TO_COMPARE, Rule, Scope, refused_if_any
@@ -68,12 +69,11 @@ def not_committed_since(facts: RollbackFacts) -> Judgement:
     gone: list[str] = []
     for partition in states:
         change, committed = partition.change, now(partition.change.order)
-        is_whole = partition.state is State.HANDED_OVER and partition.change.settled
+        relation = change.relation(committed)
         # The offset from before the run passes too, if the new one was not read back, or if the write is already
         # undone.
-        if committed in partition.change.written or (
-            committed == change.before and not (is_whole and partition.change.written)
-        ):
+        is_replaced = partition.state is State.HANDED_OVER and change.replaced
+        if relation is Relation.OURS or (relation is Relation.BEFORE and not is_replaced):
             continue
         (since if committed else gone).append(f"{change.group} {change.topic_partition}")
     if gone and not since:
@@ -145,9 +145,7 @@ def source_group(facts: RollbackFacts) -> Judgement:
 
 
 def _can_not_get_an_offset(group: GroupDescription) -> list[str]:
-    if group.exists and not group.is_consumer_group:
-        return [f"is not a consumer group: its type is {group.kind}"]
-    return _members(group)
+    return [reason] if (reason := group.not_a_consumer_group) else _members(group)
 
 
 def in_range(facts: RollbackFacts) -> Judgement:
