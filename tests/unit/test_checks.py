@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import get_type_hints
 
 import pytest
 from msgspec import structs
@@ -13,7 +14,14 @@ from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.check import Check, Verdict
-from migrate_groups.planning.checks.facts import HandOverFacts
+from migrate_groups.planning.checks.barrier import Probes
+from migrate_groups.planning.checks.facts import (
+    GroupDeletionFacts,
+    HandOverFacts,
+    MirrorFacts,
+    RollbackFacts,
+    RunDeletionFacts,
+)
 from migrate_groups.planning.checks.live_source import LiveSource
 from migrate_groups.planning.checks.registry import judge, rules_of
 from migrate_groups.planning.checks.rule import Scope
@@ -24,6 +32,18 @@ from migrate_groups.snapshots.row import Row
 from tests.support.in_memory import InMemoryCluster
 from tests.support.rows import row
 
+FACTS = {
+    Scope.HAND_OVER: HandOverFacts,
+    Scope.SOURCE: HandOverFacts,
+    Scope.MIRROR: MirrorFacts,
+    Scope.TARGET: HandOverFacts,
+    Scope.LIVE_SOURCE: LiveSource,
+    Scope.BARRIER: Probes,
+    Scope.ROLLBACK: RollbackFacts,
+    Scope.HAND_BACK: HandOverFacts,
+    Scope.DELETE_OF_RUN: RunDeletionFacts,
+    Scope.DELETE_OF_GROUP: GroupDeletionFacts,
+}
 MEMBER = Member(member_id="m", client_id="app", host="/h", assignment=frozenset([TopicPartition("t", 0)]))
 
 
@@ -82,8 +102,12 @@ def test_every_check_passes_for_a_clean_hand_over(cluster):
 
 @pytest.mark.parametrize("scope", Scope)
 def test_each_check_of_the_registry_is_once_in_a_scope_and_after_those_it_depends_on(scope):
-    """In each scope, no two checks have the same name, and a check comes after the checks on which it depends."""
+    """In each scope, no two checks have the same name, and a check comes after the checks on which it depends.
+
+    Each judges the type of facts that belongs to the scope.
+    """
     rules = rules_of(scope)
+    assert all(issubclass(FACTS[scope], get_type_hints(rule.judge)["facts"]) for rule in rules)
     names = [rule.name for rule in rules]
     assert sorted(set(names)) == sorted(names)
     for at, rule in enumerate(rules):

@@ -51,10 +51,11 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
     `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     refuse_by_record(receipt, Verb.HAND_BACK)
-    hand_over = receipt.last_hand_over
-    if hand_over is None:
+    hand_over, states = receipt.last_hand_over, _handed_over(receipt)
+    if hand_over is None or not states:
         raise Refused("nothing to hand back: this run wrote nothing")
-    takers = _takers(receipt)
+    takers = _takers(states, _refused(receipt))
+    reader = for_one_phase(reader)
     facts = HandOverFacts(
         survey=unread(reader),
         options=replace(hand_over.options, on_existing="forward", uncommitted="leave", restore=False),
@@ -68,17 +69,15 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
     return planned(Scope.HAND_BACK, _read(reader, facts, takers, clock))
 
 
-def _takers(receipt: Receipt) -> Takers:
+def _takers(states: Mapping[Order, PartitionState], refused: Sequence[PartitionState]) -> Takers:
     """Return the source group that takes back each topic of each target group.
 
-    Raises `Refused` if there is nothing to give back, or if a topic does not have exactly one source group.
+    states, refused: the partitions that were handed over, and those that brokers refused. Raises `Refused` if there is
+    nothing to give back, or if a topic does not have exactly one source group.
     """
-    states = _handed_over(receipt)
     # The source groups by topic, not by partition, because a target group also consumes partitions that were added
     # later or had no commit at the hand-over.
     origin = {(group, topic): partition.sources for (group, topic, _), partition in states.items()}
-    if not origin:
-        raise Refused("nothing to hand back: this run wrote nothing")
     if not any(origin.values()):
         raise Refused(
             f"nothing to hand back: no old group handed over to {some({group for group, _ in origin})}; to undo the "
@@ -90,7 +89,7 @@ def _takers(receipt: Receipt) -> Takers:
             "set the offsets with snapshot and apply"
         )
     given = {source.order for partition in states.values() for source in partition.handed_over_by}
-    kept = {source.order for partition in _refused(receipt) for source in partition.handed_over_by}
+    kept = {source.order for partition in refused for source in partition.handed_over_by}
     if given & kept:
         raise Refused(_SHARED)
     return {place: next(iter(sources)) for place, sources in origin.items()}
@@ -117,7 +116,6 @@ def _read(reader: GroupReader, facts: HandOverFacts, takers: Takers, clock: Cloc
     rows = [*take_snapshot(reader, groups, clock).rows()]
     wanted = _wanted(rows, takers, facts.receipt)
     options = options_of_write(facts.options, {each.group for each in wanted})
-    reader = for_one_phase(reader)
     facts = replace(facts, options=options, decided=wanted, topics=_topics(rows, groups))
     facts = facts.decided_by(survey(reader, wanted))
     return replace(facts, survey=_with_refused(reader, facts.survey, _refused(facts.receipt), groups))
