@@ -149,7 +149,7 @@ def prepare(
         settle=options.settle,
     )
     plan = planned.plan.with_checks((*source_barrier.checks, *barrier.checks, *judge(Scope.LIVE_SOURCE, live)))
-    # A running group may commit while places are looked for. The final plan reads the group again.
+    # A running group may commit while offsets are translated. The final plan reads the group again.
     planned = replace(planned, plan=plan.provisional(("not moved", "vanished")) if clusters.elsewhere else plan)
     return Prepared(
         knowledge=knowledge,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.model.partitions import CommittedOffset, offset_in_words
 from migrate_groups.planning.check import Judgement, Verdict
 from migrate_groups.planning.checks.facts import HandOverFacts
 from migrate_groups.planning.checks.rule import Rule, Scope
@@ -34,9 +34,11 @@ def not_handed_over(facts: HandOverFacts) -> Judgement | None:
         if survey.groups[group].exists
         for reason in running(survey.groups[group], of_it)
     ]
+    # Compared with the offset of the source group now, not with the one at the hand-over, because the source group kept
+    # the partition and may have read on.
     ahead = [
-        f"{change.group} {change.topic_partition} at {_offset(survey.now(change.order))}, {source.group} at "
-        f"{_offset(survey.now(source.order))}"
+        f"{change.group} {change.topic_partition} at {offset_in_words(survey.now(change.order))}, {source.group} at "
+        f"{offset_in_words(survey.now(source.order))}"
         for change, source in moved
         if _offset(survey.now(change.order)) > max(_offset(survey.now(source.order)), _offset(change.before))
     ]
