@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, Final
 
 from migrate_groups.errors import MigrateGroupsError, PendingCommits
-from migrate_groups.kafka import groups as of_groups
+from migrate_groups.kafka import group_requests as of_groups
 from migrate_groups.kafka import wire
 from migrate_groups.kafka.connection import KafkaConnection, check_visible
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition

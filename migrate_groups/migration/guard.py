@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 
@@ -15,7 +14,7 @@ from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refuse
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import describe_group, read_all_committed, read_committed
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.change import Change
+from migrate_groups.planning.change import by_group
 from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.run_states import Verb
@@ -162,7 +161,7 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
     An offset that is missing or lower than written gets the outcome ``refused``. Any other difference is added to
     ``remarks``.
     """
-    groups = _by_group(execution.changes)
+    groups = by_group(execution.changes)
     found = reader.committed({group: [change.topic_partition for change in put] for group, put in groups.items()})
     for group, put in groups.items():
         now = found[group]
@@ -196,10 +195,3 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
                 "another run has written: check that only this run writes to the group"
             )
     return execution
-
-
-def _by_group(changes: Iterable[Change]) -> dict[str, list[Change]]:
-    groups: dict[str, list[Change]] = defaultdict(list)
-    for change in changes:
-        groups[change.group].append(change)
-    return dict(sorted(groups.items()))

@@ -23,10 +23,10 @@ from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.change import Outcome
+from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import resumed_differently
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Verdict
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.selection import TopicPattern

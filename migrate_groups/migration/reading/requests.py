@@ -70,14 +70,19 @@ def committed_by_order(reader: OffsetsReader, orders: Iterable[Order]) -> dict[O
 
     Waits and raises as `read_committed`.
     """
-    wanted: dict[str, list[TopicPartition]] = defaultdict(list)
-    for group, topic, number in orders:
-        wanted[group].append(TopicPartition(topic, number))
     return {
         (group, *partition): committed
-        for group, offsets in read_committed(reader, wanted).items()
+        for group, offsets in committed_of(reader, orders).items()
         for partition, committed in offsets.items()
     }
+
+
+def committed_of(reader: OffsetsReader, orders: Iterable[Order]) -> Mapping[str, CommittedOffsets]:
+    """Return the same offsets as `committed_by_order`, by group and partition."""
+    wanted: dict[str, dict[TopicPartition, None]] = defaultdict(dict)
+    for group, topic, number in orders:
+        wanted[group][TopicPartition(topic, number)] = None
+    return read_committed(reader, wanted)
 
 
 def own_topics(reader: GroupReader, description: GroupDescription) -> frozenset[str]:
