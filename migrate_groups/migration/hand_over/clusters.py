@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from migrate_groups.migration.hand_over.knowledge import Knowledge
+from migrate_groups.migration.make_plan import plan_of
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.prepare import plan_of
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import read_cluster_facts
 from migrate_groups.migration.reading.take import Reading
