@@ -12,7 +12,7 @@ from migrate_groups.migration.hand_over.clusters import Clusters
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared
 from migrate_groups.migration.hand_over.prepared import prepare as prepare_for
-from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.stop import StopProgress
 from migrate_groups.model.partitions import TopicPartition

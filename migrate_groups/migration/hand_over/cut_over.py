@@ -15,7 +15,7 @@ from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.last_seen import EndsWhileConsumed
 from migrate_groups.migration.hand_over.plan import plan_hand_over
 from migrate_groups.migration.hand_over.prepared import Prepared
-from migrate_groups.migration.prepare import refuse_forbidden
+from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.reading.take import ObservedGroup, Reading, TopicsToRead, read_group
 from migrate_groups.migration.stop import Wait, prove_stopped
 from migrate_groups.mirrors.position import Status

@@ -28,11 +28,11 @@ from migrate_groups.migration.hand_over.clusters import Clusters
 from migrate_groups.migration.hand_over.cut_over import CutOver
 from migrate_groups.migration.hand_over.prepared import Prepared, prepare
 from migrate_groups.migration.ports import Clients, GroupReader
-from migrate_groups.migration.progress import not_known
+from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.stop_checkpoint import take_stop_checkpoints
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.record import refuse_by_record
+from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.started import started_since
 from migrate_groups.migration.write_result import WriteResult, result_of
 from migrate_groups.planning.check import Verdict

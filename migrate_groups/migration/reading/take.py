@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, Refused, UsageError, raise_first
 from migrate_groups.migration.ports import GroupReader, OffsetsReader
-from migrate_groups.migration.progress import Working, in_silence
+from migrate_groups.migration.progress_callbacks import Working, in_silence
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogRange, TopicPartition
 from migrate_groups.model.topics import TopicDescription

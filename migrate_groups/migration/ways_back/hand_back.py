@@ -13,7 +13,7 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, survey, unread
 from migrate_groups.migration.reading.take import committed_of, take_snapshot
-from migrate_groups.migration.record import refuse_by_record
+from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.planning.change import Change, Order
 from migrate_groups.planning.checks.advice import Advice

@@ -11,7 +11,7 @@ from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, unread
 from migrate_groups.migration.reading.take import committed_of
-from migrate_groups.migration.record import refuse_by_record
+from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.model.topics import is_still

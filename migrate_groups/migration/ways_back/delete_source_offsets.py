@@ -9,7 +9,7 @@ from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, unread
 from migrate_groups.migration.reading.take import committed_of
-from migrate_groups.migration.record import check_clusters_named, refuse_by_record
+from migrate_groups.migration.receipt_refusals import check_clusters_named, refuse_by_record
 from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.change import Change, sorted_changes

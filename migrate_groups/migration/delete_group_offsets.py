@@ -11,12 +11,12 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.barrier import after_barrier, shown_with_barrier
 from migrate_groups.migration.carry_out import agree, settle, write_plan
 from migrate_groups.migration.events import Events
+from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
-from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.reading.hidden import hidden_topics_named
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, unread
 from migrate_groups.migration.reading.take import existing_group
-from migrate_groups.migration.record import refuse_by_record
+from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
