@@ -9,8 +9,6 @@ from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import survey, unread
-from migrate_groups.migration.reading.take import Reading
-from migrate_groups.planning.change import Change
 from migrate_groups.planning.check import Check
 from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.checks.facts import HandOverFacts
@@ -20,7 +18,6 @@ from migrate_groups.planning.drift import Reasons, drift
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
-from migrate_groups.planning.survey import ClusterFacts
 from migrate_groups.planning.wanted import wanted_rows
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import counted, some
@@ -92,27 +89,6 @@ def plan_at_the_write(
         drift(shown, plan, facts.wanted, facts.survey), "{} changed since the plan was shown: {}; run the command again"
     )
     return plan
-
-
-def plan_of(
-    reader: GroupReader,
-    wanted: Sequence[Change],
-    options: WriteOptions,
-    receipt: Receipt = NOTHING_WRITTEN,
-    cluster_facts: ClusterFacts | None = None,
-    reading: Reading | None = None,
-) -> Plan:
-    """Return the plan that writes the wanted offsets to target groups, with the verdict of every check.
-
-    - wanted: one item for each target group and partition.
-    - cluster_facts: permissions, topics and offsets retention; None: read from the cluster.
-    - reading: the source group's offsets and log ranges; None: read from the cluster.
-
-    Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
-    """
-    now = survey(for_one_phase(reader), wanted, cluster_facts, reading)
-    facts = HandOverFacts(survey=now, options=options, receipt=receipt, decided=wanted)
-    return planned(Scope.HAND_OVER, facts.decided_by(now))
 
 
 def _facts(
