@@ -24,7 +24,7 @@ from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.planning.change import Change, sorted_changes
 from migrate_groups.planning.checks.facts import GroupDeletionFacts
-from migrate_groups.planning.checks.registry import is_wrong_cluster, planned
+from migrate_groups.planning.checks.registry import planned, read_on
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
@@ -79,9 +79,8 @@ def _plan(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown
         earlier=earlier,
         shown=None if shown is None else shown.changes,
     )
-    if is_wrong_cluster(Scope.DELETE_OF_GROUP, facts):
-        return planned(Scope.DELETE_OF_GROUP, facts)
-    return planned(Scope.DELETE_OF_GROUP, _read(reader, wanted, file, facts))
+    facts = read_on(Scope.DELETE_OF_GROUP, facts, lambda known: _read(reader, wanted, file, known))
+    return planned(Scope.DELETE_OF_GROUP, facts)
 
 
 def _read(

@@ -12,7 +12,7 @@ from migrate_groups.migration.reading.survey import survey, unread
 from migrate_groups.planning.check import Check
 from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.checks.facts import HandOverFacts
-from migrate_groups.planning.checks.registry import is_wrong_cluster, planned
+from migrate_groups.planning.checks.registry import is_wrong_cluster, planned, read_on
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.drift import Reasons, drift
 from migrate_groups.planning.options import WriteOptions
@@ -101,9 +101,7 @@ def _facts(
 
 def _read_facts(reader: GroupReader, facts: HandOverFacts) -> HandOverFacts:
     """Return the facts with what was read of the cluster, and what follows from it; unchanged on the wrong cluster."""
-    if is_wrong_cluster(Scope.HAND_OVER, facts):
-        return facts
-    return facts.decided_by(survey(reader, facts.decided))
+    return read_on(Scope.HAND_OVER, facts, lambda known: known.decided_by(survey(reader, known.decided)))
 
 
 def _refuse_drifted(reasons: Reasons, message: str) -> None:
