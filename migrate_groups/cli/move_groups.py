@@ -107,7 +107,7 @@ class WholeGroups:
         Raises `InvalidInput` if a glob of the spec matches no group, and `UsageError` if ``--rename`` names an unknown
         group.
         """
-        from migrate_groups.migration.prepare import refuse_forbidden
+        from migrate_groups.migration.make_plan import refuse_forbidden
         from migrate_groups.show.moves import STARTED
 
         groups = self._found(mirror)

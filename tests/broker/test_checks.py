@@ -12,7 +12,7 @@ from contextlib import nullcontext
 import confluent_kafka
 import pytest
 
-from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.check import Verdict

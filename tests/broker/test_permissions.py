@@ -21,7 +21,7 @@ from migrate_groups.errors import NotAuthorized
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 from migrate_groups.migration.delete_groups import what_would_go
-from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.rewind import rewind, rows_of_topics
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition

@@ -11,10 +11,10 @@ from migrate_groups.cli import console
 from migrate_groups.errors import PendingCommits, Refused
 from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.log_ports import LogReader
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
+from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write

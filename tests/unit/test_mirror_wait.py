@@ -19,7 +19,7 @@ from migrate_groups.planning.change import Action
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.translation import Behind
-from migrate_groups.show import markdown, terminal
+from migrate_groups.show import markdown, terminal_views
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryRecords
 from tests.support.move import HERE, OPTIONS, THERE, Move
@@ -276,7 +276,7 @@ def test_a_translated_offset_that_is_to_come_is_not_shown_as_an_offset(move, cap
     assert "| `eu.orders` | 0 | 12 | unknown | not mirrored yet | orders-0 at 30, mirror 30 records behind |" in (
         markdown.plan(plan)
     )
-    console.show(terminal.plan(plan))
+    console.show(terminal_views.plan(plan))
     shown = " ".join(capsys.readouterr().out.split())
     assert "g eu.orders 0 12 unknown not mirrored yet orders-0 at 30, mirror 30 records behind" in shown
     saved = plan_json.to_bytes(plan, prepared.rows())

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from msgspec import structs
 
-from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.survey import survey
 from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition

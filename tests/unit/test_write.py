@@ -11,7 +11,7 @@ from msgspec import structs
 
 from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.guard import guard, look_at_watched
-from migrate_groups.migration.prepare import make_plan, plan_at_the_write
+from migrate_groups.migration.make_plan import make_plan, plan_at_the_write
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.write import write
 from migrate_groups.migration.write_requests import rounds

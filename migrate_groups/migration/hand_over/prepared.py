@@ -10,6 +10,7 @@ from migrate_groups.migration.barrier import Barrier, barrier_for, barrier_of
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
 from migrate_groups.migration.hand_over.knowledge import Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import LastCommitted
+from migrate_groups.migration.hand_over.plan import plan_hand_over
 from migrate_groups.migration.reading.hints import hidden_topics_named
 from migrate_groups.migration.reading.requests import describe_group
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
@@ -134,7 +135,7 @@ def prepare(
     knowledge = Knowledge(spec=spec, options=options, receipt=receipt, last=last, ends=ends_of_live(reading))
     with hidden_topics_named(reader):
         wanted = knowledge.wanted(reading)
-    planned = clusters.plan(knowledge, reading, wanted)
+    planned = plan_hand_over(clusters, knowledge, reading, wanted)
     at_source = [each.topic_partition for each in wanted] if clusters.elsewhere else []
     source_barrier = barrier_for(reader, {spec.source}, at_source, options.settle)
     barrier = barrier_of(clusters.target, planned.plan, is_target=clusters.elsewhere is not None)

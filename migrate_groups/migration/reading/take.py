@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.progress import Working, in_silence
+from migrate_groups.migration.progress_callbacks import Working, in_silence
 from migrate_groups.migration.reading.requests import (
     describe_group,
     describe_groups,

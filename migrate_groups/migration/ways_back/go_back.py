@@ -15,12 +15,12 @@ from migrate_groups.migration.barrier import Barrier, after_barrier, shown_with_
 from migrate_groups.migration.carry_out import agree, settle, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.guard import look_at_watched
+from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
-from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.reading.requests import describe_groups
 from migrate_groups.migration.reading.survey import unread
 from migrate_groups.migration.stop import Wait, prove_stopped
-from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
+from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.planning.check import Check, Verdict

@@ -14,13 +14,13 @@ from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.requests import committed_of, describe_groups
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, survey, unread
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.record import refuse_by_record
+from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.planning.change import Change, Order
 from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.checks.facts import HandOverFacts
 from migrate_groups.planning.checks.permission import of_hand_over
-from migrate_groups.planning.checks.registry import is_wrong_cluster, planned
+from migrate_groups.planning.checks.registry import planned, read_on
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.partition_states import PartitionState
 from migrate_groups.planning.plan import Plan
@@ -65,9 +65,8 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
         decided=(),
         advice=_ADVICE,
     )
-    if is_wrong_cluster(Scope.HAND_BACK, facts):
-        return planned(Scope.HAND_BACK, facts)
-    return planned(Scope.HAND_BACK, _read(reader, facts, takers, clock))
+    facts = read_on(Scope.HAND_BACK, facts, lambda known: _read(reader, known, takers, clock))
+    return planned(Scope.HAND_BACK, facts)
 
 
 def _takers(states: Mapping[Order, PartitionState], refused: Sequence[PartitionState]) -> Takers:

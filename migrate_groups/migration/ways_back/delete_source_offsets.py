@@ -9,13 +9,13 @@ from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.requests import committed_of, describe_groups
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, unread
-from migrate_groups.migration.record import check_clusters_named, refuse_by_record
+from migrate_groups.migration.receipt_refusals import check_clusters_named, refuse_by_record
 from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.change import Change, sorted_changes
 from migrate_groups.planning.checks.facts import RunDeletionFacts
 from migrate_groups.planning.checks.permission import needed_on_way_back
-from migrate_groups.planning.checks.registry import is_wrong_cluster, planned
+from migrate_groups.planning.checks.registry import planned, read_on
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.execution import Source
 from migrate_groups.planning.plan import Plan
@@ -56,10 +56,8 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
         earlier=earlier,
         moved=moved,
     )
-    if is_wrong_cluster(Scope.DELETE_OF_RUN, facts):
-        return planned(Scope.DELETE_OF_RUN, facts)
-    facts = _read(reader, facts, elsewhere)
-    return planned(Scope.DELETE_OF_RUN, facts, {} if elsewhere else earlier.topic_ids)
+    facts = read_on(Scope.DELETE_OF_RUN, facts, lambda known: _read(reader, known, elsewhere))
+    return planned(Scope.DELETE_OF_RUN, facts)
 
 
 def _read(reader: GroupReader, facts: RunDeletionFacts, elsewhere: GroupReader | None) -> RunDeletionFacts:
@@ -93,6 +91,7 @@ def _read(reader: GroupReader, facts: RunDeletionFacts, elsewhere: GroupReader |
         needed=needed,
         topics=topics,
         refused=refused,
+        topic_ids={} if elsewhere else facts.earlier.topic_ids,
     )
 
 

@@ -11,12 +11,12 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.barrier import after_barrier, shown_with_barrier
 from migrate_groups.migration.carry_out import agree, settle, write_plan
 from migrate_groups.migration.events import Events
+from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import Clients, GroupReader
-from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.reading.hints import hidden_topics_named
 from migrate_groups.migration.reading.requests import describe_group, existing_group, read_all_committed, read_committed
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, unread
-from migrate_groups.migration.record import refuse_by_record
+from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
@@ -24,7 +24,7 @@ from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.planning.change import Change, sorted_changes
 from migrate_groups.planning.checks.facts import GroupDeletionFacts
-from migrate_groups.planning.checks.registry import is_wrong_cluster, planned
+from migrate_groups.planning.checks.registry import planned, read_on
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
@@ -79,9 +79,8 @@ def _plan(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown
         earlier=earlier,
         shown=None if shown is None else shown.changes,
     )
-    if is_wrong_cluster(Scope.DELETE_OF_GROUP, facts):
-        return planned(Scope.DELETE_OF_GROUP, facts)
-    return planned(Scope.DELETE_OF_GROUP, _read(reader, wanted, file, facts))
+    facts = read_on(Scope.DELETE_OF_GROUP, facts, lambda known: _read(reader, wanted, file, known))
+    return planned(Scope.DELETE_OF_GROUP, facts)
 
 
 def _read(
