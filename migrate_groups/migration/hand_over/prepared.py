@@ -140,14 +140,13 @@ def prepare(
     source_barrier = barrier_for(reader, {spec.source}, at_source, options.settle)
     barrier = barrier_of(clusters.target, planned.plan, is_target=clusters.elsewhere is not None)
     group = Resource(ResourceType.GROUP, spec.source)
+    kept = reading.observed.topics.keys() - {each.topic for each in wanted}
     live = LiveSource(
         group=reading.observed.description,
         principal=reader.principal,
         permitted=reader.permissions({group})[group],
         is_held=hold,
-        kept=reading.observed.topics.keys() - {each.topic for each in wanted}
-        if spec.stay and not clusters.elsewhere
-        else None,
+        kept=kept if spec.stay and not clusters.elsewhere else None,
         settle=options.settle,
     )
     plan = planned.plan.with_checks((*source_barrier.checks, *barrier.checks, *judge(Scope.LIVE_SOURCE, live)))
