@@ -12,7 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import ArrayType, BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 from migrate_groups.spark.offsets_topic.chains import KEYS, is_commit, is_group_record
-from migrate_groups.spark.offsets_topic.membership import shows_members
+from migrate_groups.spark.offsets_topic.group_records import shows_members
+from migrate_groups.spark.topic_ids import is_recreated
 
 HANDED_OVER = StructType(
     [
@@ -89,7 +90,7 @@ def of_groups(log: DataFrame, groups: DataFrame) -> DataFrame:
     """Return the records of some groups from a given offset of the log on, and all records that can't be decoded.
 
     log: decoded records. groups: the columns of `GROUPS`. The result has the columns of both tables, and the column
-    shows_members (`membership.shows_members`).
+    shows_members (`group_records.shows_members`).
     """
     # A record that can't be decoded gives no verdict; it only makes the evidence incomplete.
     marked = log.join(F.broadcast(groups), ["group", "log_partition"], "left")
@@ -115,8 +116,9 @@ def late_commits(log: DataFrame, handed_over: DataFrame) -> DataFrame:
         "log_time",
         "offset",
         F.try_subtract("offset", "stopped_at").alias("beyond"),
-        F.coalesce(
-            F.col("topic_id") != F.col("given_id"), F.col("topic_id").isNull() & ~F.col("same_topic"), F.lit(False)
+        # If it is not known whether the topic is another one now, the commit counts as late: the worse verdict.
+        is_recreated(
+            F.col("given_id"), F.col("topic_id"), if_unknown=F.col("topic_id").isNull() & ~F.col("same_topic")
         ).alias("recreated"),
     )
 

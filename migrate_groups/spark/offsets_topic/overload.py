@@ -9,8 +9,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import StringType, StructField, StructType
 
-from migrate_groups.applications import topics_by_application
-from migrate_groups.spark.local_table import local_table
+from migrate_groups.applications import HOLD_REBALANCE_TIMEOUT, topics_by_application
+from migrate_groups.spark.local_rows import local_table
+from migrate_groups.spark.offsets_topic.group_records import MEMBER
 from migrate_groups.spark.offsets_topic.load import committed, spread
 from migrate_groups.spark.offsets_topic.ownership import without_owner
 
@@ -19,6 +20,7 @@ KIP_848 = "consumer"
 
 _EAGER = ("range", "roundrobin", "sticky")
 _PLACE = ("group", "log_offset")
+_OF_RECORD = ("group", "log_partition", "log_offset", "log_time")
 _OF_TOPIC = StructType([StructField(name, StringType()) for name in ("group", "topic", "application")])
 
 
@@ -52,6 +54,31 @@ class Overload(NamedTuple):
     generations: DataFrame
     stood_still: DataFrame
     spread: DataFrame
+
+
+def generations(records: DataFrame) -> DataFrame:
+    """Return one row for each generation of a classic consumer group. Connect and other protocol types are left out.
+
+    records: records of groups (`group_records.group_records`). Columns: group, log_partition, log_offset, log_time,
+    generation, assignor, members (without the member of a hold; null: they can't be decoded).
+    """
+    # This tool's own member, which kept consumers out of the group.
+    holds = F.lit(int(HOLD_REBALANCE_TIMEOUT * 1000))
+    members = F.filter("members", lambda each: ~each["rebalance_timeout_ms"].eqNullSafe(holds))
+    consumers = F.col("generation").isNotNull() & F.col("protocol_type").isin("", "consumer")
+    return records.where(consumers).select(*_OF_RECORD, "generation", "assignor", members.alias("members"))
+
+
+def consumers(records: DataFrame) -> DataFrame:
+    """Return one row for each record that has the subscription of a KIP-848 member.
+
+    records: records of groups (`group_records.group_records`). Columns: group, log_partition, log_offset, log_time,
+    member_id, client_id, topics (null: they can't be decoded), regex (the regular expression, or null).
+    """
+    members = records.where((F.col("kind") == MEMBER) & ~F.col("tombstone"))
+    return members.select(*_OF_RECORD, F.inline("members")).select(
+        *_OF_RECORD, "member_id", "client_id", "topics", "regex"
+    )
 
 
 def applications(members: DataFrame) -> DataFrame:
@@ -159,7 +186,7 @@ def _ownerless(owned: DataFrame, of_member: DataFrame) -> DataFrame:
     """Return one row for each period in which partitions of an application in a KIP-848 group had no owner.
 
     An application is the members that share topics. owned: the partitions of each member over time
-    (`ownership.owners`). of_member: columns group, member_id, application.
+    (`group_records.owners`). of_member: columns group, member_id, application.
     """
     # caused_by is always the application itself, because brokers revoke none of its partitions when a member of another
     # application joins or leaves.
