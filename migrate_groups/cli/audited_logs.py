@@ -11,6 +11,7 @@ from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.progress import bar
 from migrate_groups.errors import InvalidInput, NotAuthorized, Undetermined, UsageError
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.model.topics import topic_ids
 from migrate_groups.text import some
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def log_sides(
     log end offsets of a run are missing.
     """
     source = execution.translation
-    changes = [entry.change for entry in execution.entries]
+    changes = execution.changes
     targets = {change.group for change in changes}
     of_target = [checkpoint for checkpoint in checkpoints if checkpoint.cluster_id == execution.cluster_id]
     of_source = (
@@ -57,7 +58,7 @@ def log_sides(
         if source is None
         else [checkpoint for checkpoint in checkpoints if checkpoint.cluster_id == source.cluster_id]
     )
-    of_earlier_runs = any(entry.own for entry in execution.entries)
+    of_earlier_runs = any(change.own for change in execution.changes)
     if min(len(of_target), len(of_source)) < 1 + of_earlier_runs:
         raise Undetermined(
             f"{run_dir} has no stop checkpoint of each run: commits from before the cut-over can't be told from later "
@@ -142,7 +143,7 @@ def current_topic_ids(connection: Connection, topics: Collection[str]) -> dict[s
             described = reader.describe_topics(topics)
         except NotAuthorized:
             described = reader.describe_topics(None)  # leaves out the topics that may not be described
-    return {name: each.topic_id for name, each in described.items() if name in topics and each.topic_id}
+    return {name: each for name, each in topic_ids(described).items() if name in topics}
 
 
 def _first_offsets(groups: list[tuple[str, int, int]]) -> dict[int, int]:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from migrate_groups.migration.progress import Done
     from migrate_groups.migration.reading.take import ObservedGroup
     from migrate_groups.migration.result import WriteResult
-    from migrate_groups.planning.plan import Change, Plan
+    from migrate_groups.planning.change import Change
+    from migrate_groups.planning.plan import Plan
     from migrate_groups.planning.planned_stop import PlannedStop
     from migrate_groups.planning.receipt import Receipt
     from migrate_groups.planning.run_states import Verb

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 
@@ -13,9 +12,10 @@ import msgspec
 from migrate_groups.clock import Clock
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
+from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.change import by_group
 from migrate_groups.planning.checks.source import running
-from migrate_groups.planning.execution import Entry, Execution
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import counted, some
 
@@ -46,7 +46,9 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
         for source in chain.from_iterable(execution.sources().values()):
             found[source.group][source.partition] = StoppedAt(source.partition, source.stopped_at)
     else:
-        for change in (entry.change for entry in execution.entries if entry.change.source_group is None):
+        for change in execution.changes:
+            if change.source_group is not None:
+                continue
             at = StoppedAt(change.topic_partition, change.after.offset if change.after else None)
             found[change.group][at.partition] = at
     return {group: [*stopped.values()] for group, stopped in found.items()}
@@ -156,16 +158,17 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
     An offset that is missing or lower than written gets the outcome ``refused``. Any other difference is added to
     ``remarks``.
     """
-    groups = _by_group(execution.entries)
+    groups = by_group(execution.changes)
     found = reader.committed_by_group(
-        {group: [entry.change.topic_partition for entry in put] for group, put in groups.items()}
+        {group: [change.topic_partition for change in put] for group, put in groups.items()}
     )
     for group, put in groups.items():
         now = found[group]
         try:
             if isinstance(now, MigrateGroupsError):
                 raise now
-            if _is_as_written(now, put) or reader.describe_group(group).members:
+            is_as_written = all(now[change.topic_partition] == change.after for change in put)
+            if is_as_written or reader.describe_group(group).members:
                 continue
         except (ClusterUnavailable, Refused) as error:
             execution = execution.remarked(
@@ -174,14 +177,15 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
             continue
         # Another client has lowered or deleted these offsets. Any other difference may come from an application that
         # has started and stopped again.
-        behind = [entry for entry in put if _is_behind(now[entry.change.topic_partition], entry.change.after)]
+        behind = [change for change in put if change.is_lowered(now[change.topic_partition])]
         execution = execution.updated(
-            entry.refused("lowered or deleted by another client after it was confirmed", sent=True) for entry in behind
+            change.refused("lowered or deleted by another client after it was confirmed", sent=True)
+            for change in behind
         )
         elsewhere = [
-            str(entry.change.topic_partition)
-            for entry in put
-            if entry not in behind and now[entry.change.topic_partition] != entry.change.after
+            str(change.topic_partition)
+            for change in put
+            if change not in behind and now[change.topic_partition] != change.after
         ]
         if elsewhere:
             execution = execution.remarked(
@@ -190,18 +194,3 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
                 "another run has written: check that only this run writes to the group"
             )
     return execution
-
-
-def _by_group(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
-    groups: dict[str, list[Entry]] = defaultdict(list)
-    for entry in entries:
-        groups[entry.change.group].append(entry)
-    return dict(sorted(groups.items()))
-
-
-def _is_as_written(now: CommittedOffsets, put: Iterable[Entry]) -> bool:
-    return all(now[entry.change.topic_partition] == entry.change.after for entry in put)
-
-
-def _is_behind(now: CommittedOffset | None, put: CommittedOffset | None) -> bool:
-    return put is not None and (now is None or now.offset < put.offset)

@@ -9,6 +9,7 @@ from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.take import committed_by_order, read_committed
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
+from migrate_groups.planning.change import Relation
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State
@@ -40,18 +41,18 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
     elsewhere: reads source groups that are on another cluster.
     Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
-    execution = receipt.hand_over
+    execution = receipt.hand_over_to_resume
     if execution is None or not _is_of_these_clusters(execution, reader, elsewhere):
         return None
-    # Check all entries of the last hand-over: `receipt.hand_over` lacks those that were rolled back or handed back.
-    asked_for = receipt.executions[execution.number - 1].entries
-    if any(receipt.lanes[each.change.order].state is not State.HANDED_OVER for each in asked_for):
+    # The hand-over to resume lacks partitions that were rolled back or handed back.
+    written = receipt.last_hand_over.changes if receipt.last_hand_over else ()
+    if any(receipt.partition_states[each.order].state is not State.HANDED_OVER for each in written):
         return None
     targets = sorted(_targets(execution))
     now = read_committed(reader, {group: _partitions(execution, group) for group in targets})
     described = reader.describe_groups(targets)
     added = committed_by_order(
-        reader, receipt.added(reader.describe_topics({entry.change.topic for entry in execution.entries}))
+        reader, receipt.added(reader.describe_topics({change.topic for change in execution.changes}))
     )
     on_added = {group for (group, *_), committed in added.items() if committed is not None}
     groups = tuple(
@@ -78,8 +79,8 @@ def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
     Rows without an offset are ignored. The result is False if no row has an offset.
     """
     committed_rows = [row for row in rows if row.offset is not None]
-    execution = receipt.hand_over
-    known = {entry.change.order: entry.change for entry in execution.entries} if execution else {}
+    execution = receipt.hand_over_to_resume
+    known = {change.order: change for change in execution.changes} if execution else {}
     return bool(committed_rows) and all(
         row.source_group is not None
         and (change := known.get((row.group or "", row.topic, row.partition))) is not None
@@ -93,11 +94,11 @@ def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
 def _targets(execution: Execution) -> set[str]:
     # Groups that got offsets without a source group, as for a replay, are not target groups of the hand-over.
     has_source = execution.translation is not None
-    return {entry.change.group for entry in execution.entries if has_source or entry.change.source_group is not None}
+    return {change.group for change in execution.changes if has_source or change.source_group is not None}
 
 
 def _partitions(execution: Execution, group: str) -> list[TopicPartition]:
-    return [entry.change.topic_partition for entry in execution.entries if entry.change.group == group]
+    return [change.topic_partition for change in execution.changes if change.group == group]
 
 
 def _has_committed_since(execution: Execution, group: str, now: CommittedOffsets) -> bool:
@@ -106,10 +107,7 @@ def _has_committed_since(execution: Execution, group: str, now: CommittedOffsets
     An offset that the group had before the hand-over, or that this tool wrote, does not count.
     """
     return any(
-        (committed := now[entry.change.topic_partition]) is not None
-        and entry.change.after is not None
-        and committed.offset > entry.change.after.offset
-        and committed not in (entry.change.before, *entry.written)
-        for entry in execution.entries
-        if entry.change.group == group
+        change.relation(now[change.topic_partition]) is Relation.AHEAD
+        for change in execution.changes
+        if change.group == group
     )

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from migrate_groups.model.topics import is_recreated
+from migrate_groups.model.topics import recreated_topics
+from migrate_groups.planning.change import Change
 from migrate_groups.planning.options import WriteOptions, in_words
-from migrate_groups.planning.plan import Change, Plan
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State
 from migrate_groups.planning.translation import Translation
@@ -86,12 +87,16 @@ def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
     A topic that was deleted and created again is a difference. Partitions that were added, rolled back or handed back
     since are no difference. The list is empty if the receipt has no hand-over to resume.
     """
-    execution = receipt.hand_over
+    execution = receipt.hand_over_to_resume
     if execution is None:
         return []
     origins = execution.origins()
-    known = {entry.change.order for entry in execution.entries}
-    taken_back = {order for order, lane in receipt.lanes.items() if lane.state in (State.UNDONE, State.HANDED_BACK)}
+    known = {change.order for change in execution.changes}
+    taken_back = {
+        order
+        for order, partition in receipt.partition_states.items()
+        if partition.state in (State.UNDONE, State.HANDED_BACK)
+    }
     changes = tuple(
         _with_source(change, origins.get(change.order[:2], frozenset()))
         for change in now.changes
@@ -100,17 +105,15 @@ def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
     then = Plan(
         cluster_id=execution.cluster_id,
         options=execution.options,
-        changes=tuple(_with_source(entry.change, origins[entry.change.order[:2]]) for entry in execution.entries),
+        changes=tuple(_with_source(change, origins[change.order[:2]]) for change in execution.changes),
         checks=(),
         translation=execution.translation,
     )
-    recreated = [
-        f"topic {topic} was deleted and created again"
-        for topic in sorted({entry.change.topic for entry in execution.entries})
-        if now.cluster_id == execution.cluster_id
-        and is_recreated(execution.topic_ids.get(topic), now.topic_ids.get(topic))
-    ]
-    return intent_differences(then, replace(now, changes=changes)) + recreated
+    differences = intent_differences(then, replace(now, changes=changes))
+    if now.cluster_id != execution.cluster_id:
+        return differences
+    recreated = recreated_topics(execution.topic_ids.items(), now.topic_ids) & {each.topic for each in then.changes}
+    return differences + [f"topic {topic} was deleted and created again" for topic in sorted(recreated)]
 
 
 def split_differences(receipt: Receipt, spec: SplitSpec, before: SnapshotTable | None) -> list[str]:
@@ -119,7 +122,7 @@ def split_differences(receipt: Receipt, spec: SplitSpec, before: SnapshotTable |
     Another source group is a difference too. before: the source group's snapshot from before the hand-over. The list is
     empty if the receipt has no hand-over.
     """
-    execution = receipt.hand_over
+    execution = receipt.hand_over_to_resume
     if execution is None:
         return []
     if execution.source_groups != {spec.source}:

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.planning.plan import Action, Change, Plan
-from migrate_groups.planning.translation import Translated
+from migrate_groups.planning.change import Action, Change
+from migrate_groups.planning.plan import Plan
+from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.text import counted
 
 
@@ -22,7 +23,11 @@ def cells(change: Change) -> tuple[str, str, str]:
         by = change.after.offset - change.before.offset
         other = "leader epoch" if change.after.leader_epoch != change.before.leader_epoch else "metadata"
         action = f"move {by:+,}" if by else other
-    return _offset(change.before), _offset(change.after) if change.is_mirrored else "unknown", action
+    return (
+        _offset(change.before),
+        _offset(change.after) if change.action is not Action.NOT_MIRRORED else "unknown",
+        action,
+    )
 
 
 def origins(plan: Plan) -> dict[TopicPartition, str]:
@@ -31,9 +36,7 @@ def origins(plan: Plan) -> dict[TopicPartition, str]:
     If the mirror is behind in the partition, the text says by how many records. Empty if the groups are on one cluster.
     """
     partitions = plan.translation.partitions if plan.translation else ()
-    return {
-        each.target: f"{each.source} at {each.offset}" + _lag(each) for each in partitions if each.target is not None
-    }
+    return {each.copy: f"{each.source} at {each.offset}" + _lag(each) for each in partitions if each.copy is not None}
 
 
 def tally(changes: Iterable[Change]) -> str:
@@ -43,7 +46,7 @@ def tally(changes: Iterable[Change]) -> str:
     return f"{counted(counts.total(), 'partition')} ({actions or 'nothing to do'})"
 
 
-def _lag(each: Translated) -> str:
+def _lag(each: TranslatedOffset) -> str:
     return f", mirror {counted(each.behind.records, 'record')} behind" if each.behind and each.behind.records else ""
 
 

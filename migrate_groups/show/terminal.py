@@ -9,7 +9,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from migrate_groups.migration.guard import watched
-from migrate_groups.planning.execution import Execution, Outcome
+from migrate_groups.planning.change import Outcome
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Plan, Verdict
 from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.show import changes as in_words
@@ -95,13 +96,12 @@ def execution(execution: Execution) -> RenderableType:
     counts = execution.count()
     summary = ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in Outcome if counts[outcome])
     lines: list[RenderableType] = [
-        Text(f"{counted(len(execution.entries), 'partition')}: {summary or 'nothing to do'}")
+        Text(f"{counted(len(execution.changes), 'partition')}: {summary or 'nothing to do'}")
     ]
     if execution.failed:
         table = new_table("group", "topic", partition=">", outcome="<", reason="<")
-        for entry in execution.failed[:_MOST_ROWS]:
-            change = entry.change
-            table.add_row(cell(change.group), change.topic, str(change.partition), entry.outcome, cell(entry.error))
+        for change in execution.failed[:_MOST_ROWS]:
+            table.add_row(cell(change.group), change.topic, str(change.partition), change.outcome, cell(change.error))
         lines.append(table)
     if execution.guard_readings and execution.longest_gap is not None:
         gap = math.ceil(execution.longest_gap * 10) / 10
