@@ -1,4 +1,7 @@
-"""The Spark job behind ``advise --log``, which measures what sharing a consumer group costs each application."""
+"""The Spark job behind ``advise --log``, which measures what sharing a consumer group costs each application.
+
+An application is the members of a group that share topics (`migrate_groups.applications`).
+"""
 
 from __future__ import annotations
 
@@ -40,9 +43,8 @@ class Span(NamedTuple):
 class Measured(NamedTuple):
     """What it costs each application of a group that other applications are in the same group.
 
-    An application is the members of a group that consume the same topics. table: one row for each application (columns:
-    `SharedCost`). applications: at most `MAX_ROWS` rows of ``table``, the most important first. found: the tables from
-    which the costs are computed.
+    table: one row for each application (columns: `SharedCost`). applications: at most `MAX_ROWS` rows of ``table``, the
+    most important first. found: the tables from which the costs are computed.
     """
 
     found: Overload
@@ -53,8 +55,7 @@ class Measured(NamedTuple):
 def measure_costs(spark: SparkSession, copied: CopiedFiles, *, groups: Collection[str] | None, span: Span) -> Measured:
     """Measure what it costs each application of a group that other applications are in the same group.
 
-    An application is the members of a group that consume the same topics. copied: a copy of the log of
-    ``__consumer_offsets``. groups: the group names; None: all. span: the measured period.
+    copied: a copy of the log of ``__consumer_offsets``. groups: the group names; None: all. span: the measured period.
 
     Raises `Undetermined` if the log has no record of a member of these groups that subscribes to a topic by name.
     """
@@ -119,7 +120,7 @@ def _rows(table: DataFrame) -> tuple[SharedCost, ...]:
 
 
 def advice(found: Overload, classic: DataFrame, new: DataFrame, missing: DataFrame) -> DataFrame:
-    """Return the costs of a shared group for each application (members that share topics), one row each.
+    """Return the costs of a shared group for each application, one row each.
 
     Columns: those of `SharedCost`; keeps_up and best_third are null.
 

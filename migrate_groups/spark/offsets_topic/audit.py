@@ -179,16 +179,8 @@ def hand_over(
     - reasons: why commits of a group may be missing from the log.
     - source_reasons: why commits of source groups may be missing, if these are on another cluster.
 
-    Columns:
-
-    - source_group, group, topic, partition.
-    - stopped_at: the source group's offset at the migration. written: the offset that the migration wrote.
-    - old, new: the verdicts on the source group and on the target group.
-    - late_commits: the number of the source group's commits after the migration.
-    - first_own, first_own_time: the target group's first commit, not counting the migration's.
-    - committed: the target group's last committed offset.
-    - commits, rewinds, deletions: their numbers in the target group.
-    - reason: why a verdict is in doubt, or null.
+    Columns: those of `audit_result.Partition`; first_own_time (when the target group made its first commit); commits
+    and deletions (their numbers in the target group).
     """
     sides = (
         summed.where(F.col("is_target") & F.col("topic").isNotNull())

@@ -137,8 +137,7 @@ def by_group(made: DataFrame, timeline: DataFrame, evidence: DataFrame) -> DataF
 
     made: the result of `commits`. timeline: the result of `history`. evidence: the columns log_partition and missing.
 
-    Columns: group, topics, partitions, commits, rewinds, deletions, first_commit_at, last_commit_at, most_lag (the
-    largest lag), last_lag, log_partition, missing.
+    Columns: those of `history_job.GroupHistory`, and log_partition.
     """
     # The first aggregation is by partition, so that the second one counts distinct topics over few rows.
     partitions = made.groupBy("log_partition", *_KEYS).agg(

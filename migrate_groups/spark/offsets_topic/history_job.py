@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
 from migrate_groups.errors import Undetermined, UsageError
@@ -131,7 +131,7 @@ def run_history(
     shown = plain_rows(found.orderBy(F.col("commits").desc(), "group"), GroupHistory)
     return History(
         groups=shown,
-        found=len({row.group for row in shown}) if len(shown) < MAX_ROWS else _count(found),
+        found=len({row.group for row in shown}) if len(shown) < MAX_ROWS else found.select("group").distinct().count(),
         first=asked.first,
         last=asked.last,
         timeline=moments(table),
@@ -147,7 +147,3 @@ def _moments(earliest: datetime, every: timedelta, now: datetime) -> Moments:
             "pass a longer --every"
         )
     return asked
-
-
-def _count(found: DataFrame) -> int:
-    return found.select("group").distinct().count()

@@ -9,7 +9,7 @@ from migrate_groups.spark.offsets_topic.consumer_values import OWNED
 
 
 def without_owner(owned: DataFrame, of_member: DataFrame) -> DataFrame:
-    """Return the periods in which partitions of an application (members that share topics) were assigned to no member.
+    """Return the periods in which partitions of an application (`overload`) were assigned to no member.
 
     Periods that have not ended are left out. owned: the result of `group_records.owners`. of_member: columns
     group, member_id, application. Columns: group, application, begun, seconds, whole (whether every partition of the
