@@ -60,10 +60,10 @@ def measure(connection: Connection, asked: CostsRequest) -> None:
             copied = copy_with_ends(opened, asked.groups, asked.log)
             reader = opened[0]
             with spark_here(copied.log.offsets) as spark:
-                from migrate_groups.spark.offsets_topic.advice_job import Span, measure_costs, write_costs
+                from migrate_groups.spark.offsets_topic.advice_job import measure_costs, write_costs
 
-                span = Span(since=_begin(asked, copied))
-                measured = measure_costs(spark, copied.for_spark, groups=asked.groups, span=span)
+                since = _begin(asked, copied)
+                measured = measure_costs(spark, copied.for_spark, groups=asked.groups, since=since)
                 delay = reader.initial_rebalance_delay()
                 judged = judge_costs(measured.applications, copied.taken_at, delay)
                 worst = [each for each in judged if len(each.applications) > 1][:_MOST_GROUPS]
@@ -161,11 +161,12 @@ def _applications(
     Members of a group that share topics are one application. span: use only records between these times. The result is
     empty if the log has no record of the groups' members.
     """
-    from migrate_groups.spark.offsets_topic.advice_job import Span, measure_costs, write_costs
+    from migrate_groups.spark.offsets_topic.advice_job import measure_costs, write_costs
 
     out.mkdir()
     with suppress(Undetermined):
-        measured = measure_costs(spark, copied.for_spark, groups=sorted(groups), span=Span(*span))
+        since, until = span
+        measured = measure_costs(spark, copied.for_spark, groups=sorted(groups), since=since, until=until)
         return write_costs(measured, out).applications
     return ()
 

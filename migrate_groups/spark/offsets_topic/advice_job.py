@@ -33,13 +33,6 @@ from migrate_groups.spark.reconciliation.csv_tables import write_csv
 from migrate_groups.spark.reconciliation.snapshots import written_path
 
 
-class Span(NamedTuple):
-    """A period, from ``since`` (inclusive) to ``until`` (exclusive); None: no bound."""
-
-    since: datetime | None = None
-    until: datetime | None = None
-
-
 class Measured(NamedTuple):
     """What it costs each application of a group that other applications are in the same group.
 
@@ -52,20 +45,28 @@ class Measured(NamedTuple):
     applications: tuple[SharedCost, ...]
 
 
-def measure_costs(spark: SparkSession, copied: CopiedFiles, *, groups: Collection[str] | None, span: Span) -> Measured:
+def measure_costs(
+    spark: SparkSession,
+    copied: CopiedFiles,
+    *,
+    groups: Collection[str] | None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Measured:
     """Measure what it costs each application of a group that other applications are in the same group.
 
-    copied: a copy of the log of ``__consumer_offsets``. groups: the group names; None: all. span: the measured period.
+    copied: a copy of the log of ``__consumer_offsets``. groups: the group names; None: all. since, until: only records
+    from ``since`` (inclusive) to ``until`` (exclusive); None: no bound.
 
     Raises `Undetermined` if the log has no record of a member of these groups that subscribes to a topic by name.
     """
     raw = copied_log(spark, copied.folder)
     log = decode(raw)
     wanted = F.lit(True) if groups is None else F.col("group").isin(*groups)
-    if span.since is not None:
-        wanted = wanted & (F.col("log_time") >= F.lit(span.since))
-    if span.until is not None:
-        wanted = wanted & (F.col("log_time") < F.lit(span.until))
+    if since is not None:
+        wanted = wanted & (F.col("log_time") >= F.lit(since))
+    if until is not None:
+        wanted = wanted & (F.col("log_time") < F.lit(until))
     records = group_records(log).where(wanted).localCheckpoint()
     classic, new = generations(records), consumers(records)
     # Commits are needed for classic groups only. For KIP-848 groups, `owners` shows when an application stood still.
