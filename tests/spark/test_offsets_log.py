@@ -90,7 +90,7 @@ def test_rare_forms_of_a_committed_offset_are_decoded(decoded: dict[str, Row]) -
 
     Others have no leader epoch, a negative offset, or metadata of over 126 bytes.
     """
-    assert RECORDED["commit-legacy-key"][0][:2] == b"\0\0"
+    assert decoded["commit-legacy-key"].key[:2] == b"\0\0"
     assert decoded["commit-legacy-key"].offset == 5
     assert decoded["commit-no-epoch"].leader_epoch is None
     assert decoded["commit-negative-offset"].offset == -1

@@ -106,7 +106,7 @@ def decode(raw: DataFrame) -> DataFrame:
     raw: the copied records (columns: `RAW`). Columns of the result:
 
     - log_partition, log_offset, log_time, group.
-    - type: the number with which the key begins. kind: its name, such as ``offset-commit``.
+    - key: bytes. kind: the name of the record's kind, such as ``offset-commit``.
     - member: the member id or regular expression in the key, or null.
     - tombstone: whether the value is null. problem: why the record can't be decoded, or null.
     - of commits: topic, partition, version, offset, leader_epoch, topic_id (hexadecimal), metadata, commit_time,
@@ -170,8 +170,8 @@ def decode(raw: DataFrame) -> DataFrame:
     valued, epoch = F.col("_valued"), F.col("_epoch")
     return rows.select(
         *place,
-        "type",
         _kind().alias("kind"),
+        "key",
         "group",
         F.when(F.col("_two") & ~commit & sound, F.col("_second")).alias("member"),
         F.when(commit & sound, F.col("_second")).alias("topic"),
@@ -191,8 +191,9 @@ def decode(raw: DataFrame) -> DataFrame:
 
 def of_kinds(log: DataFrame, *kinds: str) -> DataFrame:
     """Return the records of some kinds. log: decoded records (`decode`). Spark decodes no record of another kind."""
-    # By number and not by kind, because Spark evaluates this filter for each record before it decodes any.
-    return log.where(F.col("type").isin(*(number for number, kind in KINDS.items() if kind in kinds)))
+    # Not by kind, because Spark evaluates this filter for each record before it decodes any, and this one is cheap.
+    numbers = (f"{number:04X}" for number, kind in KINDS.items() if kind in kinds)
+    return log.where(F.hex(F.substring("key", 1, 2)).isin(*numbers))
 
 
 def in_place(condition: Column) -> Column:
