@@ -59,6 +59,7 @@ def main() -> None:
             for job in options.only.split(","):
                 kind = "generations" if job == "advise" else "commits"
                 folder = Path(name) / kind
+                folder.mkdir(exist_ok=True)
                 logs[kind] = log = _grown(logs.get(kind), folder, size * 1_000_000)
                 figures = []
                 for _ in range(4 if job == "decode" else 1):

@@ -122,7 +122,7 @@ def kerberos(java, kafka_jars, tmp_path_factory) -> Iterator[Kerberos]:
             yield Kerberos(on, folder, environment)
 
 
-@pytest.mark.parametrize("way", ["keytab", "cache"])
+@pytest.mark.parametrize("way", ["keytab", "ticket cache"])
 def test_commands_log_in_without_the_second_client(kerberos, way):
     """With a keytab and with a ticket cache, `list`, `snapshot` and `migrate` work with kafka-python.
 
