@@ -9,7 +9,7 @@ records follow. The script runs in turns:
 - ``read``: a consumer of confluent-kafka that reads all records of both topics, and does nothing with them
 
 It prints median, minimum and maximum, the CPU time of all processes, the ratio, and the peak memory of the largest
-process of ``compare`` (0 for ``read``, which is this process). Exit code 1: a place is not exact.
+process of ``compare`` (0 for ``read``, which is this process). Exit code 1: a translated offset is not exact.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main() -> None:
             "read": partial(_read, both, options.partitions, records),
         }
         found = in_turns(contenders, options.runs)
-    print(f"{options.partitions:,} partitions, {options.behind:,} records behind each place, {os.cpu_count()} cores")
+    print(f"{options.partitions:,} partitions, {options.behind:,} records behind each offset, {os.cpu_count()} cores")
     print_runs(found)
     print_ratios(found, [("compare", "read")])
     save(options.json, {f"{options.partitions} partitions": found}, behind=options.behind)
@@ -101,7 +101,7 @@ def _compare(source: str, target: str, partitions: int) -> Measured:
         measured = run([*OURS, "compare", _GROUP, "--format", "json", *servers], output)
         exact = sum(each["status"] == "exact" for each in json.loads(output.read_text())["partitions"])
     if exact != partitions:
-        sys.exit(f"only {exact} of {partitions} places are exact")
+        sys.exit(f"only {exact} of {partitions} translated offsets are exact")
     return measured
 
 

@@ -20,7 +20,15 @@ def decide(wanted: Sequence[Change], survey: Survey, options: WriteOptions) -> l
     Partitions that ``wanted`` lacks are included if a source group hands over their topic. ``after`` is None where
     there is no offset to write.
     """
-    return [_decided(each, survey, options) for each in (*wanted, *absent(wanted, survey))]
+    return [_beside_existing(each, survey, options) for each in starts(wanted, survey, options)]
+
+
+def starts(wanted: Sequence[Change], survey: Survey, options: WriteOptions) -> list[Change]:
+    """Return the changes with the offset at which each target group starts, by the logs of the source group's cluster.
+
+    As in `decide`, there may be more than the wanted ones.
+    """
+    return [_started(each, survey, options) for each in (*wanted, *absent(wanted, survey))]
 
 
 def with_an_offset(decided: Iterable[Change]) -> tuple[Change, ...]:
@@ -28,25 +36,28 @@ def with_an_offset(decided: Iterable[Change]) -> tuple[Change, ...]:
     return sorted_changes(each for each in decided if each.after is not None or each.origin is Origin.NOT_MIRRORED)
 
 
-def _decided(wanted: Change, survey: Survey, options: WriteOptions) -> Change:
-    partition = wanted.topic_partition
-    bounds = survey.bounds.get(partition)
-    before = survey.committed[wanted.group].get(partition)
+def _started(wanted: Change, survey: Survey, options: WriteOptions) -> Change:
+    bounds = survey.bounds.get(wanted.topic_partition)
     offset = _start(wanted, bounds, options)
     if offset is None:
-        return structs.replace(wanted, before=before)
+        return wanted
     committed = wanted.committed
     metadata = committed.metadata if committed else ""
     if bounds is not None and offset < bounds.start and options.out_of_range == "earliest":
-        after, raised_from = CommittedOffset(offset=bounds.start, metadata=metadata), offset
-    else:
-        # A leader epoch of another log may be above the current one, and would then stop a Java consumer
-        # (docs/kafka-behaviour.md#logs).
-        epoch = committed.leader_epoch if committed and _is_same_log(wanted, survey) else None
-        after, raised_from = CommittedOffset(offset=offset, leader_epoch=epoch, metadata=metadata), None
-    if options.on_existing == "forward" and before is not None and before.offset > after.offset:
-        return structs.replace(wanted, before=before, after=before, raised_from=raised_from, given_up=after)
-    return structs.replace(wanted, before=before, after=after, raised_from=raised_from)
+        raised = CommittedOffset(offset=bounds.start, metadata=metadata)
+        return structs.replace(wanted, after=raised, raised_from=offset)
+    # A leader epoch of another log may be above the current one, and would then stop a Java consumer
+    # (docs/kafka-behaviour.md#logs).
+    epoch = committed.leader_epoch if committed and _is_same_log(wanted, survey) else None
+    return structs.replace(wanted, after=CommittedOffset(offset=offset, leader_epoch=epoch, metadata=metadata))
+
+
+def _beside_existing(change: Change, survey: Survey, options: WriteOptions) -> Change:
+    """Return the change with the target group's committed offset, which ``on_existing`` "forward" may keep."""
+    before, after = survey.committed[change.group].get(change.topic_partition), change.after
+    if options.on_existing == "forward" and before and after and before.offset > after.offset:
+        return structs.replace(change, before=before, after=before, given_up=after)
+    return structs.replace(change, before=before)
 
 
 def _start(wanted: Change, bounds: LogRange | None, options: WriteOptions) -> int | None:

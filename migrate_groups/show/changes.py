@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.change import Action, Change
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.translation import Translated
+from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.text import counted
 
 
@@ -36,9 +36,7 @@ def origins(plan: Plan) -> dict[TopicPartition, str]:
     If the mirror is behind in the partition, the text says by how many records. Empty if the groups are on one cluster.
     """
     partitions = plan.translation.partitions if plan.translation else ()
-    return {
-        each.target: f"{each.source} at {each.offset}" + _lag(each) for each in partitions if each.target is not None
-    }
+    return {each.copy: f"{each.source} at {each.offset}" + _lag(each) for each in partitions if each.copy is not None}
 
 
 def tally(changes: Iterable[Change]) -> str:
@@ -48,7 +46,7 @@ def tally(changes: Iterable[Change]) -> str:
     return f"{counted(counts.total(), 'partition')} ({actions or 'nothing to do'})"
 
 
-def _lag(each: Translated) -> str:
+def _lag(each: TranslatedOffset) -> str:
     return f", mirror {counted(each.behind.records, 'record')} behind" if each.behind and each.behind.records else ""
 
 

@@ -10,8 +10,9 @@ import msgspec
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from migrate_groups.migration.across.compare import Compared, Comparison
-from migrate_groups.mirrors.place import Status
+from migrate_groups.migration.across.compare import Comparison
+from migrate_groups.mirrors.position import Status
+from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.tables import Table, cell
 from migrate_groups.text import counted
@@ -21,7 +22,7 @@ _COLUMNS = {
     **dict.fromkeys(("GROUP", "TOPIC"), "<"),
     **dict.fromkeys(("PARTITION", "COMMITTED"), ">"),
     "TARGET-TOPIC": "<",
-    **dict.fromkeys(("PLACE", "COMPARED", "TARGET-COMMITTED", "READ-AGAIN", "SKIPPED", "COPIES"), ">"),
+    **dict.fromkeys(("TRANSLATED", "COMPARED", "TARGET-COMMITTED", "READ-AGAIN", "SKIPPED", "COPIES"), ">"),
     "STATUS": "<",
 }
 _STYLES = {Status.EXACT: "green"} | dict.fromkeys((Status.TRUSTED, Status.UNDETERMINED, Status.NOT_MIRRORED), "yellow")
@@ -32,20 +33,20 @@ class ComparedPartition(Part, frozen=True, kw_only=True):
 
     - committed_offset: the group's committed offset on the source; null while a transactional commit is pending.
     - target_topic: the topic of the copy; null if the target has no copy of the partition.
-    - place: the offset at which the group must continue on the target. If several are possible, the lowest; null if
-      none is known.
-    - reread_at_most: the highest number of records that the group reads again if it starts at ``place``.
+    - translated_offset: the offset at which the group must continue on the target. If several are possible, the lowest;
+      null if none is known.
+    - reread_at_most: the highest number of records that the group reads again if it starts at ``translated_offset``.
     - target_committed_offset: the group's committed offset on the target; null if there is none, or while a
       transactional commit is pending.
     - read_again, skipped: how many records the group would read again, and skip, if it started at
       ``target_committed_offset``; null if not known.
     - copies: how many records of the copy repeat a record that the mirror had already delivered.
-    - aborted: how many records at or after ``place`` are of aborted transactions, but delivered as committed.
-    - status: how exactly ``place`` is known, such as "exact".
+    - aborted: how many records from ``translated_offset`` on are of aborted transactions, but delivered as committed.
+    - status: how exactly ``translated_offset`` is known, such as "exact".
     - reason: why the status is not "exact"; otherwise empty.
-    - method: how ``place`` was found: "walk" (by matching the records of both logs in order), "neighbours" (from the
-      nearest records that both logs have, because compaction may have removed others), "start" (neither log has ever
-      had a record), or empty (no records were compared).
+    - method: how ``translated_offset`` was found: "walk" (by matching the records of both logs in order), "neighbours"
+      (from the nearest records that both logs have, because compaction may have removed others), "start" (neither log
+      has ever had a record), or empty (no records were compared).
     - compared: how many records of the copy were matched with a record of the source.
     - mirrored_to: the last stable offset of the copy; null if it was not read.
     - fingerprint_before, fingerprint_after: fingerprints (32 hexadecimal digits) of the source's last record before
@@ -57,7 +58,7 @@ class ComparedPartition(Part, frozen=True, kw_only=True):
     partition: int
     committed_offset: int | None
     target_topic: str | None
-    place: int | None
+    translated_offset: int | None
     reread_at_most: int
     target_committed_offset: int | None
     read_again: int | None
@@ -91,27 +92,27 @@ def document(found: Comparison) -> CompareDocument:
         target_cluster=found.target_cluster,
         partitions=[
             ComparedPartition(
-                group=each.group,
-                topic=each.at.source.topic,
-                partition=each.at.source.partition,
-                committed_offset=each.at.committed,
-                target_topic=None if each.at.copy is None else each.at.copy.topic,
-                place=each.place.offset,
-                reread_at_most=each.place.reread,
-                target_committed_offset=each.at.there,
-                read_again=each.place.counts.again,
-                skipped=each.place.counts.skipped,
-                copies=each.place.counts.copies,
-                aborted=each.place.counts.aborted,
-                status=each.place.status,
-                reason=each.place.reason,
-                method=each.place.method,
-                compared=each.place.compared,
-                mirrored_to=each.found.mirrored_to,
-                fingerprint_before=_hex(each.place.before),
-                fingerprint_after=_hex(each.place.after),
+                group=group,
+                topic=each.source.topic,
+                partition=each.source.partition,
+                committed_offset=each.committed,
+                target_topic=None if each.copy is None else each.copy.topic,
+                translated_offset=each.position.offset,
+                reread_at_most=each.position.reread,
+                target_committed_offset=each.there,
+                read_again=each.position.counts.again,
+                skipped=each.position.counts.skipped,
+                copies=each.position.counts.copies,
+                aborted=each.position.counts.aborted,
+                status=each.position.status,
+                reason=each.position.reason,
+                method=each.position.method,
+                compared=each.position.compared,
+                mirrored_to=each.position.as_of,
+                fingerprint_before=_hex(each.position.before),
+                fingerprint_after=_hex(each.position.after),
             )
-            for each in found.partitions
+            for group, each in found.partitions
         ],
     )
 
@@ -136,8 +137,8 @@ def conclusion(found: Comparison) -> str:
         return (
             f"{counted(found.off, 'partition')} would not continue on the target where the group stopped on the source"
         )
-    if found.untold:
-        return f"the place of {counted(found.untold, 'partition')} on the target is not known"
+    if found.unknown:
+        return f"the translated offset of {counted(found.unknown, 'partition')} on the target is not known"
     return "every partition continues on the target where it stopped on the source"
 
 
@@ -151,41 +152,41 @@ def terminal(found: Comparison) -> RenderableType:
     The table has at most 200 lines. Partitions whose committed offset on the target is not known to be right
     come first.
     """
-    shown = sorted(found.partitions, key=lambda each: (each.is_told and not each.is_off, each.group, each.at.source))
+    shown = sorted(found.partitions, key=lambda of: (of[1].position.is_known and not of[1].is_off, of[0], of[1].source))
     table = Table(_COLUMNS)
-    for each in shown[:_MOST_ROWS]:
-        table.add_row(*_cells(each))
+    for group, each in shown[:_MOST_ROWS]:
+        table.add_row(cell(group), *_cells(each))
     rest = len(shown) - _MOST_ROWS
     more = [Text(f"… and {counted(rest, 'more partition')}")] if rest > 0 else []
-    reasons = Counter((each.place.status, each.place.reason) for each in found.partitions if each.place.reason)
+    reasons = Counter(
+        (each.position.status, each.position.reason) for _, each in found.partitions if each.position.reason
+    )
     lines = [
         Text.assemble(f"{status}, {counted(number, 'partition')}: ", cell(reason))
         for (status, reason), number in reasons.most_common()
     ]
-    return Group(table, *more, *lines, Text(_totals(found.partitions)))
+    return Group(table, *more, *lines, Text(_totals([each for _, each in found.partitions])))
 
 
-def _cells(each: Compared) -> list[str | Text]:
-    place = each.place
-    counts = place.counts
-    numbers = (place.offset, place.compared, each.at.there, counts.again, counts.skipped, counts.copies)
+def _cells(each: TranslatedOffset) -> list[str | Text]:
+    position, counts = each.position, each.position.counts
+    numbers = (position.offset, position.compared, each.there, counts.again, counts.skipped, counts.copies)
     return [
-        cell(each.group),
-        each.at.source.topic,
-        str(each.at.source.partition),
-        "-" if each.at.committed is None else str(each.at.committed),
-        each.at.copy.topic if each.at.copy else "-",
+        each.source.topic,
+        str(each.source.partition),
+        "-" if each.committed is None else str(each.committed),
+        each.copy.topic if each.copy else "-",
         *("-" if number is None else str(number) for number in numbers),
-        Text(place.status, style=_STYLES.get(place.status, "red")),
+        Text(position.status, style=_STYLES.get(position.status, "red")),
     ]
 
 
-def _totals(partitions: Sequence[Compared]) -> str:
-    statuses = Counter(each.place.status for each in partitions)
-    known = [each.place.counts for each in partitions if each.place.counts.again is not None]
+def _totals(partitions: Sequence[TranslatedOffset]) -> str:
+    statuses = Counter(each.position.status for each in partitions)
+    known = [each.position.counts for each in partitions if each.position.counts.again is not None]
     again, skipped = sum(each.again or 0 for each in known), sum(each.skipped or 0 for each in known)
-    aborted = sum(each.place.counts.aborted for each in partitions)
-    without = sum(each.at.there is None for each in partitions)
+    aborted = sum(each.position.counts.aborted for each in partitions)
+    without = sum(each.there is None for each in partitions)
     parts = [counted(len(partitions), "partition") + ": " + ", ".join(f"{n:,} {s}" for s, n in statuses.items())]
     if known:
         parts.append(

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from migrate_groups.migration.across.compare import Compared, Comparison
-from migrate_groups.mirrors.place import Status
+from migrate_groups.migration.across.compare import Comparison
+from migrate_groups.mirrors.position import Status
+from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.show.comparison import conclusion
 from migrate_groups.show.page import environment
 
@@ -16,12 +17,12 @@ _MOST_ROWS, _MOST_TOPICS = 500, 50
 MEANINGS = {
     Status.DIFFERENT: "the mirror filters, alters or repartitions records, or other producers write to the topic, too",
     Status.GONE: "one of the logs starts later",
-    Status.UNDETERMINED: "the place can't be told",
+    Status.UNDETERMINED: "the offset can't be determined",
     Status.TRUSTED: "no record could be compared; --trust-copy names the topic",
     Status.NOT_MIRRORED: "the mirror has not delivered the records up to the committed offset, or delivers them again",
-    Status.AMBIGUOUS: "there are several places among identical records",
-    Status.BOUNDED: "compaction has removed the records that would tell",
-    Status.EXACT: "there is one place, and everything that was read fits it",
+    Status.AMBIGUOUS: "several offsets are possible among identical records",
+    Status.BOUNDED: "compaction has removed the records that would show the offset",
+    Status.EXACT: "one offset is possible, and everything that was read fits it",
 }
 """The meaning of each status, the worst first."""
 # The class in report.css that gives each status its colour. The classes are named after statuses of a reconciliation.
@@ -55,9 +56,13 @@ def page(found: Comparison) -> str:
     order = list(MEANINGS)
     partitions = sorted(
         found.partitions,
-        key=lambda each: (not each.is_off, order.index(each.place.status), each.group, each.at.source),
+        key=lambda of: (not of[1].is_off, order.index(of[1].position.status), of[0], of[1].source),
     )
-    topics = [_topic(rows) for _, rows in groupby(found.partitions, lambda each: (each.group, each.at.source.topic))]
+    topics = [
+        _topic(group, list(offsets))
+        for group, of in found.groups.items()
+        for _, offsets in groupby(of, lambda each: each.source.topic)
+    ]
     topics.sort(key=lambda each: (-((each.again or 0) + (each.skipped or 0)), each.group, each.topic))
     return (
         environment()
@@ -65,14 +70,14 @@ def page(found: Comparison) -> str:
         .render(
             found=found,
             conclusion=conclusion(found),
-            clean=not found.off and not found.untold,
-            statuses=Counter(each.place.status for each in found.partitions),
+            clean=not found.off and not found.unknown,
+            statuses=Counter(each.position.status for _, each in found.partitions),
             meanings=MEANINGS,
             colours=_COLOURS,
             again=_sum(each.again for each in topics),
             skipped=_sum(each.skipped for each in topics),
-            copies=sum(each.place.counts.copies for each in found.partitions),
-            aborted=sum(each.place.counts.aborted for each in found.partitions),
+            copies=sum(each.position.counts.copies for _, each in found.partitions),
+            aborted=sum(each.position.counts.aborted for _, each in found.partitions),
             topics=topics[:_MOST_TOPICS],
             more_topics=len(topics) - _MOST_TOPICS,
             most=max([1, *(number or 0 for each in topics for number in (each.again, each.skipped))]),
@@ -82,12 +87,11 @@ def page(found: Comparison) -> str:
     )
 
 
-def _topic(rows: Iterable[Compared]) -> _Topic:
-    partitions: Sequence[Compared] = list(rows)
-    counts = [each.place.counts for each in partitions]
+def _topic(group: str, partitions: Sequence[TranslatedOffset]) -> _Topic:
+    counts = [each.position.counts for each in partitions]
     return _Topic(
-        group=partitions[0].group,
-        topic=partitions[0].at.source.topic,
+        group=group,
+        topic=partitions[0].source.topic,
         partitions=len(partitions),
         again=_sum(each.again for each in counts),
         skipped=_sum(each.skipped for each in counts),

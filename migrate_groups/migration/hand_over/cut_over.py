@@ -12,16 +12,15 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, InvalidInput, PendingCommits, Refused
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
-from migrate_groups.migration.hand_over.knowledge import AllWanted
 from migrate_groups.migration.hand_over.last_seen import EndsWhileConsumed
 from migrate_groups.migration.hand_over.prepared import Prepared
 from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.reading.take import ObservedGroup, Reading, TopicsToRead, read_group
 from migrate_groups.migration.stop import Wait, prove_stopped
-from migrate_groups.mirrors.place import Status
-from migrate_groups.model.topics import is_recreated
+from migrate_groups.mirrors.position import Status
+from migrate_groups.model.topics import recreated_topics, topic_ids
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.translation import Translated
+from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted, named, some
@@ -49,7 +48,7 @@ class CutOver:
         self._clusters, self._shown, self._clock = clusters, shown, clock
         self._reader = clusters.source
         self._wait, self._events, self._keep_baseline = wait, events, keep_baseline
-        self._source, self._options, self._last = shown.spec.source, shown.plan.options, shown.wanted.knowledge.last
+        self._source, self._options, self._last = shown.spec.source, shown.plan.options, shown.knowledge.last
         self._may_be_gone = self._options.vanished == "restore"
         self._ends = EndsWhileConsumed.of(self._reader, shown.reading, self._options)
         # All topics seen so far: once the members have left, nothing shows that the group had a topic without a commit.
@@ -78,18 +77,18 @@ class CutOver:
             self._last.refuse_unless_restorable(self._source, self._options)
         _refuse_recreated(reading, shown.reading)
         try:
-            wanted = replace(shown.wanted.knowledge, ends=self._ends.proven, baseline=shown.reading).wanted(reading)
+            known = replace(shown.knowledge, ends=self._ends.proven, baseline=shown.reading)
+            wanted = known.wanted(reading)
         except InvalidInput as error:
             changed = f"the group's topics changed since the plan was shown: {error}"
             raise Refused(f"{changed}; nothing was written") from None
-        planned = self._planned(wanted)
+        planned = self._planned(partial(self._clusters.plan, known, reading, wanted, shown.planned))
         refuse_forbidden(planned.plan.refusals(at_the_write=True))
         _refuse_other_topics(shown.plan, planned.plan)
-        return replace(shown, wanted=wanted, planned=planned)
+        return replace(shown, knowledge=known, reading=reading, wanted=wanted, planned=planned)
 
-    def _planned(self, wanted: AllWanted) -> Planned:
+    def _planned(self, plan: Callable[[], Planned]) -> Planned:
         """Return the final plan. If a mirror is involved, first wait until it has reached the committed offsets."""
-        plan = partial(self._clusters.plan, wanted, self._shown.planned)
         deadline = self._clock.monotonic() + self._wait
         planned = plan()
         late = _late(planned.plan)
@@ -153,7 +152,7 @@ class CutOver:
         self._events.still_running(reasons, looks, seconds)
 
 
-def _late(plan: Plan) -> list[Translated]:
+def _late(plan: Plan) -> list[TranslatedOffset]:
     """Return the partitions that the mirror has not yet copied up to the offset to hand over.
 
     The list is empty if a check refuses the plan anyway.
@@ -163,19 +162,14 @@ def _late(plan: Plan) -> list[Translated]:
     return [*plan.translation.with_status(Status.NOT_MIRRORED)]
 
 
-def _behind(late: Sequence[Translated]) -> str:
+def _behind(late: Sequence[TranslatedOffset]) -> str:
     names = some([str(each.source) for each in late])
     return f"{counted(len(late), 'partition')} not mirrored up to the committed offset: {names}"
 
 
 def _refuse_recreated(final: Reading, baseline: Reading) -> None:
-    topics = baseline.observed.topics
-    recreated = [
-        name
-        for name, topic in final.observed.topics.items()
-        if name in topics and is_recreated(topics[name].topic_id, topic.topic_id)
-    ]
-    if recreated:
+    then, now = topic_ids(baseline.observed.topics), topic_ids(final.observed.topics)
+    if recreated := recreated_topics(then.items(), now):
         raise Refused(
             f"{named('topic', recreated)} deleted and created again since the plan was shown; run again; "
             "nothing was written"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -36,8 +36,8 @@ class Knowledge:
     ends: Mapping[TopicPartition, int]
     baseline: Reading | None = None
 
-    def wanted(self, reading: Reading) -> AllWanted:
-        """Return the partitions and offsets that the target groups get, from what was read of the source group.
+    def wanted(self, reading: Reading) -> list[Change]:
+        """Return what is wanted for each partition of a target group, sorted, from what was read of the source group.
 
         Raises `InvalidInput` if the split does not cover the group's topics.
         """
@@ -50,8 +50,7 @@ class Knowledge:
             for partition, committed in reading.observed.committed.items()
             for group in takers.get(partition.topic, ())
         ]
-        partitions = sorted(found, key=attrgetter("group", "topic", "partition"))
-        return AllWanted(knowledge=self, reading=reading, partitions=partitions)
+        return sorted(found, key=attrgetter("order"))
 
     def _wanted(
         self, reading: Reading, group: str, partition: TopicPartition, committed: CommittedOffset | None
@@ -102,11 +101,11 @@ class Knowledge:
 
     @property
     def _translation(self) -> Translation | None:
-        return self.receipt.hand_over.translation if self.receipt.hand_over else None
+        return self.receipt.hand_over_to_resume.translation if self.receipt.hand_over_to_resume else None
 
     @cached_property
     def _earlier(self) -> Mapping[tuple[str, str, int], Change]:
-        hand_over = self.receipt.hand_over
+        hand_over = self.receipt.hand_over_to_resume
         changes = hand_over.changes if hand_over else ()
         return {change.order: change for change in changes if change.after is not None}
 
@@ -114,19 +113,6 @@ class Knowledge:
     def _earlier_topics(self) -> frozenset[tuple[str, str]]:
         copied = {copy: topic for topic, copy in self._translation.topics} if self._translation else {}
         return frozenset((group, copied.get(topic, topic)) for group, topic, _ in self._earlier)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllWanted:
-    """The partitions and offsets that the target groups are to get, and the facts from which they were found.
-
-    knowledge: facts from before the source group stopped. reading: the source group's description, committed offsets
-    and log ranges. partitions: sorted by group, topic and partition.
-    """
-
-    knowledge: Knowledge
-    reading: Reading
-    partitions: Sequence[Change]
 
 
 def ends_of_live(reading: Reading) -> Mapping[TopicPartition, int]:

@@ -46,13 +46,14 @@ def refuse_unreadable(reader: GroupReader, topics: Collection[str]) -> None:
         raise NotAuthorized(f"not authorized: {lacks(reader.principal, lacking)}")
 
 
-def read_cluster_facts(reader: GroupReader, wanted: Sequence[Change]) -> ClusterFacts:
+def read_cluster_facts(reader: GroupReader, wanted: Sequence[Change], *, has_targets: bool = True) -> ClusterFacts:
     """Return the permissions on the groups and topics in ``wanted``, all visible topics, and the limits of offsets.
 
-    Raises `NotAuthorized` if the client's principal lacks Describe on a group or topic; `ClusterUnavailable`.
+    has_targets: as for `survey`. Raises `NotAuthorized` if the client's principal lacks Describe on a group or topic;
+    `ClusterUnavailable`.
     """
     visible = reader.describe_topics(None)
-    permissions = permissions_unless_hidden(reader, needed(wanted))
+    permissions = permissions_unless_hidden(reader, needed(wanted, has_targets=has_targets))
     limits = reader.offset_limits()
     return ClusterFacts(
         principal=reader.principal,
@@ -69,20 +70,24 @@ def survey(
     wanted: Sequence[Change],
     cluster_facts: ClusterFacts | None = None,
     reading: Reading | None = None,
+    *,
+    has_targets: bool = True,
 ) -> Survey:
     """Return the groups in ``wanted`` with their committed offsets, topics and log ranges.
 
-    cluster_facts: permissions, topic names and limits, if they were just read. reading: the source group, if
-    it was just read.
+    - cluster_facts: permissions, topic names and limits, if they were just read.
+    - reading: the source group, if it was just read.
+    - has_targets: whether the target groups are on this cluster; otherwise only the source groups are.
 
     Raises `NotAuthorized` if the client's principal lacks Describe on a group or topic; `PendingCommits` if a
     transactional commit is still pending at the time-out; `ClusterUnavailable`.
     """
     if cluster_facts is None or not needed(wanted).keys() <= cluster_facts.permissions.keys():
-        cluster_facts = read_cluster_facts(reader, wanted)
+        cluster_facts = read_cluster_facts(reader, wanted, has_targets=has_targets)
     looks = {reading.observed.description.group: reading.observed} if reading else {}
     topics = reading.observed.topics if reading else reader.describe_topics({each.topic for each in wanted})
-    involved = {group for each in wanted for group in (each.group, each.source_group) if group is not None}
+    involved = {each.group for each in wanted} if has_targets else set()
+    involved |= {each.source_group for each in wanted if each.source_group is not None}
     groups = {group: look.description for group, look in looks.items() if group in involved}
     groups |= reader.describe_groups(sorted(involved - groups.keys()))
     to_read = {group for group, described in groups.items() if described.exists and group not in looks}

@@ -23,7 +23,8 @@ def kind(wanted: Sequence[Change], survey: Survey, options: WriteOptions) -> Che
     """
     name = "kind"
     involved = {group for row in wanted for group in (row.group, row.source_group) if group is not None}
-    groups = [survey.groups[group] for group in sorted(involved)]
+    # In a move, each cluster has only its own groups.
+    groups = [survey.groups[group] for group in sorted(involved & survey.groups.keys())]
     if not groups:
         return Check.not_applicable(name, "no group to write to")
     share = [group.group for group in groups if group.group_type == "share"]
@@ -68,9 +69,8 @@ def other_kind(group: GroupDescription, internal_topics: Collection[str]) -> str
 
     internal_topics: the internal topics of Kafka Streams in the cluster.
     """
-    if group.exists and not group.is_consumer_group:
-        its = f"its type is {group.kind}"
-        return f"is not a consumer group: {its}{group.connect and f' ({group.connect})'}"
+    if reason := group.not_a_consumer_group:
+        return f"{reason}{group.connect and f' ({group.connect})'}"
     if group.connect:
         return f"belongs to {group.connect}"
     # The state in internal topics fits only the committed offsets of this group.

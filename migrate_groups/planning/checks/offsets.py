@@ -139,5 +139,5 @@ def _left_out(decisions: Sequence[Change], survey: Survey) -> set[TopicPartition
         for group, topic in topics
         if topic in survey.topics
         for partition in (TopicPartition(topic, number) for number in survey.topics[topic].partitions)
-        if (group, partition) not in known and survey.committed[group].get(partition) is None
+        if (group, partition) not in known and survey.committed.get(group, {}).get(partition) is None
     }

@@ -48,7 +48,7 @@ def source_permission(rows: Sequence[Change], survey: Survey) -> Check:
     The verdict is ``not known`` if brokers don't return the permissions.
     """
     name = "permission"
-    wanted = of_hand_over({row.source_group for row in rows if row.source_group}, (), {row.topic for row in rows})
+    wanted = needed(rows, has_targets=False)
     reason = f"{survey.cluster_facts.principal} has all permissions"
     return _not_granted(name, wanted, survey) or Check.passed(name, reason)
 
@@ -95,11 +95,14 @@ def hidden_topics(rows: Sequence[Change], survey: Survey) -> Check:
     return Check.not_known(name, reason)
 
 
-def needed(rows: Sequence[Change]) -> Mapping[Resource, frozenset[Operation]]:
-    """Return, for each group and topic, the operations that the principal needs to hand over these partitions."""
+def needed(rows: Sequence[Change], *, has_targets: bool = True) -> Mapping[Resource, frozenset[Operation]]:
+    """Return, for each group and topic, the operations that the principal needs to hand over these partitions.
+
+    has_targets: whether the target groups are on the same cluster.
+    """
     return of_hand_over(
         {row.source_group for row in rows if row.source_group is not None},
-        {row.group for row in rows if row.group is not None},
+        {row.group for row in rows} if has_targets else (),
         {row.topic for row in rows},
     )
 

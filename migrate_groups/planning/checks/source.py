@@ -214,7 +214,6 @@ def vanished(
         has_source = any(each.source_group for each in wanted)
         reason = "the snapshot has no committed offset of a source group" if has_source else NO_SOURCE_GROUP
         return Check.not_applicable("vanished", reason)
-    handed_over = receipt.source_offsets
     missing = [each for each, source in compared if survey.committed[source].get(each.topic_partition) is None]
     if not missing:
         return Check.passed("vanished", "no committed offset has expired since the snapshot")
@@ -222,7 +221,7 @@ def vanished(
     found = (
         f"{counted(len(gone), 'committed offset')} expired or deleted since the snapshot: {some(gone.values(), most=3)}"
     )
-    new = any(handed_over.get((each.group, each.topic, each.partition)) != each.start for each in missing)
+    new = any(receipt.source_offset(each) != each.start for each in missing)
     if new and options.vanished == "refuse":
         help_ = instead or "pass --vanished restore to hand over the offsets of the snapshot"
         return Check.refused("vanished", f"{found}; {help_}")
