@@ -1,4 +1,4 @@
-"""What the benchmarks share: a Kafka of their own, measured processes that take turns, and the lines of the results."""
+"""What the benchmarks share: measured processes that take turns, and the lines of the results."""
 
 from __future__ import annotations
 
@@ -12,15 +12,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-sys.path.append(str(Path(__file__).parents[1]))  # because some benchmarks use modules of the tests
-
-from migrate_groups.sandbox.broker import Sandbox, start_sandbox
-from migrate_groups.sandbox.jars import KafkaJars, fetch_jars, user_cache
-from migrate_groups.sandbox.java import Java, find_java
+sys.path.insert(0, str(Path(__file__).parents[1]))  # because some benchmarks use modules of the tests
 
 OURS = (sys.executable, "-m", "migrate_groups")
 # Compiled Python files are kept, as for users, even if this process has PYTHONDONTWRITEBYTECODE.
@@ -52,21 +48,6 @@ def options_of(says: str, runs: int) -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=int, default=runs)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every run to this file")
     return parser
-
-
-def kafka() -> tuple[Java, KafkaJars]:
-    """Return the Java of this machine, and Kafka's jars, which are downloaded once."""
-    java = find_java(os.environ)
-    mirror = os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR")
-    return java, fetch_jars(java=java, cache=user_cache(), mirror=mirror)
-
-
-@contextmanager
-def sandbox(**options: Any) -> Iterator[Sandbox]:
-    """Run a Kafka for the length of a ``with`` block. ``options`` are those of `start_sandbox`."""
-    java, jars = kafka()
-    with start_sandbox(jars, java=java, **options) as running:
-        yield running
 
 
 def run(command: Sequence[str], output: Path | None = None) -> Measured:

@@ -14,7 +14,8 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from _bench import OURS, Measured, in_turns, options_of, print_ratios, print_runs, run, sandbox, save
+from _bench import OURS, Measured, in_turns, options_of, print_ratios, print_runs, run, save
+from _sandbox import sandbox
 from kafka import KafkaAdminClient
 from kafka.errors import RetriableError
 from kafka.protocol.consumer import JoinGroupRequest, SyncGroupRequest

@@ -23,7 +23,8 @@ from functools import partial
 from pathlib import Path
 
 import confluent_kafka
-from _bench import OURS, Measured, in_turns, options_of, print_ratios, print_runs, run, sandbox, save
+from _bench import OURS, Measured, in_turns, options_of, print_ratios, print_runs, run, save
+from _sandbox import sandbox
 from confluent_kafka.admin import AdminClient, NewTopic
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 

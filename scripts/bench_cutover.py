@@ -44,9 +44,9 @@ from _bench import (
     print_ratios,
     print_runs,
     run,
-    sandbox,
     save,
 )
+from _sandbox import sandbox
 from kafka import KafkaAdminClient
 from kafka.errors import RetriableError
 from kafka.structs import OffsetAndMetadata, TopicPartition

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from _bench import kafka, sandbox
+from _sandbox import kafka, sandbox
 
 from migrate_groups.sandbox.jars import user_cache
 from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
