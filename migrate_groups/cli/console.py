@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import typer
 
-from migrate_groups.cli.documents import print_bytes, print_document
+from migrate_groups.cli.json_output import print_bytes, print_document
 from migrate_groups.text import one_line
 
 if TYPE_CHECKING:

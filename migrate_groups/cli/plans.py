@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from migrate_groups.cli.console import load_table, show, talk
-from migrate_groups.cli.documents import print_bytes, print_document
+from migrate_groups.cli.json_output import print_bytes, print_document
 from migrate_groups.errors import EXIT_CHANGES, UsageError
 from migrate_groups.text import counted, named
 

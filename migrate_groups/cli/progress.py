@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from migrate_groups.cli.console import talk
-from migrate_groups.cli.work import shown_work
+from migrate_groups.cli.progress_display import shown_work
 
 if TYPE_CHECKING:
     from rich.progress import TaskID

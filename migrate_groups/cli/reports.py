@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from migrate_groups.cli.console import show, talk
-from migrate_groups.cli.documents import print_bytes, print_document
+from migrate_groups.cli.json_output import print_bytes, print_document
 
 if TYPE_CHECKING:
     from migrate_groups.spark.reconciliation.result import Reconciliation

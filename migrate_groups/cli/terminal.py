@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from migrate_groups.cli import written
 from migrate_groups.cli.console import confirm, show, talk
-from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.json_output import print_document
 from migrate_groups.cli.plans import PlanFormat, save_plan, show_plan
-from migrate_groups.cli.work import shown_work
+from migrate_groups.cli.progress_display import shown_work
 from migrate_groups.errors import UsageError
 from migrate_groups.text import counted, shell_command, some
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from migrate_groups.cli.on_start import OnStart
     from migrate_groups.migration.progress import Done
     from migrate_groups.migration.reading.take import ObservedGroup
-    from migrate_groups.migration.result import WriteResult
+    from migrate_groups.migration.write_result import WriteResult
     from migrate_groups.planning.change import Change
     from migrate_groups.planning.plan import Plan
     from migrate_groups.planning.planned_stop import PlannedStop

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from migrate_groups.migration.advise.application import Application
-from migrate_groups.migration.advise.look import Finding, GroupAdvice, idle
+from migrate_groups.migration.advise.shared_groups import Finding, GroupAdvice, idle
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.tables import UNKNOWN, Table, cell, number
 from migrate_groups.snapshots.row import Row

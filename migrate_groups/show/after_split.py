@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from migrate_groups.migration.advise.after import AfterSplit
-from migrate_groups.migration.advise.costs import Predicted
+from migrate_groups.migration.advise.predicted_costs import Predicted
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.page import environment
 from migrate_groups.show.tables import UNKNOWN, Table, cell

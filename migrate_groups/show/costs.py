@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from migrate_groups.migration.advise.costs import GroupCost
+from migrate_groups.migration.advise.predicted_costs import GroupCost
 from migrate_groups.show import comment
 from migrate_groups.show.after_split import PredictedSeconds
 from migrate_groups.show.comment import Size

@@ -12,7 +12,7 @@ from migrate_groups.show.documents import Document, Part
 
 if TYPE_CHECKING:
     from migrate_groups.migration.rewind import Rewinding
-    from migrate_groups.snapshots.rewind import RewindDecision
+    from migrate_groups.snapshots.rewind_decision import RewindDecision
     from migrate_groups.snapshots.snapshot import SnapshotTable
     from migrate_groups.snapshots.split import Coverage
 

@@ -11,7 +11,8 @@ from itertools import islice
 
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.change import Action, Change
-from migrate_groups.planning.plan import Check, Plan, Verdict
+from migrate_groups.planning.check import Check, Verdict
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.show import changes as in_words
 from migrate_groups.show import comment, planned_stop

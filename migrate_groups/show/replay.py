@@ -13,7 +13,7 @@ from rich.text import Text
 
 from migrate_groups.migration.watch import TopicProgress, WatchProgress
 from migrate_groups.show.tables import table as new_table
-from migrate_groups.snapshots.rewind import Note, RewindDecision
+from migrate_groups.snapshots.rewind_decision import Note, RewindDecision
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted
 

@@ -10,8 +10,9 @@ from rich.text import Text
 
 from migrate_groups.migration.guard import watched
 from migrate_groups.planning.change import Outcome
+from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.execution import Execution
-from migrate_groups.planning.plan import Plan, Verdict
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.show import changes as in_words
 from migrate_groups.show import planned_stop

@@ -16,8 +16,9 @@ from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.stop import StopProgress
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.check import Check
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check, Plan
+from migrate_groups.planning.plan import Plan
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock

@@ -19,9 +19,9 @@ from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.change import Outcome
+from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.intent import resumed_differently
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Verdict
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.snapshot import SnapshotTable

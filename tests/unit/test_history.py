@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from migrate_groups.cli.documents import print_document
+from migrate_groups.cli.json_output import print_document
 from migrate_groups.cli.landing import land_log
 from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.files.runs import log_ends_parquet

@@ -11,8 +11,9 @@ from rich.console import Console
 
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.change import Change, sorted_changes
+from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Check, Plan, Verdict
+from migrate_groups.planning.plan import Plan
 from migrate_groups.show import comment, markdown, terminal
 from migrate_groups.text import one_line
 from tests.support.comments import MOST, NAME, TEXT, ZERO_WIDTH_SPACE, Page

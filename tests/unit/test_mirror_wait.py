@@ -16,8 +16,8 @@ from migrate_groups.migration.hand_over.migrate import plan_migration
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.change import Action
+from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Verdict
 from migrate_groups.planning.translation import Behind
 from migrate_groups.show import markdown, terminal
 from tests.support.clock import FakeClock

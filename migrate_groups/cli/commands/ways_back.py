@@ -210,7 +210,7 @@ def _delete(wanted: OffsetsToDelete, path: Path, connection: Connection, termina
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.migration.delete_offsets import delete_offsets as delete
     from migrate_groups.migration.delete_offsets import is_done, plan_deletion
-    from migrate_groups.migration.result import result_of
+    from migrate_groups.migration.write_result import result_of
 
     if dry_run:
         with open_receipt(path, read_only=True) as file, connection.open_reader() as reader:
@@ -252,8 +252,8 @@ def _go(
     """
     from migrate_groups.files.runs.receipt_file import open_receipt
     from migrate_groups.files.runs.run_dir import receipt_in
-    from migrate_groups.migration.result import result_of
     from migrate_groups.migration.ways_back.go_back import go_back, is_done, plan_way_back
+    from migrate_groups.migration.write_result import result_of
 
     with open_receipt(receipt_in(receipt), read_only=dry_run, must_exist=True) as file:
         if not dry_run:

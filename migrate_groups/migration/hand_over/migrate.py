@@ -33,13 +33,14 @@ from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.stop_checkpoint import take_stop_checkpoints
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.record import refuse_by_record
-from migrate_groups.migration.result import WriteResult, result_of
 from migrate_groups.migration.started import started_since
+from migrate_groups.migration.write_result import WriteResult, result_of
+from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.checks.mirror import TRANSLATED_OFFSETS
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import intent_differences, shorter_settle, split_differences
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Plan, Verdict
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.planned_stop import PlannedStop
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb

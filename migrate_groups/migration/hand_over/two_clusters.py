@@ -17,13 +17,14 @@ from migrate_groups.migration.reading.survey import survey
 from migrate_groups.migration.reading.take import Reading, read_committed
 from migrate_groups.mirrors.position import Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.model.topics import topic_ids
 from migrate_groups.planning.change import Change, Origin
-from migrate_groups.planning.checks.run_across import checks_of_mirror, checks_of_source, checks_of_target
-from migrate_groups.planning.decide import decide, starts, with_an_offset
+from migrate_groups.planning.checks.advice import READ_EACH_TIME
+from migrate_groups.planning.checks.facts import HandOverFacts, MirrorFacts
+from migrate_groups.planning.checks.registry import judge, planned
+from migrate_groups.planning.checks.rule import Scope
+from migrate_groups.planning.decide import starts, with_an_offset
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.translation import Translation
 
@@ -73,20 +74,22 @@ class TwoClusters:
         here = _read_again(self.source, here, offsets)
         moved = self._in_copies(started, translation, options)
         there = survey(for_one_phase(self.target), moved)
-        decided = decide(moved, there, options)
-        plan = Plan(
-            cluster_id=there.cluster_id,
+        of_source = HandOverFacts(
+            survey=here,
             options=options,
-            changes=with_an_offset(decided),
-            checks=(
-                *checks_of_source(started, here, options, receipt),
-                *checks_of_mirror(translation, here, there, options, is_stopped=earlier is not None),
-                *checks_of_target(decided, there, options, receipt),
-            ),
-            topic_ids=topic_ids(there.topics),
-            translation=translation,
+            receipt=receipt,
+            decided=started,
+            changes=with_an_offset(started),
+            advice=READ_EACH_TIME,
         )
-        return Planned(plan=plan, changes=decided, bounds=there.bounds)
+        of_mirror = MirrorFacts(
+            survey=there, options=options, source=here, translation=translation, is_stopped=earlier is not None
+        )
+        of_target = HandOverFacts(survey=there, options=options, receipt=receipt, decided=moved).decided_by(there)
+        plan = planned(Scope.TARGET, of_target)
+        checks = (*judge(Scope.SOURCE, of_source), *judge(Scope.MIRROR, of_mirror), *plan.checks)
+        plan = replace(plan, checks=checks, translation=translation)
+        return Planned(plan=plan, changes=of_target.decided, bounds=there.bounds)
 
     def delivered_again(self, execution: Execution) -> str:
         """Return a remark that names copies to which the mirror has delivered records again since the plan was made.

@@ -211,14 +211,23 @@ def committed_by_order(reader: GroupReader, orders: Iterable[Order]) -> dict[Ord
     Raises `ClusterUnavailable` or `NotAuthorized`; `PendingCommits` if a transactional commit is still pending at the
     time-out.
     """
-    of_group: dict[str, list[TopicPartition]] = defaultdict(list)
-    for group, topic, number in orders:
-        of_group[group].append(TopicPartition(topic, number))
     return {
         (group, *partition): committed
-        for group, partitions in of_group.items()
+        for group, partitions in _by_group(orders).items()
         for partition, committed in reader.committed(group, partitions).items()
     }
+
+
+def committed_of(reader: OffsetsReader, orders: Iterable[Order]) -> Mapping[str, CommittedOffsets]:
+    """Return the same offsets as `committed_by_order` by group and partition, read in as few requests as possible."""
+    return read_committed(reader, _by_group(orders))
+
+
+def _by_group(orders: Iterable[Order]) -> Mapping[str, Collection[TopicPartition]]:
+    partitions: dict[str, dict[TopicPartition, None]] = defaultdict(dict)
+    for group, topic, number in orders:
+        partitions[group][TopicPartition(topic, number)] = None
+    return partitions
 
 
 def own_topics(reader: GroupReader, description: GroupDescription) -> frozenset[str]:

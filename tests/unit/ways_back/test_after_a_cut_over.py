@@ -11,8 +11,8 @@ from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.planning.change import Outcome
+from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Verdict
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from tests.support.clock import FakeClock

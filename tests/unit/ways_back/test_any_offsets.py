@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from migrate_groups.errors import Refused
+from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
@@ -16,9 +16,10 @@ from migrate_groups.migration.write import write
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.change import Outcome
+from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Verdict
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.regroup import name_groups
@@ -43,9 +44,13 @@ def cluster(**groups: dict[TopicPartition, CommittedOffset]) -> InMemoryCluster:
     return made
 
 
-def migrate(made: InMemoryCluster, options: WriteOptions = OVERWRITE) -> Execution:
+def planned(made: InMemoryCluster, options: WriteOptions = OVERWRITE) -> Plan:
     named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
-    plan = make_plan(made, named, options)
+    return make_plan(made, named, options)
+
+
+def migrate(made: InMemoryCluster, options: WriteOptions = OVERWRITE) -> Execution:
+    plan = planned(made, options)
     assert plan.refusals(at_the_write=True) == ()
     return write(made, made, Execution.of(plan, FakeClock().now()), lambda execution: None)
 
@@ -131,6 +136,24 @@ def test_a_resumed_run_keeps_the_before_offsets_of_the_first(monkeypatch):
     assert writes == []
 
 
+def test_a_resumed_run_that_writes_the_offset_from_before_again_has_written_it():
+    """If a run resumes one that wrote another offset, and sets the offset from before again, it knows its own write.
+
+    It does not take it for a commit of the target group.
+    """
+    before = CommittedOffset(offset=3, leader_epoch=0)
+    made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=8)}, new={PARTITIONS[0]: before})
+    states: list[Execution] = []
+    write(made, made, Execution.of(planned(made), FakeClock().now()), states.append)
+    made.alter_offsets("old", {PARTITIONS[0]: before})
+    execution = Receipt((states[0],)).begun(Verb.HAND_OVER, planned(made), FakeClock().now())
+    execution = write(made, made, execution, states.append)
+    assert [(each.outcome, each.before, each.after) for each in execution.changes] == [
+        (Outcome.CONFIRMED, before, before)
+    ]
+    assert Receipt((execution,)).moved_since(planned(made)) == []
+
+
 def test_ways_back_that_would_repeat_records_are_refused():
     """If the target group has committed beyond the handed-over offset, a rollback is refused.
 
@@ -172,3 +195,32 @@ def test_delete_offsets_takes_the_offset_from_before_for_no_sign_that_the_target
     made.alter_offsets("new", {PARTITIONS[0]: CommittedOffset(offset=8)})
     (found,) = (each for each in delete_source_offsets(made, Receipt((receipt,))).checks if each.name == "taken over")
     assert (found.verdict, "target group new not seen to run" in found.reason) == (Verdict.WARN, True)
+
+
+def test_a_rollback_does_not_need_the_logs_of_offsets_that_it_only_warns_about(monkeypatch):
+    """If the logs can't be read, or have no leader, it is not known whether the offsets of a rollback are within.
+
+    If the source group has lost an offset, the rollback writes it, and needs the log of its partition.
+    """
+    made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=5)}, new={PARTITIONS[0]: CommittedOffset(offset=3)})
+    receipt = Receipt((migrate(made),))
+
+    def unavailable(partitions, *known):
+        if partitions:
+            raise ClusterUnavailable("broker 1 does not answer")
+        return {}
+
+    monkeypatch.setattr(made, "log_ranges", unavailable)
+    plan = plan_rollback(made, receipt)
+    (found,) = (each for each in plan.checks if each.name == "in range")
+    assert (found.verdict, "broker 1 does not answer" in found.reason) == (Verdict.NOT_KNOWN, True)
+    assert plan.refusals(at_the_write=True) == ()
+    monkeypatch.setattr(made, "log_ranges", lambda partitions: {})
+    (found,) = (each for each in plan_rollback(made, receipt).checks if each.name == "in range")
+    assert (found.verdict, "t-0, t-0: no leader" in found.reason) == (Verdict.NOT_KNOWN, True)
+    made.delete_offsets("old", [PARTITIONS[0]])
+    (found,) = (each for each in plan_rollback(made, receipt).checks if each.name == "in range")
+    assert (found.verdict, "t-0: no leader" in found.reason) == (Verdict.REFUSE, True)
+    monkeypatch.setattr(made, "log_ranges", unavailable)
+    with pytest.raises(ClusterUnavailable):
+        plan_rollback(made, receipt)
