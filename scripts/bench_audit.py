@@ -31,10 +31,10 @@ from _bench import cpu_so_far
 
 from migrate_groups.files.runs import log_ends_parquet
 from migrate_groups.files.runs.copied_log import CopiedLog
-from migrate_groups.spark.offsets_topic.advice_job import Span, measure_costs, write_costs
+from migrate_groups.spark.offsets_topic.advice_job import measure_costs, write_costs
 from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
-from migrate_groups.spark.offsets_topic.history_job import LandedFiles, run_history
-from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode, landed_log
+from migrate_groups.spark.offsets_topic.history_job import run_history
+from migrate_groups.spark.offsets_topic.offsets_log import RAW, CopiedFiles, copied_log, decode
 from migrate_groups.spark.session import local_session
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _audit(spark: SparkSession, log: CopiedLog, folder: Path) -> None:
         for partition in range(_PARTITIONS)
     ]
     groups = [("old", 0, 0), *((_group(group), group % _LOG_PARTITIONS, 0) for group in range(_GROUPS))]
-    found = run_audit(spark, handed_over, Log(landed_log(spark, str(log.folder)), groups, _ranges(log)))
+    found = run_audit(spark, handed_over, Log(copied_log(spark, str(log.folder)), groups, _ranges(log)))
     if sum(found.new.values()) != len(handed_over):
         sys.exit(f"the audit found verdicts for {sum(found.new.values())} of {len(handed_over)} partitions")
 
@@ -108,7 +108,7 @@ def _history(spark: SparkSession, log: CopiedLog, folder: Path) -> None:
     records = sum(log.ends.values())
     now, every = _time(records), timedelta(milliseconds=records // 50)
     with tempfile.TemporaryDirectory() as out:
-        files = LandedFiles(str(log.folder), _ranges(log), "bench")
+        files = CopiedFiles(str(log.folder), _ranges(log), "bench")
         tables = Path(out) / "history.parquet"
         found = run_history(spark, files, log_ends, groups=None, every=every, now=now, out=tables)
     if found.found != _GROUPS:
@@ -116,9 +116,9 @@ def _history(spark: SparkSession, log: CopiedLog, folder: Path) -> None:
 
 
 def _advise(spark: SparkSession, log: CopiedLog, folder: Path) -> None:
-    files = LandedFiles(str(log.folder), _ranges(log), "bench")
+    files = CopiedFiles(str(log.folder), _ranges(log), "bench")
     with tempfile.TemporaryDirectory() as out:
-        found = write_costs(measure_costs(spark, files, groups=None, span=Span()), Path(out))
+        found = write_costs(measure_costs(spark, files, groups=None), Path(out))
     if found.found != 2 * _GROUPS:
         sys.exit(f"the job found {found.found} applications, not {2 * _GROUPS}")
 
@@ -130,7 +130,7 @@ def _ranges(log: CopiedLog) -> list[tuple[int, int, int, int]]:
 def record(
     place: tuple[int, int], group: str, topic: str, partition: int, offset: int, *, at: datetime
 ) -> tuple[object, ...]:
-    """Return a commit as a row of a landed log, as Kafka 4.1 writes it.
+    """Return a commit as a row of a copied log, as Kafka 4.1 writes it.
 
     place: the row's partition and offset in the offsets topic. at: the time of the commit.
     """

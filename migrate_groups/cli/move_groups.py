@@ -13,7 +13,7 @@ import typer
 
 from migrate_groups.cli import written
 from migrate_groups.cli.console import show_as, talk
-from migrate_groups.cli.landing import new_folder
+from migrate_groups.cli.new_folder import new_folder
 from migrate_groups.errors import (
     EXIT_CHANGES,
     ClusterUnavailable,
@@ -107,7 +107,7 @@ class WholeGroups:
         Raises `InvalidInput` if a glob of the spec matches no group, and `UsageError` if ``--rename`` names an unknown
         group.
         """
-        from migrate_groups.migration.prepare import refuse_forbidden
+        from migrate_groups.migration.make_plan import refuse_forbidden
         from migrate_groups.show.moves import STARTED
 
         groups = self._found(mirror)

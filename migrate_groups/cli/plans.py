@@ -158,7 +158,7 @@ def conclude_dry_run(plan: Plan, next_step: str = SAME_COMMAND, *, detailed: boo
 
     Raises `Refused` if a check refuses the plan. detailed: exit with code 10 if there are offsets to write.
     """
-    from migrate_groups.migration.prepare import refuse_forbidden
+    from migrate_groups.migration.make_plan import refuse_forbidden
 
     refuse_forbidden(plan.refusals(at_the_write=False))
     found = {word: [each.name for each in plan.checks if each.verdict == word] for word in ("pending", "not known")}
@@ -199,9 +199,9 @@ def show_plan(
 
         print_bytes(markdown.plan(plan, plan_out.name if plan_out else None, stop).encode())
     else:
-        from migrate_groups.show import terminal
+        from migrate_groups.show import terminal_views
 
-        show(terminal.plan(plan, stop))
+        show(terminal_views.plan(plan, stop))
 
 
 def _write_options(given: Mapping[str, Any]) -> WriteOptions:

@@ -14,7 +14,7 @@ from migrate_groups.cli.progress_display import shown_work
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from migrate_groups.migration.progress import Progress
+    from migrate_groups.migration.progress_callbacks import Progress
     from migrate_groups.migration.watch import WatchProgress
     from migrate_groups.sandbox.ivy import FetchProgress
 

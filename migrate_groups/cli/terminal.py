@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from migrate_groups.cli.on_start import OnStart
-    from migrate_groups.migration.progress import Done
+    from migrate_groups.migration.progress_callbacks import Done
     from migrate_groups.migration.reading.take import ObservedGroup
     from migrate_groups.migration.write_result import WriteResult
     from migrate_groups.planning.change import Change
@@ -74,9 +74,9 @@ class Terminal:
         """
         save_plan(plan, rows, self.plan_out, force=self.force)
         if self.output_format == "json":
-            from migrate_groups.show import terminal
+            from migrate_groups.show import terminal_views
 
-            talk(terminal.plan(plan, self._stop))
+            talk(terminal_views.plan(plan, self._stop))
         else:
             show_plan(plan, rows, self.output_format, self.plan_out, stop=self._stop)
 
@@ -126,10 +126,10 @@ class Terminal:
 
         With the output format ``json``, the offsets are shown on stderr.
         """
-        from migrate_groups.show import terminal
+        from migrate_groups.show import terminal_views
 
         for group, going in groups.items():
-            self._show_text(f"group {group}", terminal.lag_by_partition(list(going.rows())))
+            self._show_text(f"group {group}", terminal_views.lag_by_partition(list(going.rows())))
             talk(f"to delete with group {group}: {counted(len(going), 'committed offset')}")
         talk(f"to keep them: migrate-groups {shell_command('snapshot', groups, '-o kept.csv')}")
 
@@ -211,10 +211,10 @@ class Terminal:
         With the output format ``markdown`` or ``json``, the outcome goes to stderr. Raises `PartlyApplied` if the write
         is not complete, or if a group that must have stopped still consumes.
         """
-        from migrate_groups.show import terminal
+        from migrate_groups.show import terminal_views
 
         talk(f"receipt: {outcome.path}")
-        self._show_text(terminal.execution(outcome.execution))
+        self._show_text(terminal_views.execution(outcome.execution))
         self.show_receipt(outcome.receipt)
         outcome.check()
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 from migrate_groups.errors import NotAuthorized, Refused, UsageError
 from migrate_groups.migration.events import Events
+from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.migration.ports import GroupReader, GroupWriter
-from migrate_groups.migration.prepare import refuse_forbidden
-from migrate_groups.migration.progress import not_known
+from migrate_groups.migration.progress_callbacks import not_known
 from migrate_groups.model.answers import Answer
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC, log_partition, probe_group
 from migrate_groups.model.partitions import TopicPartition

@@ -10,6 +10,7 @@ from rich.text import Text
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.rows import object_type, objects
 from migrate_groups.show.tables import cell, table
+from migrate_groups.spark.local_rows import MAX_ROWS
 from migrate_groups.spark.offsets_topic import audit_result, evidence
 from migrate_groups.spark.offsets_topic.audit import COMMITTED_BEFORE_MEMBERS, COMMITTED_WITHOUT_MEMBERS
 from migrate_groups.spark.offsets_topic.audit_result import Audit, OfLog
@@ -186,7 +187,7 @@ def _section(title: str, shown: RenderableType, rows: Sequence[object]) -> list[
     if not rows:
         return []
     rest = len(rows) - _MOST_ROWS
-    at_least = "at least " if len(rows) >= audit_result.MAX_ROWS else ""
+    at_least = "at least " if len(rows) >= MAX_ROWS else ""
     more = [Text(f"… and {at_least}{rest:,} more", style="dim")] if rest > 0 else []
     return [Text(title, style="bold"), shown, *more]
 

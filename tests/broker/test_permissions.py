@@ -21,7 +21,7 @@ from migrate_groups.errors import NotAuthorized
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 from migrate_groups.migration.delete_groups import what_would_go
-from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.rewind import rewind, rows_of_topics
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
@@ -119,7 +119,7 @@ def test_the_least_permissions_are_enough(guarded):
 
 
 def write(writer, group: str, partition: TopicPartition) -> str:
-    (answer,) = writer.alter_offsets(group, {partition: CommittedOffset(offset=4)}).values()
+    (answer,) = writer.alter_offsets({group: {partition: CommittedOffset(offset=4)}})[group].values()
     return answer.error or answer.answer
 
 

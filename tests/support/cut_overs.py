@@ -46,7 +46,7 @@ def member(name: str, *partitions: TopicPartition) -> Member:
 
 
 def committed_offset(made: InMemoryCluster, group: str, partition: TopicPartition) -> int | None:
-    found = made.committed(group, [partition])[partition]
+    found = made.offsets(group).get(partition)
     return None if found is None else found.offset
 
 

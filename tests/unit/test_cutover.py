@@ -11,10 +11,10 @@ from migrate_groups.cli import console
 from migrate_groups.errors import PendingCommits, Refused
 from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.log_ports import LogReader
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.migration.prepare import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
+from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
@@ -86,7 +86,7 @@ def test_a_topic_without_a_proven_log_end_is_refused():
     made.join("big", member("b", CAT))
     with pytest.raises(Refused, match=r"without a committed offset|log end offset was never read"):
         migrate(made, spec(), END, lambda: made.leave("big", "b"))
-    assert not made.describe_group("bill").exists
+    assert not made.description("bill").exists
 
 
 def test_by_topic_a_log_end_read_after_the_release_does_not_count():
@@ -142,7 +142,7 @@ def test_a_topic_that_a_member_takes_up_during_the_wait_is_refused():
 
     with pytest.raises(Refused, match=r"topics changed since the plan was shown: new \(bill\)"):
         migrate(made, glob, LEAVE, join_on_new, lambda: made.leave("big", "b"))
-    assert not made.describe_group("bill").exists
+    assert not made.description("bill").exists
 
 
 def test_a_staying_topic_may_have_no_commit():
@@ -160,15 +160,13 @@ class Transacting(InMemoryCluster):
 
     questions = 0
 
-    def all_committed(self, group):
-        found = super().all_committed(group)
-        return dict.fromkeys(found) if group == "big" and self.questions else found
-
-    def committed(self, group, partitions):
-        if group == "big" and self.questions:
-            self.questions -= 1
-            raise PendingCommits("a commit is pending")
-        return super().committed(group, partitions)
+    def fetched(self, group, partitions, *, wait):
+        if group != "big" or not self.questions:
+            return super().fetched(group, partitions, wait=wait)
+        if not wait:
+            return dict.fromkeys(self.offsets(group))
+        self.questions -= 1
+        raise PendingCommits("a commit is pending")
 
 
 def test_a_transaction_that_is_pending_after_the_last_member_left_is_waited_for():
@@ -240,7 +238,7 @@ def test_a_resumed_run_hands_over_the_present_source_offset():
     assert {entry.outcome for entry in again.changes} == {Outcome.CONFIRMED}
     assert {entry.before for entry in again.changes} == {None}
     carry_out(made, plan_rollback(made, Receipt((again,))))
-    assert made.all_committed("bill") == {}
+    assert made.offsets("bill") == {}
 
 
 def test_a_target_offset_that_changed_after_a_kill_is_refused():
@@ -372,8 +370,8 @@ def test_a_hold_on_a_group_that_never_had_a_member_is_a_warning():
 class OtherWriter(InMemoryCluster):
     """A cluster on which another client commits in inv-0 right after each write."""
 
-    def alter_offsets(self, group, offsets):
-        answers = super().alter_offsets(group, offsets)
+    def alter(self, group, offsets):
+        answers = super().alter(group, offsets)
         self.commit(group, INV, 7)
         return answers
 
@@ -389,7 +387,7 @@ def test_another_clients_commit_is_reported_and_not_overwritten():
     (entry,) = receipt.failed
     assert (entry.outcome, entry.attempts) == (Outcome.REFUSED, 1)
     assert "which another client committed" in entry.error
-    assert made.committed("bill", [INV])[INV] == CommittedOffset(offset=7, leader_epoch=0)
+    assert made.offsets("bill").get(INV) == CommittedOffset(offset=7, leader_epoch=0)
 
 
 def test_messages_show_group_names_unchanged(capsys):
@@ -410,8 +408,12 @@ class Recording(InMemoryCluster):
             self.asked.append(name)
         return super().__getattribute__(name)
 
+    def committed(self, wanted, *, wait=True):
+        self.asked += ["all committed" if partitions is None else "committed" for partitions in wanted.values()]
+        return super().committed(wanted, wait=wait)
 
-QUESTIONS = {name for name in {**vars(GroupReader), **vars(LogReader)} if not name.startswith("_")} | {"committed"}
+
+QUESTIONS = {name for name in {**vars(GroupReader), **vars(LogReader)} if not name.startswith("_")} - {"committed"}
 
 
 def test_between_stop_and_write_nothing_is_read_twice():
@@ -428,7 +430,7 @@ def test_between_stop_and_write_nothing_is_read_twice():
     made.asked.clear()
 
     def leave(reasons, looks, seconds) -> None:
-        assert set(made.asked) <= {"describe_group", "describe_topics"}
+        assert set(made.asked) <= {"describe_groups", "describe_topics"}
         made.asked.clear()
         if any(reasons.values()):
             made.leave("big", "old")
@@ -437,8 +439,8 @@ def test_between_stop_and_write_nothing_is_read_twice():
     made.produce("cat", 0, 4)
     made.commit("big", CAT, 12)
     final = cut_over(made, shown, clock, leave)
-    of_each_group = ["describe_group", "describe_groups", *["describe_group"] * 2]  # in memory, group by group
-    of_the_old_one = ["all_committed", "describe_topics", "committed", "log_ranges", "cluster_id", "epoch_ends"]
-    assert sorted(made.asked) == sorted(of_each_group + of_the_old_one)
+    of_the_groups = ["describe_groups", "describe_groups"]  # of the source group, and of the target groups
+    of_the_old_one = ["all committed", "describe_topics", "committed", "log_ranges", "cluster_id", "epoch_ends"]
+    assert sorted(made.asked) == sorted(of_the_groups + of_the_old_one)
     ends = {str(partition): bounds.end for partition, bounds in final.reading.bounds.items()}
     assert ends == {"inv-0": 10, "inv-1": 50, "cat-0": 14}

@@ -12,7 +12,7 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.carry_out import watch_afterwards
 from migrate_groups.migration.events import Silent
 from migrate_groups.migration.guard import guard
-from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.write import write
 from migrate_groups.model.groups import GroupDescription
@@ -20,7 +20,7 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import Receipt
-from migrate_groups.show import terminal
+from migrate_groups.show import terminal_views
 from migrate_groups.snapshots.regroup import name_groups
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster
@@ -48,7 +48,7 @@ def written(cluster: InMemoryCluster, states: list[Execution] | None = None, sec
 def shown(execution: Execution) -> str:
     """Return the result of a write as the terminal shows it."""
     console = Console(file=StringIO(), width=200)
-    console.print(terminal.execution(execution))
+    console.print(terminal_views.execution(execution))
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
 
@@ -65,13 +65,13 @@ def test_a_receipt_counts_the_readings_of_the_guard(cluster):
 def test_a_slow_broker_shows_as_a_longer_gap(cluster, monkeypatch):
     """If a broker takes 7 s to answer, the longest gap includes these seconds."""
     clock = FakeClock()
-    execution, describe = written(cluster), cluster.describe_group
+    execution, describe = written(cluster), cluster.description
 
     def slowly(group: str) -> GroupDescription:
         clock.sleep(7)
         return describe(group)
 
-    monkeypatch.setattr(cluster, "describe_group", slowly)
+    monkeypatch.setattr(cluster, "description", slowly)
     execution = guard(cluster, execution, 5.0, clock)
     assert (execution.guard_readings, execution.longest_gap) == (1, 8.0)
 

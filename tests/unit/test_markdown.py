@@ -14,7 +14,7 @@ from migrate_groups.planning.change import Change, sorted_changes
 from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
-from migrate_groups.show import comment, markdown, terminal
+from migrate_groups.show import comment, markdown, terminal_views
 from migrate_groups.text import one_line
 from tests.support.comments import MOST, NAME, TEXT, ZERO_WIDTH_SPACE, Page
 
@@ -232,7 +232,7 @@ def test_control_characters_in_a_name_do_not_break_a_table_row(name):
     """In the terminal's table, control characters in a group name or reason are escaped, so each row stays one line."""
     out = io.StringIO()
     console = Console(file=out, width=2_000, color_system=None)
-    console.print(terminal.plan(plan(change(group=f"<{name}>"), checks=(check(reason=f"<{name}>"),))))
+    console.print(terminal_views.plan(plan(change(group=f"<{name}>"), checks=(check(reason=f"<{name}>"),))))
     lines = out.getvalue().split("\n")
     assert len(lines) == 5
     assert f"<{one_line(name)}>" in lines[1]

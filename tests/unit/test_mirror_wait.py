@@ -19,7 +19,7 @@ from migrate_groups.planning.change import Action
 from migrate_groups.planning.check import Verdict
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.translation import Behind
-from migrate_groups.show import markdown, terminal
+from migrate_groups.show import markdown, terminal_views
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryRecords
 from tests.support.move import HERE, OPTIONS, THERE, Move
@@ -77,7 +77,7 @@ class Mirror:
         while len(self.produced) <= now:
             self.move.source.produce("orders", 0, 1, timestamp=1000 * (1 + len(self.produced)))
             self.produced.append(len(self.produced))
-        if any(member for member in self.move.source.describe_group("g").members):
+        if any(member for member in self.move.source.description("g").members):
             self.move.source.commit("g", HERE, self.move.source.log_ranges([HERE])[HERE].end)
         due = 50 + sum(at + self.delay <= now for at in self.produced) if self.runs else self.copied
         if due > self.copied:
@@ -159,7 +159,7 @@ def test_a_mirror_is_within_the_bound_or_not(move, delay, settle, passes):
     options = WriteOptions(settle=settle, guard=0)
     if passes:
         move.migrate(options, events=app, wait=120.0)
-        stopped = move.source.committed("g", [HERE])[HERE].offset
+        stopped = move.source.offsets("g").get(HERE).offset
         assert move.there() == {0: stopped, 1: 10}
         assert app.stopped_at is not None
     else:
@@ -276,7 +276,7 @@ def test_a_translated_offset_that_is_to_come_is_not_shown_as_an_offset(move, cap
     assert "| `eu.orders` | 0 | 12 | unknown | not mirrored yet | orders-0 at 30, mirror 30 records behind |" in (
         markdown.plan(plan)
     )
-    console.show(terminal.plan(plan))
+    console.show(terminal_views.plan(plan))
     shown = " ".join(capsys.readouterr().out.split())
     assert "g eu.orders 0 12 unknown not mirrored yet orders-0 at 30, mirror 30 records behind" in shown
     saved = plan_json.to_bytes(plan, prepared.rows())

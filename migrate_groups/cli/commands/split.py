@@ -65,12 +65,12 @@ def split(
     check_output(output, force=force)
     table = load_table(file)
     from migrate_groups.planning.options import WriteOptions
-    from migrate_groups.show import terminal
+    from migrate_groups.show import terminal_views
     from migrate_groups.snapshots.split import split as split_table
 
     wanted, reviewed = _spec(spec, to, stay, table.groups())
     result, coverage = split_table(table, wanted)
-    talk(terminal.coverage(coverage))
+    talk(terminal_views.coverage(coverage))
     save_table(result, output, force=force)
     others = [group for group in table.groups() if group not in (wanted.source, None)]
     if output_format == "json":

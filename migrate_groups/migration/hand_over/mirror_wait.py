@@ -13,7 +13,7 @@ from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.across.mirror_lag import MirrorLag, mirror_lag
 from migrate_groups.migration.across.translate import translate
 from migrate_groups.migration.events import Events
-from migrate_groups.migration.prepare import refuse_forbidden
+from migrate_groups.migration.make_plan import refuse_forbidden
 from migrate_groups.mirrors.position import Status
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.check import Check, Verdict

@@ -11,15 +11,16 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
+from migrate_groups.migration.reading.requests import committed_of, describe_groups
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, survey, unread
-from migrate_groups.migration.reading.take import committed_of, take_snapshot
-from migrate_groups.migration.record import refuse_by_record
+from migrate_groups.migration.reading.take import take_snapshot
+from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.planning.change import Change, Order
 from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.checks.facts import HandOverFacts
 from migrate_groups.planning.checks.permission import of_hand_over
-from migrate_groups.planning.checks.registry import is_wrong_cluster, planned
+from migrate_groups.planning.checks.registry import planned, read_on
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.partition_states import PartitionState
 from migrate_groups.planning.plan import Plan
@@ -64,9 +65,8 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
         decided=(),
         advice=_ADVICE,
     )
-    if is_wrong_cluster(Scope.HAND_BACK, facts):
-        return planned(Scope.HAND_BACK, facts)
-    return planned(Scope.HAND_BACK, _read(reader, facts, takers, clock))
+    facts = read_on(Scope.HAND_BACK, facts, lambda known: _read(reader, known, takers, clock))
+    return planned(Scope.HAND_BACK, facts)
 
 
 def _takers(states: Mapping[Order, PartitionState], refused: Sequence[PartitionState]) -> Takers:
@@ -180,5 +180,5 @@ def _with_refused(
     return replace(
         known,
         committed={**known.committed, **{group: {**known.committed.get(group, {}), **now[group]} for group in now}},
-        groups={**known.groups, **reader.describe_groups(sorted(others))},
+        groups={**known.groups, **describe_groups(reader, sorted(others))},
     )

@@ -9,16 +9,16 @@ from msgspec import structs
 
 from migrate_groups.errors import ClusterUnavailable, Refused
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.requests import committed_of, describe_groups
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, unread
-from migrate_groups.migration.reading.take import committed_of
-from migrate_groups.migration.record import refuse_by_record
+from migrate_groups.migration.receipt_refusals import refuse_by_record
 from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.model.topics import is_still
 from migrate_groups.planning.change import Action, Change, Order, sorted_changes
 from migrate_groups.planning.checks.facts import RollbackFacts
 from migrate_groups.planning.checks.permission import needed_on_way_back
-from migrate_groups.planning.checks.registry import is_wrong_cluster, planned
+from migrate_groups.planning.checks.registry import planned, read_on
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.partition_states import PartitionState
 from migrate_groups.planning.plan import Plan
@@ -54,10 +54,8 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     facts = RollbackFacts(
         survey=unread(reader), options=earlier.options, receipt=receipt, earlier=earlier, states=states
     )
-    if is_wrong_cluster(Scope.ROLLBACK, facts):
-        return planned(Scope.ROLLBACK, facts)
-    facts = _read(reader, facts, [change.inverse for change in undone])
-    return planned(Scope.ROLLBACK, facts, earlier.topic_ids)
+    inverses = [change.inverse for change in undone]
+    return planned(Scope.ROLLBACK, read_on(Scope.ROLLBACK, facts, lambda known: _read(reader, known, inverses)))
 
 
 def _read(reader: GroupReader, facts: RollbackFacts, inverses: Sequence[Change]) -> RollbackFacts:
@@ -87,7 +85,7 @@ def _read(reader: GroupReader, facts: RollbackFacts, inverses: Sequence[Change])
     # Otherwise no group would have a committed offset for the partition after the rollback.
     restored = [change for order, change in stopped.items() if survey.now(order) is None]
     groups = {group for group, *_ in states} | {change.group for change in restored}
-    groups_now = reader.describe_groups(sorted(groups))
+    groups_now = describe_groups(reader, sorted(groups))
     others = [*undone, *stopped.values()]
     bounds, unread_logs = _log_ranges(reader, _partitions(restored), _partitions(others))
     return replace(
@@ -95,6 +93,7 @@ def _read(reader: GroupReader, facts: RollbackFacts, inverses: Sequence[Change])
         survey=replace(survey, groups=groups_now, bounds=bounds, logs_unread=unread_logs),
         options=options_of_write(facts.options, {change.group for change in [*undone, *restored]}),
         changes=sorted_changes([*undone, *restored]),
+        topic_ids=facts.earlier.topic_ids,
         needed=needed,
         stopped=stopped,
     )

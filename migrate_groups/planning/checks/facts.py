@@ -25,6 +25,7 @@ class Facts:
     - options, receipt: the options of the write, and the record of the run so far.
     - changes: what would be written.
     - earlier: the write of the run that this one undoes or follows; None for a hand-over.
+    - topic_ids: see `Plan`; None: the ids of the topics in ``survey``.
     """
 
     survey: Survey
@@ -32,6 +33,7 @@ class Facts:
     receipt: Receipt = NOTHING_WRITTEN
     changes: Sequence[Change] = ()
     earlier: Execution | None = None
+    topic_ids: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +108,7 @@ class RunDeletionFacts(DeletionFacts):
     - refused: the changes that brokers refused in the hand-over, without those of topics that were deleted since.
     """
 
+    earlier: Execution
     targets: Survey
     moved: Sequence[tuple[Change, Source]] = ()
     refused: Sequence[Change] = ()

@@ -57,7 +57,7 @@ def cluster_of_hand_back(facts: HandOverFacts) -> Judgement:
 def both_clusters(facts: RunDeletionFacts) -> Judgement:
     """Check that each cluster is the one of the source group or of the target groups in the earlier hand-over."""
     earlier = facts.earlier
-    if earlier is None or earlier.translation is None:
+    if earlier.translation is None:
         return cluster_of_receipt(facts)
     wanted = earlier.translation.cluster_id, earlier.cluster_id
     here = facts.survey.cluster_id, facts.targets.cluster_id

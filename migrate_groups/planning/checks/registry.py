@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
-from migrate_groups.model.topics import topic_ids as ids_of
+from migrate_groups.model.topics import topic_ids
 from migrate_groups.planning.check import Check, Verdict
 from migrate_groups.planning.checks import (
     barrier,
@@ -29,6 +30,8 @@ from migrate_groups.planning.checks.facts import Facts
 from migrate_groups.planning.checks.live_source import LiveSource
 from migrate_groups.planning.checks.rule import Rule, Scope
 from migrate_groups.planning.plan import Plan
+
+F = TypeVar("F", bound=Facts)
 
 REGISTRY: tuple[Rule, ...] = (
     *origin.RULES,
@@ -91,16 +94,21 @@ def is_wrong_cluster(scope: Scope, facts: Facts) -> bool:
     return any(judgement is not None and judgement[0] is Verdict.REFUSE for judgement in judgements)
 
 
-def planned(scope: Scope, facts: Facts, topic_ids: Mapping[str, str] | None = None) -> Plan:
-    """Return the plan that writes the changes in the facts, with the verdict of every check.
+def read_on(scope: Scope, facts: F, read: Callable[[F], F]) -> F:
+    """Return what ``read`` makes of the facts; the facts unchanged if the check ``cluster`` refuses.
 
-    topic_ids: see `Plan`; None: the ids of the topics in the facts.
+    Until now only the id of the cluster was read.
     """
+    return facts if is_wrong_cluster(scope, facts) else read(facts)
+
+
+def planned(scope: Scope, facts: Facts) -> Plan:
+    """Return the plan that writes the changes in the facts, with the verdict of every check."""
     survey = facts.survey
     return Plan(
         cluster_id=survey.cluster_id,
         options=facts.options,
         changes=tuple(facts.changes),
         checks=judge(scope, facts),
-        topic_ids=ids_of(survey.topics) if topic_ids is None else topic_ids,
+        topic_ids=topic_ids(survey.topics) if facts.topic_ids is None else facts.topic_ids,
     )

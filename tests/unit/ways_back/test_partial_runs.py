@@ -8,9 +8,9 @@ import pytest
 from msgspec import structs
 
 from migrate_groups.errors import Refused, Undetermined
-from migrate_groups.migration.prepare import make_plan
+from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.reading.take import take_snapshot
-from migrate_groups.migration.ways_back.delete_offsets import delete_source_offsets
+from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
 from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write
@@ -157,7 +157,7 @@ def test_a_partition_that_was_added_later_is_handed_back(cluster):
     cluster.commit("new", ADDED, 2)
     plan = plan_hand_back(cluster, receipt, FakeClock())
     done = write(cluster, cluster, receipt.begun(Verb.HAND_BACK, plan, NOW), lambda _: None)
-    assert cluster.committed("old", [ADDED]) == {ADDED: CommittedOffset(offset=2, leader_epoch=0)}
+    assert cluster.offsets("old")[ADDED] == CommittedOffset(offset=2, leader_epoch=0)
     partition = receipt.with_execution(done).partition_states["new", "t", 2]
     assert (partition.state, partition.sources, partition.execution) == (State.HANDED_BACK, frozenset({"old"}), 2)
     assert (partition.change.source_group, partition.change.group) == ("old", "new")

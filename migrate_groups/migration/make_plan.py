@@ -9,18 +9,15 @@ from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import survey, unread
-from migrate_groups.migration.reading.take import Reading
-from migrate_groups.planning.change import Change
 from migrate_groups.planning.check import Check
 from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.checks.facts import HandOverFacts
-from migrate_groups.planning.checks.registry import is_wrong_cluster, planned
+from migrate_groups.planning.checks.registry import is_wrong_cluster, planned, read_on
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.drift import Reasons, drift
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
-from migrate_groups.planning.survey import ClusterFacts
 from migrate_groups.planning.wanted import wanted_rows
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import counted, some
@@ -94,27 +91,6 @@ def plan_at_the_write(
     return plan
 
 
-def plan_of(
-    reader: GroupReader,
-    wanted: Sequence[Change],
-    options: WriteOptions,
-    receipt: Receipt = NOTHING_WRITTEN,
-    cluster_facts: ClusterFacts | None = None,
-    reading: Reading | None = None,
-) -> Plan:
-    """Return the plan that writes the wanted offsets to target groups, with the verdict of every check.
-
-    - wanted: one item for each target group and partition.
-    - cluster_facts: permissions, topics and offsets retention; None: read from the cluster.
-    - reading: the source group's offsets and log ranges; None: read from the cluster.
-
-    Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
-    """
-    now = survey(for_one_phase(reader), wanted, cluster_facts, reading)
-    facts = HandOverFacts(survey=now, options=options, receipt=receipt, decided=wanted)
-    return planned(Scope.HAND_OVER, facts.decided_by(now))
-
-
 def _facts(
     reader: GroupReader, snapshot: SnapshotTable, options: WriteOptions, receipt: Receipt, advice: Advice
 ) -> HandOverFacts:
@@ -125,9 +101,7 @@ def _facts(
 
 def _read_facts(reader: GroupReader, facts: HandOverFacts) -> HandOverFacts:
     """Return the facts with what was read of the cluster, and what follows from it; unchanged on the wrong cluster."""
-    if is_wrong_cluster(Scope.HAND_OVER, facts):
-        return facts
-    return facts.decided_by(survey(reader, facts.decided))
+    return read_on(Scope.HAND_OVER, facts, lambda known: known.decided_by(survey(reader, known.decided)))
 
 
 def _refuse_drifted(reasons: Reasons, message: str) -> None:

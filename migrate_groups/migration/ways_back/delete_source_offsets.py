@@ -7,15 +7,15 @@ from dataclasses import replace
 
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
+from migrate_groups.migration.reading.requests import committed_of, describe_groups
 from migrate_groups.migration.reading.survey import permissions_unless_hidden, unread
-from migrate_groups.migration.reading.take import committed_of
-from migrate_groups.migration.record import check_clusters_named, refuse_by_record
+from migrate_groups.migration.receipt_refusals import check_clusters_named, refuse_by_record
 from migrate_groups.migration.ways_back.common import options_of_write
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.change import Change, sorted_changes
 from migrate_groups.planning.checks.facts import RunDeletionFacts
 from migrate_groups.planning.checks.permission import needed_on_way_back
-from migrate_groups.planning.checks.registry import is_wrong_cluster, planned
+from migrate_groups.planning.checks.registry import planned, read_on
 from migrate_groups.planning.checks.rule import Scope
 from migrate_groups.planning.execution import Source
 from migrate_groups.planning.plan import Plan
@@ -56,10 +56,8 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
         earlier=earlier,
         moved=moved,
     )
-    if is_wrong_cluster(Scope.DELETE_OF_RUN, facts):
-        return planned(Scope.DELETE_OF_RUN, facts)
-    facts = _read(reader, facts, elsewhere)
-    return planned(Scope.DELETE_OF_RUN, facts, {} if elsewhere else earlier.topic_ids)
+    facts = read_on(Scope.DELETE_OF_RUN, facts, lambda known: _read(reader, known, elsewhere))
+    return planned(Scope.DELETE_OF_RUN, facts)
 
 
 def _read(reader: GroupReader, facts: RunDeletionFacts, elsewhere: GroupReader | None) -> RunDeletionFacts:
@@ -77,7 +75,7 @@ def _read(reader: GroupReader, facts: RunDeletionFacts, elsewhere: GroupReader |
         facts.survey,
         cluster_facts=ClusterFacts(principal=reader.principal, permissions=permissions),
         committed=committed_of(reader, sources),
-        groups=reader.describe_groups(sorted(topics)),
+        groups=describe_groups(reader, sorted(topics)),
     )
     there = elsewhere or reader
     refused = _refused(there, facts.receipt)
@@ -86,13 +84,14 @@ def _read(reader: GroupReader, facts: RunDeletionFacts, elsewhere: GroupReader |
         facts,
         survey=survey,
         targets=replace(
-            facts.targets, committed=committed_of(there, orders), groups=there.describe_groups(sorted(targets))
+            facts.targets, committed=committed_of(there, orders), groups=describe_groups(there, sorted(targets))
         ),
         options=options_of_write(facts.options, topics),
         changes=sorted_changes(_deletion(source, survey.now(order)) for order, source in sources.items()),
         needed=needed,
         topics=topics,
         refused=refused,
+        topic_ids={} if elsewhere else facts.earlier.topic_ids,
     )
 
 
