@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shutil
 import sys
@@ -33,12 +32,8 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import hypothesis
+from _sandbox import sandbox
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # this checkout, and the stories in its tests
-
-from migrate_groups.sandbox.broker import start_sandbox
-from migrate_groups.sandbox.jars import fetch_jars, user_cache
-from migrate_groups.sandbox.java import find_java
 from tests.support.any_order.broker import Broker, broker
 from tests.support.any_order.drawn import stories
 from tests.support.any_order.reverts import FIXES, reverted
@@ -87,9 +82,7 @@ def main() -> int:
 @contextmanager
 def _sandbox() -> Iterator[str]:
     """Run a sandbox for the length of a ``with`` block, and yield the address of its broker."""
-    java = find_java(os.environ)
-    jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
-    with start_sandbox(jars, java=java) as running:
+    with sandbox() as running:
         wait_for_coordinators(running.bootstrap_servers)
         yield running.bootstrap_servers
 

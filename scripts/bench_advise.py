@@ -1,31 +1,21 @@
-"""Measure how long ``advise`` and ``list`` take with many groups, or how long the job of ``advise --log`` takes.
+"""Measure how long ``advise`` and ``list`` take with many groups.
 
 Usage: ``.venv/bin/python scripts/bench_advise.py`` (``scripts/test`` makes .venv). The script starts a Kafka with
 ``--groups`` classic groups, each with one member and with committed offsets for three topics. Then it runs ``list`` and
 ``advise`` in turns, each as a whole process. It prints median, minimum and maximum of both, and the ratio of the
-medians.
-
-``--log 5 6`` measures the Spark job instead, on a log of 5 and then of 6 million records, without the time to copy the
-log. The log has 2,000 groups. Two applications share each group, with two members each, and one of them restarts. One
-record in 200 is that of a generation, all others are commits.
+medians. ``bench_audit.py --only advise`` measures the Spark job of ``advise --log``.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import statistics
-import struct
-import subprocess
 import sys
 import tempfile
-import time
 from contextlib import closing
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from bench_audit import record
+from _bench import OURS, Measured, in_turns, options_of, print_ratios, print_runs, run, save
+from _sandbox import sandbox
 from kafka import KafkaAdminClient
 from kafka.errors import RetriableError
 from kafka.protocol.consumer import JoinGroupRequest, SyncGroupRequest
@@ -33,124 +23,32 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from migrate_groups.files.runs.copied_log import CopiedLog
-from migrate_groups.sandbox.broker import start_sandbox
-from migrate_groups.sandbox.jars import fetch_jars, user_cache
-from migrate_groups.sandbox.java import find_java
-from migrate_groups.spark.offsets_topic.advice_job import measure_costs, write_costs
-from migrate_groups.spark.offsets_topic.offsets_log import CopiedFiles
-from migrate_groups.spark.session import local_session
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 _TOPICS = 300
-_FILE, _GROUPS, _LOG_PARTITIONS, _PARTS, _START = 250_000, 2_000, 50, 5, 1_763_610_000
 _MILLISECONDS = 30 * 60_000
 
 
 def main() -> None:
-    """Measure what the command line asks for, and print the results."""
-    parser = argparse.ArgumentParser(description="Measure a look at many groups against list.")
+    """Measure both commands, and print the results."""
+    parser = options_of("Measure one reading of many groups by advise against list.", runs=5)
     parser.add_argument("--groups", type=int, default=2_000)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--log", type=int, nargs="+", metavar="MILLIONS", help="measure the job on such a log")
     options = parser.parse_args()
-    if options.log:
-        _measure_job(options.log)
-        return
-    java = find_java(os.environ)
-    jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
-    with start_sandbox(jars, java=java, settings={"group.initial.rebalance.delay.ms": "0"}) as kafka:
-        _make(kafka.bootstrap_servers, options.groups)
-        seconds: dict[str, list[float]] = {"list": [], "advise": []}
-        for _ in range(options.runs):
-            for name, runs in seconds.items():
-                runs.append(_run(name, kafka.bootstrap_servers, options.groups))
-    for name, runs in seconds.items():
-        print(f"{name:>7}: {statistics.median(runs):5.2f} s ({min(runs):.2f} to {max(runs):.2f})")
-    print(f"  ratio: {statistics.median(seconds['advise']) / statistics.median(seconds['list']):5.2f}")
+    with sandbox(settings={"group.initial.rebalance.delay.ms": "0"}) as running:
+        _make(running.bootstrap_servers, options.groups)
+        commands = {name: partial(_run, name, running.bootstrap_servers, options.groups) for name in ("list", "advise")}
+        found = in_turns(commands, options.runs)
+    print_runs(found)
+    print_ratios(found, [("advise", "list")])
+    save(options.json, {f"{options.groups} groups": found})
 
 
-def _measure_job(sizes: list[int]) -> None:
-    """Run the Spark job once on a log of each size, and print how long it takes. sizes: in millions of records."""
-    with tempfile.TemporaryDirectory() as name, local_session() as spark:
-        folder = Path(name)
-        log = CopiedLog.load_with_starts(folder / "log", "bench", dict.fromkeys(range(_LOG_PARTITIONS), 0))
-        for size in sizes:
-            while (start := sum(log.ends.values())) < size * 1_000_000:
-                end = (start + _FILE) // _LOG_PARTITIONS
-                log = log.with_records(map(_row, range(start, start + _FILE)), dict.fromkeys(log.ends, end))
-            ranges = [(number, 0, end, 0) for number, end in log.ends.items()]
-            out = folder / f"out-{size}"
-            out.mkdir()
-            begun, worked = time.perf_counter(), _cpu_seconds(spark)
-            files = CopiedFiles(str(log.folder), ranges, "bench")
-            found = write_costs(measure_costs(spark, files, groups=None), out)
-            seconds, worked = time.perf_counter() - begun, _cpu_seconds(spark) - worked
-            if found.found != 2 * _GROUPS:
-                sys.exit(f"the job found {found.found} applications, not {2 * _GROUPS}")
-            print(
-                f"{size} million records: {seconds:.1f} s, {worked:.1f} s of CPU; load {os.getloadavg()[0]:.1f}",
-                flush=True,
-            )
-
-
-def _cpu_seconds(spark: SparkSession) -> float:
-    """Return the CPU seconds of Spark's JVM so far. On a busy machine they say more than the wall-clock time."""
-    process: Any = spark.sparkContext._gateway
-    fields = Path(f"/proc/{process.proc.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _row(number: int) -> tuple[object, ...]:
-    """Return record ``number`` of the log. Every 200th record of a group describes a generation; others are commits."""
-    turn, group = number // _GROUPS, f"application-{number % _GROUPS:04}"
-    place = (number % _LOG_PARTITIONS, number // _LOG_PARTITIONS)
-    at = datetime.fromtimestamp(_START + number / 1000, UTC)
-    if turn % 200:
-        made: tuple[object, ...] = record(place, group, f"orders.region-{turn % _PARTS}", turn % 7, number, at=at)
-        return made
-    key = struct.pack(">hH", 2, len(group)) + group.encode()
-    return *place, at, "record", key, _generation(turn)
-
-
-def _generation(turn: int) -> bytes:
-    """Return the value of a generation's record.
-
-    The members of the application shop stay. Those of the application billing are new in each generation.
-    """
-    members = [
-        _member(f"{name}-{n}", turn if name == "billing" else 0, n) for name in ("shop", "billing") for n in (0, 1)
-    ]
-    head = struct.pack(">h", 3) + _texts("consumer") + struct.pack(">i", turn) + _texts("range", "leader") + bytes(8)
-    return head + struct.pack(">i", len(members)) + b"".join(members)
-
-
-def _member(client: str, turn: int, number: int) -> bytes:
-    topics = [f"orders.region-{each}" for each in ((0, 1, 2) if client.startswith("shop") else (3, 4))]
-    parts = [each for each in range(7) if each % 2 == number]
-    subscription = bytes(2) + struct.pack(">i", len(topics)) + _texts(*topics) + bytes(4)
-    partitions = struct.pack(f">i{len(parts)}i", len(parts), *parts)
-    assignment = (
-        bytes(2) + struct.pack(">i", len(topics)) + b"".join(_texts(each) + partitions for each in topics) + bytes(4)
-    )
-    sized = b"".join(struct.pack(">i", len(each)) + each for each in (subscription, assignment))
-    return _texts(f"{client}-{turn}") + b"\xff\xff" + _texts(client, "/10.0.0.1") + bytes(8) + sized
-
-
-def _texts(*texts: str) -> bytes:
-    return b"".join(struct.pack(">h", len(each)) + each.encode() for each in texts)
-
-
-def _run(command: str, servers: str, groups: int) -> float:
-    start = time.perf_counter()
-    words = [sys.executable, "-m", "migrate_groups", command, "--bootstrap-server", servers]
-    done = subprocess.run(words, check=True, capture_output=True, text=True)
-    taken = time.perf_counter() - start
-    if f"{groups:,} groups" not in done.stdout or done.stdout.count(" Stable ") != groups:
-        sys.exit(f"{command} did not show every group as Stable:\n{done.stdout[-2000:]}")
-    return taken
+def _run(command: str, servers: str, groups: int) -> Measured:
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "out"
+        measured = run([*OURS, command, "--bootstrap-server", servers], output)
+        out = output.read_text()
+    if f"{groups:,} groups" not in out or out.count(" Stable ") != groups:
+        sys.exit(f"{command} did not show every group as Stable:\n{out[-2000:]}")
+    return measured
 
 
 def _make(servers: str, groups: int) -> None:

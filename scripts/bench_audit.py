@@ -7,11 +7,16 @@ for 35 partitions, so that a million records have 14 commits of each partition. 
   next three counts.
 - audit: runs the whole audit job once. All groups were handed over at the start of the log.
 - history: runs the whole history job once, for all groups, at 50 moments, with known log ends.
+- advise: runs the job of ``advise --log`` once, on a log of its own: two applications share each group, with two
+  members each, and one of them restarts. One record in 200 is that of a generation, all others are commits.
+
+The CPU seconds are those of Spark's JVM. On a busy machine they say more than the wall-clock time.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import struct
 import sys
@@ -20,10 +25,13 @@ import time
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from _bench import cpu_so_far
 
 from migrate_groups.files.runs import log_ends_parquet
 from migrate_groups.files.runs.copied_log import CopiedLog
+from migrate_groups.spark.offsets_topic.advice_job import measure_costs, write_costs
 from migrate_groups.spark.offsets_topic.audit_job import Log, run_audit
 from migrate_groups.spark.offsets_topic.history_job import run_history
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, CopiedFiles, copied_log, decode
@@ -41,32 +49,43 @@ def main() -> None:
     """Write the records, run the jobs, and print a line for each size and job."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("millions", type=int, nargs="*", default=[1, 5], help="millions of records (default: 1 and 5)")
-    parser.add_argument("--only", default="decode,audit,history", help="some of decode,audit,history")
+    parser.add_argument("--only", default="decode,audit,history", help="some of decode,audit,history,advise")
     options = parser.parse_args()
-    jobs = {"decode": _decode, "audit": _audit, "history": _history}
+    jobs = {"decode": _decode, "audit": _audit, "history": _history, "advise": _advise}
     with tempfile.TemporaryDirectory() as name, local_session() as spark:
-        folder = Path(name)
-        log = CopiedLog.load_with_starts(folder / "log", "bench", dict.fromkeys(range(_LOG_PARTITIONS), 0))
+        gateway: Any = spark.sparkContext._gateway
+        logs: dict[str, CopiedLog] = {}
         for size in options.millions:
-            while (start := sum(log.ends.values())) < size * 1_000_000:
-                end = (start + _FILE) // _LOG_PARTITIONS
-                log = log.with_records(map(_record, range(start, start + _FILE)), dict.fromkeys(log.ends, end))
             for job in options.only.split(","):
-                seconds = jobs[job](spark, log, folder)
-                sys.stdout.write(f"{size} million records: {job} {seconds:.1f} s\n")
-                sys.stdout.flush()
+                kind = "generations" if job == "advise" else "commits"
+                folder = Path(name) / kind
+                folder.mkdir(exist_ok=True)
+                logs[kind] = log = _grown(logs.get(kind), folder, size * 1_000_000)
+                figures = []
+                for _ in range(4 if job == "decode" else 1):
+                    began, worked = time.perf_counter(), cpu_so_far(gateway.proc.pid)
+                    jobs[job](spark, log, folder)
+                    figures.append((time.perf_counter() - began, cpu_so_far(gateway.proc.pid) - worked))
+                seconds, cpu = (statistics.median(each[1:] or each) for each in zip(*figures, strict=True))
+                load = f"load {os.getloadavg()[0]:.1f}"
+                print(f"{size} million records: {job} {seconds:.1f} s, {cpu:.1f} s of CPU; {load}", flush=True)
 
 
-def _decode(spark: SparkSession, log: CopiedLog, folder: Path) -> float:
-    def once() -> float:
-        started = time.perf_counter()
-        decode(spark.read.schema(RAW).parquet(str(log.folder))).write.format("noop").mode("overwrite").save()
-        return time.perf_counter() - started
+def _grown(log: CopiedLog | None, folder: Path, records: int) -> CopiedLog:
+    """Return the log in ``folder`` after records were added to it, so that it has this many."""
+    log = log or CopiedLog.load_with_starts(folder / "log", "bench", dict.fromkeys(range(_LOG_PARTITIONS), 0))
+    row = _generation_or_commit if folder.name == "generations" else _commit
+    while (start := sum(log.ends.values())) < records:
+        end = (start + _FILE) // _LOG_PARTITIONS
+        log = log.with_records(map(row, range(start, start + _FILE)), dict.fromkeys(log.ends, end))
+    return log
 
-    return statistics.median([once() for _ in range(4)][1:])
+
+def _decode(spark: SparkSession, log: CopiedLog, folder: Path) -> None:
+    decode(spark.read.schema(RAW).parquet(str(log.folder))).write.format("noop").mode("overwrite").save()
 
 
-def _audit(spark: SparkSession, log: CopiedLog, folder: Path) -> float:
+def _audit(spark: SparkSession, log: CopiedLog, folder: Path) -> None:
     topics = [f"orders.region-{number}" for number in range(_TOPICS)]
     handed_over = [
         ("old", topic, _group(group), topic, partition, 0, None, 0, [0], None, True)
@@ -75,15 +94,12 @@ def _audit(spark: SparkSession, log: CopiedLog, folder: Path) -> float:
         for partition in range(_PARTITIONS)
     ]
     groups = [("old", 0, 0), *((_group(group), group % _LOG_PARTITIONS, 0) for group in range(_GROUPS))]
-    started = time.perf_counter()
     found = run_audit(spark, handed_over, Log(copied_log(spark, str(log.folder)), groups, _ranges(log)))
-    seconds = time.perf_counter() - started
     if sum(found.new.values()) != len(handed_over):
         sys.exit(f"the audit found verdicts for {sum(found.new.values())} of {len(handed_over)} partitions")
-    return seconds
 
 
-def _history(spark: SparkSession, log: CopiedLog, folder: Path) -> float:
+def _history(spark: SparkSession, log: CopiedLog, folder: Path) -> None:
     def log_ends(partitions: Collection[tuple[str, int]], moments: Collection[datetime]) -> str:
         rows = ((*each, moment, 10_000_000) for each in partitions for moment in moments)
         log_ends_parquet.save(rows, folder / "ends.parquet")
@@ -92,14 +108,19 @@ def _history(spark: SparkSession, log: CopiedLog, folder: Path) -> float:
     records = sum(log.ends.values())
     now, every = _time(records), timedelta(milliseconds=records // 50)
     with tempfile.TemporaryDirectory() as out:
-        started = time.perf_counter()
         files = CopiedFiles(str(log.folder), _ranges(log), "bench")
         tables = Path(out) / "history.parquet"
         found = run_history(spark, files, log_ends, groups=None, every=every, now=now, out=tables)
-        seconds = time.perf_counter() - started
     if found.found != _GROUPS:
         sys.exit(f"the history found {found.found} of {_GROUPS} groups")
-    return seconds
+
+
+def _advise(spark: SparkSession, log: CopiedLog, folder: Path) -> None:
+    files = CopiedFiles(str(log.folder), _ranges(log), "bench")
+    with tempfile.TemporaryDirectory() as out:
+        found = write_costs(measure_costs(spark, files, groups=None), Path(out))
+    if found.found != 2 * _GROUPS:
+        sys.exit(f"the job found {found.found} applications, not {2 * _GROUPS}")
 
 
 def _ranges(log: CopiedLog) -> list[tuple[int, int, int, int]]:
@@ -119,10 +140,50 @@ def record(
     return *place, at, "record", key, value
 
 
-def _record(number: int) -> tuple[object, ...]:
+def _commit(number: int) -> tuple[object, ...]:
+    """Return record ``number`` of the log of commits."""
     turn, place = number // _GROUPS, (number % _LOG_PARTITIONS, number // _LOG_PARTITIONS)
     topic, offset = f"orders.region-{turn % _TOPICS}", number - (10_000 * _GROUPS if number % 97 == 0 else 0)
     return record(place, _group(number), topic, turn % _PARTITIONS, max(offset, 1), at=_time(number))
+
+
+def _generation_or_commit(number: int) -> tuple[object, ...]:
+    """Return record ``number`` of the log with generations: each 200th of a group is one, the others are commits."""
+    turn, place = number // _GROUPS, (number % _LOG_PARTITIONS, number // _LOG_PARTITIONS)
+    if turn % 200:
+        topic = f"orders.region-{turn % _TOPICS}"
+        return record(place, _group(number), topic, turn % _PARTITIONS, number, at=_time(number))
+    group = _group(number)
+    key = struct.pack(">hH", 2, len(group)) + group.encode()
+    return *place, _time(number), "record", key, _generation(turn)
+
+
+def _generation(turn: int) -> bytes:
+    """Return the value of a generation's record.
+
+    The members of the application shop stay. Those of the application billing are new in each generation.
+    """
+    members = [
+        _member(f"{name}-{n}", turn if name == "billing" else 0, n) for name in ("shop", "billing") for n in (0, 1)
+    ]
+    head = struct.pack(">h", 3) + _texts("consumer") + struct.pack(">i", turn) + _texts("range", "leader") + bytes(8)
+    return head + struct.pack(">i", len(members)) + b"".join(members)
+
+
+def _member(client: str, turn: int, number: int) -> bytes:
+    topics = [f"orders.region-{each}" for each in ((0, 1, 2) if client.startswith("shop") else (3, 4))]
+    parts = [each for each in range(_PARTITIONS) if each % 2 == number]
+    subscription = bytes(2) + struct.pack(">i", len(topics)) + _texts(*topics) + bytes(4)
+    partitions = struct.pack(f">i{len(parts)}i", len(parts), *parts)
+    assignment = (
+        bytes(2) + struct.pack(">i", len(topics)) + b"".join(_texts(each) + partitions for each in topics) + bytes(4)
+    )
+    sized = b"".join(struct.pack(">i", len(each)) + each for each in (subscription, assignment))
+    return _texts(f"{client}-{turn}") + b"\xff\xff" + _texts(client, "/10.0.0.1") + bytes(8) + sized
+
+
+def _texts(*texts: str) -> bytes:
+    return b"".join(struct.pack(">h", len(each)) + each.encode() for each in texts)
 
 
 def _group(number: int) -> str:

@@ -9,70 +9,51 @@ records follow. The script runs in turns:
 - ``read``: a consumer of confluent-kafka that reads all records of both topics, and does nothing with them
 
 It prints median, minimum and maximum, the CPU time of all processes, the ratio, and the peak memory of the largest
-process of ``compare``. Exit code 1: a translated offset is not exact.
+process of ``compare`` (0 for ``read``, which is this process). Exit code 1: a translated offset is not exact.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import resource
-import statistics
-import subprocess
 import sys
+import tempfile
 import time
-from typing import NamedTuple
+from functools import partial
+from pathlib import Path
 
 import confluent_kafka
+from _bench import OURS, Measured, in_turns, options_of, print_ratios, print_runs, run, save
+from _sandbox import sandbox
 from confluent_kafka.admin import AdminClient, NewTopic
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
-
-from migrate_groups.sandbox.broker import start_sandbox
-from migrate_groups.sandbox.jars import fetch_jars, user_cache
-from migrate_groups.sandbox.java import find_java
 
 _BEFORE, _OTHERS = 100, 50
 _TOPIC, _GROUP = "orders", "bench"
 _VALUE = b"v" * 100
 
 
-class Measured(NamedTuple):
-    """Seconds of wall-clock time and of CPU time."""
-
-    seconds: float
-    cpu: float
-
-
 def main() -> None:
     """Measure, and print the result."""
-    parser = argparse.ArgumentParser(description="Measure compare against a consumer that only reads the records.")
+    parser = options_of("Measure compare against a consumer that only reads the records.", runs=3)
     parser.add_argument("--partitions", type=int, default=1_000)
     parser.add_argument("--behind", type=int, default=600, help="records of a partition after the committed offset")
-    parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
-    java = find_java(os.environ)
-    jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
-    found: dict[str, list[Measured]] = {"compare": [], "read": []}
-    with start_sandbox(jars, java=java) as source, start_sandbox(jars, java=java) as target:
+    records = _BEFORE + options.behind
+    with sandbox() as source, sandbox() as target:
         both = source.bootstrap_servers, target.bootstrap_servers
         for servers, others in zip(both, (0, _OTHERS), strict=True):
-            _make(servers, options.partitions, others, _BEFORE + options.behind)
-        _commit(both[0], options.partitions, 0)
-        _commit(both[1], options.partitions, _OTHERS)
-        for _ in range(options.runs):
-            found["compare"].append(_compare(*both, options.partitions))
-            found["read"].append(_read(both, options.partitions, _BEFORE + options.behind))
-        # The Kafkas do not count, because they have not ended.
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / (1024 if sys.platform == "linux" else 1024**2)
+            _make(servers, options.partitions, others, records)
+            _commit(servers, options.partitions, others)
+        contenders = {
+            "compare": partial(_compare, *both, options.partitions),
+            "read": partial(_read, both, options.partitions, records),
+        }
+        found = in_turns(contenders, options.runs)
     print(f"{options.partitions:,} partitions, {options.behind:,} records behind each offset, {os.cpu_count()} cores")
-    print(f"{'':8}{'median s':>10}{'least':>8}{'most':>8}{'CPU s':>8}")
-    for name, runs in found.items():
-        seconds = [each.seconds for each in runs]
-        figures = statistics.median(seconds), min(seconds), max(seconds), statistics.median(each.cpu for each in runs)
-        print(f"{name:8}{figures[0]:10.2f}" + "".join(f"{each:8.2f}" for each in figures[1:]))
-    medians = [statistics.median(each.seconds for each in runs) for runs in found.values()]
-    print(f"compare / read {medians[0] / medians[1]:.2f}; {peak:.0f} MB")
+    print_runs(found)
+    print_ratios(found, [("compare", "read")])
+    save(options.json, {f"{options.partitions} partitions": found}, behind=options.behind)
 
 
 def _make(servers: str, partitions: int, others: int, records: int) -> None:
@@ -115,16 +96,14 @@ def _commit(servers: str, partitions: int, others: int) -> None:
 
 
 def _compare(source: str, target: str, partitions: int) -> Measured:
-    command = [sys.executable, "-m", "migrate_groups", "compare", _GROUP, "--format", "json"]
-    command += ["--bootstrap-server", source, "--to-bootstrap-server", target]
-    began, before = time.monotonic(), os.times()
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
-    seconds, after = time.monotonic() - began, os.times()
-    exact = sum(each["status"] == "exact" for each in json.loads(done.stdout)["partitions"])
-    if done.returncode or exact != partitions:
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "compared.json"
+        servers = ("--bootstrap-server", source, "--to-bootstrap-server", target)
+        measured = run([*OURS, "compare", _GROUP, "--format", "json", *servers], output)
+        exact = sum(each["status"] == "exact" for each in json.loads(output.read_text())["partitions"])
+    if exact != partitions:
         sys.exit(f"only {exact} of {partitions} translated offsets are exact")
-    cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return Measured(seconds, cpu)
+    return measured
 
 
 def _read(both: tuple[str, str], partitions: int, records: int) -> Measured:
@@ -144,7 +123,7 @@ def _read(both: tuple[str, str], partitions: int, records: int) -> Measured:
         while left > 0:
             left -= len(consumer.consume(10_000, 1))
         consumer.close()
-    return Measured(time.monotonic() - began, time.process_time() - before)
+    return Measured(time.monotonic() - began, time.process_time() - before, 0)
 
 
 if __name__ == "__main__":

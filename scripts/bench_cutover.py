@@ -20,28 +20,39 @@ saves every run. Exit 1 if a run did not do its work.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import confluent_kafka
+from _bench import (
+    ENVIRONMENT,
+    OURS,
+    Measured,
+    Runs,
+    cpu_so_far,
+    in_turns,
+    options_of,
+    print_ratios,
+    print_runs,
+    run,
+    save,
+)
+from _sandbox import sandbox
 from kafka import KafkaAdminClient
 from kafka.errors import RetriableError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from migrate_groups.sandbox.broker import Sandbox, start_sandbox
-from migrate_groups.sandbox.jars import fetch_jars, user_cache
-from migrate_groups.sandbox.java import find_java
+from migrate_groups.sandbox.broker import Sandbox
 
 _A_TOPIC = 100
 _MOST_OF_ONE_BROKER = 15_000
@@ -61,26 +72,6 @@ _AS_KAFKA_RUNS = (
 )
 _NOW = ("--settle", "0s", "--guard", "0s", "--yes")
 _DONE = "START THE NEW GROUPS NOW"
-
-# Compiled Python files are kept, as for users, even if this process has PYTHONDONTWRITEBYTECODE.
-_ENVIRONMENT = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-
-
-class Measured(NamedTuple):
-    """Seconds of wall-clock time, seconds of CPU time, and the peak resident memory of the process in MB.
-
-    The CPU time of `warm` leaves out the second client, which is a process of its own.
-    """
-
-    seconds: float
-    cpu: float
-    megabytes: float
-
-    @staticmethod
-    def of_all(steps: Sequence[Measured]) -> Measured:
-        """Return the sum of the times of several processes that ran one after the other, and their peak memory."""
-        seconds, cpu = sum(each.seconds for each in steps), sum(each.cpu for each in steps)
-        return Measured(seconds, cpu, max(each.megabytes for each in steps))
 
 
 class Bench:
@@ -182,7 +173,7 @@ class Bench:
     def command(self, *arguments: object) -> list[str]:
         """Return the command line of a command of migrate-groups."""
         server = ("--bootstrap-server", self.sandbox.bootstrap_servers)
-        return [sys.executable, "-m", "migrate_groups", *map(str, arguments), *server]
+        return [*OURS, *map(str, arguments), *server]
 
     def kafka(self, *arguments: str) -> Measured:
         """Run and measure ``kafka-consumer-groups`` with these arguments."""
@@ -212,40 +203,10 @@ class Bench:
         yield consumer
 
 
-def run(command: list[str], output: Path | None = None) -> Measured:
-    """Run a process to its end, with stdout to the file ``output``. Exit with its stderr if it fails."""
-    with output.open("wb") if output else tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        started = time.perf_counter()
-        process = subprocess.Popen(command, env=_ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - started
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            err.seek(0)
-            raise SystemExit(f"{' '.join(command)[:300]}\n{err.read().decode(errors='replace')[-2000:]}")
-    return Measured(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
-
-
-def cpu_so_far(process: int) -> float:
-    """Return the seconds of CPU time that a process has used, without its children. The clock ticks every 10 ms."""
-    user, system = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-
 def cold(bench: Bench, targets: int = 1) -> Measured:
     """Measure ``migrate`` of a stopped group, from the start of its process to its exit."""
     with bench.new_groups(targets) as groups:
         return bench.ours("migrate", bench.spec(groups), *_NOW)
-
-
-def cold_split(bench: Bench) -> Measured:
-    """Measure `cold` with several target groups."""
-    return cold(bench, bench.targets)
-
-
-def warm_split(bench: Bench) -> Measured:
-    """Measure `warm` with several target groups."""
-    return warm(bench, bench.targets)
 
 
 def warm(bench: Bench, targets: int = 1) -> Measured:
@@ -253,7 +214,7 @@ def warm(bench: Bench, targets: int = 1) -> Measured:
     with bench.new_groups(targets) as groups, bench.member() as member:
         process = subprocess.Popen(
             bench.command("migrate", bench.spec(groups), *_NOW, "--wait", "120s"),
-            env=_ENVIRONMENT,
+            env=ENVIRONMENT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -331,8 +292,8 @@ def kcl(bench: Bench) -> Measured:
 CONTENDERS: Mapping[str, Callable[[Bench], Measured]] = {
     "cold": cold,
     "warm": warm,
-    "cold-split": cold_split,
-    "warm-split": warm_split,
+    "cold-split": lambda bench: cold(bench, bench.targets),
+    "warm-split": lambda bench: warm(bench, bench.targets),
     "bare": bare,
     "kafka": kafka,
     "csv": csv,
@@ -354,88 +315,40 @@ RATIOS = (
 )
 
 
-@contextmanager
-def bench(partitions: int, targets: int, kcl: Path | None = None) -> Iterator[Bench]:
-    """Start a Kafka with the source group, and yield the bench on it."""
-    java = find_java(os.environ)
-    jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
-    several: dict[str, Any] = {"brokers": 3, "settings": _BUSY} if partitions > _MOST_OF_ONE_BROKER else {}
-    with tempfile.TemporaryDirectory() as folder, start_sandbox(jars, java=java, **several) as sandbox:
-        made = Bench(sandbox, partitions, targets, Path(folder), kcl)
-        try:
-            yield made
-        finally:
-            made.close()
+def measure(partitions: int, targets: int, names: list[str], runs: int, kcl: Path | None = None) -> Runs:
+    """Start a Kafka with the source group, and measure these contenders in turns; the first turn does not count.
 
-
-def measure(
-    partitions: int, targets: int, names: list[str], runs: int, kcl: Path | None = None
-) -> dict[str, list[Measured]]:
-    """Measure each contender ``runs`` times, and return its results by its name.
-
-    The contenders take turns. The first turn warms up, and does not count. kcl: the path of the program kcl, if it is
-    one of the contenders.
+    kcl: the path of the program kcl, if it is one of the contenders.
     """
-    found: dict[str, list[Measured]] = {name: [] for name in names}
-    with bench(partitions, targets, kcl) as made:
-        for turn in range(runs + 1):
-            for name in names:
-                each = CONTENDERS[name](made)
-                print(
-                    f"turn {turn}  {name:10} {each.seconds:7.3f} s  CPU {each.cpu:6.3f} s {each.megabytes:6.0f} MB  "
-                    f"load {os.getloadavg()[0]:.0f}",
-                    file=sys.stderr,
-                    flush=True,
-                )
-                if turn:
-                    found[name].append(each)
-    return found
-
-
-def medians(found: dict[str, list[Measured]]) -> dict[str, float]:
-    """Return the median seconds of each command."""
-    return {name: statistics.median(each.seconds for each in runs) for name, runs in found.items() if runs}
+    several: dict[str, Any] = {"brokers": 3, "settings": _BUSY} if partitions > _MOST_OF_ONE_BROKER else {}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        sandbox(**several) as running,
+        closing(Bench(running, partitions, targets, Path(folder), kcl)) as bench,
+    ):
+        return in_turns({name: partial(CONTENDERS[name], bench) for name in names}, runs, warm_up=True)
 
 
 def main() -> None:
     """Measure, and print the results."""
-    parser = argparse.ArgumentParser(description="Measure a cut-over against Kafka's own tool and a bare script.")
+    parser = options_of("Measure a cut-over against Kafka's own tool and a bare script.", runs=5)
     parser.add_argument("--partitions", type=int, default=10_000)
     parser.add_argument("--targets", type=int, default=1, help="how many new groups the -split contenders have")
-    parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--only", nargs="+", choices=sorted(CONTENDERS), help="measure only these contenders")
     parser.add_argument("--kcl", type=Path, metavar="PATH", help="the program kcl; without it, kcl is left out")
-    parser.add_argument("--json", type=Path, help="write every run to this file")
     options = parser.parse_args()
     names = options.only or [name for name in CONTENDERS if options.targets > 1 or not name.endswith("-split")]
     if "kcl" in names and options.kcl is None:
         names = [name for name in names if name != "kcl"]
         print("kcl is left out: name the program with --kcl", file=sys.stderr)
     found = measure(options.partitions, options.targets, names, options.runs, options.kcl)
-    middle = medians(found)
-    cpu = {name: statistics.median(each.cpu for each in runs) for name, runs in found.items() if runs}
     print(
         f"{options.partitions:,} partitions, {options.targets} targets, {options.runs} runs each, "
         f"{os.cpu_count()} cores; seconds"
     )
-    print(f"{'':12}{'median':>9}{'least':>9}{'most':>9}{'CPU':>9}{'MB':>7}")
-    for name, runs in found.items():
-        seconds = [each.seconds for each in runs]
-        most = max(each.megabytes for each in runs)
-        print(f"{name:12}{middle[name]:9.3f}{min(seconds):9.3f}{max(seconds):9.3f}{cpu[name]:9.3f}{most:7.0f}")
-    print(f"{'':20}{'seconds':>8}{'CPU':>8}")
-    pairs = [(one, other) for one, other in RATIOS if {one, other} <= middle.keys()]
-    ratios = {f"{one} / {other}": (middle[one] / middle[other], cpu[one] / cpu[other]) for one, other in pairs}
-    for name, (of_seconds, of_cpu) in ratios.items():
-        print(f"{name:20}{of_seconds:8.3f}{of_cpu:8.3f}")
-    if options.json:
-        document: dict[str, Any] = {
-            "partitions": options.partitions,
-            "runs": {name: [each._asdict() for each in runs] for name, runs in found.items()},
-            "medians": middle,
-            "ratios": ratios,
-        }
-        options.json.write_text(json.dumps(document, indent=1) + "\n")
+    print_runs(found)
+    ratios = print_ratios(found, RATIOS)
+    save(options.json, {f"{options.partitions} partitions": found}, targets=options.targets, ratios=ratios)
 
 
 if __name__ == "__main__":

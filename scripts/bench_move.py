@@ -17,11 +17,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # because a move is part of the test suite
+from _sandbox import kafka, sandbox
 
-from migrate_groups.sandbox.broker import start_sandbox
-from migrate_groups.sandbox.jars import fetch_jars, user_cache
-from migrate_groups.sandbox.java import find_java
+from migrate_groups.sandbox.jars import user_cache
 from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
 from tests.support.broker_world import wait_for_coordinators
 from tests.support.cli import Cli
@@ -35,10 +33,10 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--requests", action="store_true", help="show the requests of migrate, and how long they took")
     options = parser.parse_args()
-    java, maven = find_java(os.environ), os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR")
-    jars = fetch_jars(java=java, cache=user_cache(), mirror=maven)
+    java, jars = kafka()
+    maven = os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR")
     mirror_jars = fetch_mirror_jars(java=java, cache=user_cache(), version=jars.version, mirror=maven)
-    with start_sandbox(jars, java=java) as here, start_sandbox(jars, java=java) as there:
+    with sandbox() as here, sandbox() as there:
         servers = here.bootstrap_servers, there.bootstrap_servers
         for each in servers:
             wait_for_coordinators(each)

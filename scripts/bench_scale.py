@@ -9,11 +9,8 @@ number), and the peak memory.
 
 from __future__ import annotations
 
-import argparse
-import json
-from pathlib import Path
-
-from bench_cutover import Measured, measure, medians
+from _bench import medians, options_of, save
+from bench_cutover import measure
 
 SIZES = (1_000, 10_000, 20_000, 50_000)
 NAMES = ["cold", "warm", "bare", "csv", "parquet"]
@@ -21,14 +18,10 @@ NAMES = ["cold", "warm", "bare", "csv", "parquet"]
 
 def main() -> None:
     """Measure, and print the results."""
-    parser = argparse.ArgumentParser(description="Measure how a cut-over grows with the number of partitions.")
+    parser = options_of("Measure how a cut-over grows with the number of partitions.", runs=3)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--json", type=Path, help="write every run to this file")
     options = parser.parse_args()
-    found: dict[int, dict[str, list[Measured]]] = {}
-    for size in options.sizes:
-        found[size] = measure(size, 1, NAMES, options.runs)
+    found = {size: measure(size, 1, NAMES, options.runs) for size in options.sizes}
     middle = {size: medians(runs) for size, runs in found.items()}
     base = middle.get(10_000, next(iter(middle.values())))
     print(f"seconds (times those of the base), peak MB; {options.runs} runs each")
@@ -38,12 +31,7 @@ def main() -> None:
         seconds = middle[size]
         cells = [f"{seconds[name]:8.2f} ({seconds[name] / base[name]:4.1f}) {most[name]:4.0f}" for name in NAMES]
         print(f"{size:10,}" + "".join(f"{cell:>22}" for cell in cells))
-    if options.json:
-        document = {
-            str(size): {name: [each._asdict() for each in each_run] for name, each_run in runs.items()}
-            for size, runs in found.items()
-        }
-        options.json.write_text(json.dumps(document, indent=1) + "\n")
+    save(options.json, {f"{size} partitions": runs for size, runs in found.items()})
 
 
 if __name__ == "__main__":

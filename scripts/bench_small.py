@@ -15,22 +15,22 @@ saves all of it. On a busy machine the CPU time of a process and its children sa
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
-import statistics
 import sys
 import tempfile
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from _bench import OURS, Measured, in_turns, options_of, print_ratios, print_runs, run_with_children, save
 from bench_audit import record
-from bench_reconcile import Run, generate, measured
 
 from migrate_groups.cli.spark_here import spark_here
 from migrate_groups.files.runs import log_ends_parquet
 from migrate_groups.files.runs.copied_log import CopiedLog
+from tests.support.reconcile_in_duckdb import generate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,10 +108,6 @@ def copy_log(folder: Path) -> None:
     CopiedLog.load_with_starts(folder, "bench-cluster", {7: 0}).with_records(rows, {7: _RECORDS})
 
 
-def _reconcile(folder: Path) -> list[str]:
-    return ["reconcile", str(folder / "before.csv"), str(folder / "after.csv"), "--format", "json"]
-
-
 def _run(name: str, folder: Path) -> None:
     """Run the job with this name in this process, and print the number of its Spark jobs."""
     with spark_here(0) as spark:
@@ -120,16 +116,14 @@ def _run(name: str, folder: Path) -> None:
     print(jobs)
 
 
-def _process(name: str, folder: Path) -> list[str]:
-    return [sys.executable, __file__, "--run", name, str(folder)]
+def _measured(command: list[str]) -> Measured:
+    return run_with_children(command)[0]
 
 
 def main() -> int:
     """Measure what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=5)
+    parser = options_of(__doc__, runs=5)
     parser.add_argument("--only", default=",".join(CONTENDERS), help="some of " + ",".join(CONTENDERS))
-    parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run:
@@ -141,37 +135,19 @@ def main() -> int:
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")  # so that no earlier archive of Spark's classes counts
         generate(ROWS, folder, kind="csv")
         copy_log(folder / "log")
-        command = [sys.executable, "-m", "migrate_groups", *_reconcile(folder)]
-        measured(command)  # its JVM writes the archive of classes
-        jobs = {name: int(measured(_process(name, folder))[1]) for name in names}
-        runs: dict[str, list[Run]] = {name: [] for name in names}
-        for number in range(options.runs):
-            for name in names:
-                last = Run(*measured(command if name == "reconcile" else _process(name, folder))[0], {})
-                runs[name].append(last)
-                print(
-                    f"{number + 1} {name:9} {last.seconds:6.2f} s {last.cpu_seconds:6.2f} s CPU {last.megabytes:5} MB  "
-                    f"load {os.getloadavg()[0]:.1f}",
-                    flush=True,
-                )
-    if options.json:
-        machine = {"cores": os.cpu_count(), "python": platform.python_version()}
-        found = {name: {"jobs": jobs[name], "runs": [run._asdict() for run in runs[name]]} for name in names}
-        options.json.write_text(json.dumps({**machine, **found}, indent=1) + "\n")
-    print(f"\n{'':9}  jobs  seconds (least-most)    x bare  CPU seconds  x bare  peak MB")
-    base = _medians(runs.get("bare", runs[names[0]]))
-    for name in names:
-        seconds, cpu = _medians(runs[name])
-        every = [run.seconds for run in runs[name]]
-        print(
-            f"{name:9} {jobs[name]:5}  {seconds:7.2f} ({min(every):.2f}-{max(every):.2f}) {seconds / base[0]:9.2f} "
-            f"{cpu:12.2f} {cpu / base[1]:7.2f} {max(run.megabytes for run in runs[name]):8}"
-        )
+        command = [*OURS, "reconcile", str(folder / "before.csv"), str(folder / "after.csv"), "--format", "json"]
+        run_with_children(command)  # its JVM writes the archive of classes
+        processes = {name: [sys.executable, __file__, "--run", name, str(folder)] for name in names}
+        jobs = {name: int(run_with_children(process)[1]) for name, process in processes.items()}
+        contenders: dict[str, Callable[[], Measured]] = {
+            name: partial(_measured, command if name == "reconcile" else process) for name, process in processes.items()
+        }
+        found = in_turns(contenders, options.runs)
+    print("Spark jobs: " + ", ".join(f"{name} {number}" for name, number in jobs.items()))
+    print_runs(found)
+    print_ratios(found, [(name, "bare") for name in names if name != "bare"])
+    save(options.json, {"small": found}, jobs=jobs)
     return 0
-
-
-def _medians(runs: list[Run]) -> tuple[float, float]:
-    return statistics.median(run.seconds for run in runs), statistics.median(run.cpu_seconds for run in runs)
 
 
 if __name__ == "__main__":

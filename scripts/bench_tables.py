@@ -12,14 +12,13 @@ The script prints median, minimum, maximum and ratios; ``--json`` saves every ru
 
 from __future__ import annotations
 
-import argparse
-import json
-import statistics
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from bench_cutover import Measured, run
+from _bench import OURS, Measured, in_turns, medians, options_of, print_ratios, print_runs, run, save
 
 _A_TOPIC = 1000
 _SPEC = """source = "old"
@@ -64,7 +63,7 @@ def commands(folder: Path, verb: str) -> dict[str, list[str]]:
     out = ["-o", str(folder / "ours.csv"), "--force"]
     read = f"import polars; out = {str(folder / 'polars.csv')!r}; table = polars.read_csv({str(source)!r})"
     return {
-        "ours": [sys.executable, "-m", "migrate_groups", verb, str(source), *more, *out],
+        "ours": [*OURS, verb, str(source), *more, *out],
         "polars": [sys.executable, "-c", f"{read}\n{_POLARS[verb]}"],
     }
 
@@ -89,45 +88,37 @@ def check_same(folder: Path, verb: str, rows: int) -> None:
 
 def main() -> None:
     """Measure, and print the results."""
-    parser = argparse.ArgumentParser(description="Measure filter, split and export against polars.")
+    parser = options_of("Measure filter, split and export against polars.", runs=5)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--json", type=Path, help="write every run to this file")
     options = parser.parse_args()
-    found: dict[str, list[Measured]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         generate(folder / "snapshot.csv", options.rows)
         (folder / "split.toml").write_text(_SPEC)
         (folder / "one.csv").write_text("topic-0000,0,7\n")
-        ours = [sys.executable, "-m", "migrate_groups"]
-        single = {
-            "help": [*ours, "--help"],
-            "small": [*ours, "export", str(folder / "one.csv"), "-o", "-"],
-            "bare": [sys.executable, "-c", "pass"],
+        contenders: dict[str, Callable[[], Measured]] = {
+            "help": partial(run, [*OURS, "--help"]),
+            "small": partial(run, [*OURS, "export", str(folder / "one.csv"), "-o", "-"]),
+            "bare": partial(run, [sys.executable, "-c", "pass"]),
         }
-        for turn in range(options.runs + 1):  # the first turn warms files up and does not count
-            each = {name: run(command) for name, command in single.items()}
-            for verb in _POLARS:
-                for who, command in commands(folder, verb).items():
-                    each[f"{verb} {who}"] = run(command)
-                check_same(folder, verb, options.rows)
-            for what, measured in each.items() if turn else ():
-                found.setdefault(what, []).append(measured)
-    middle = {what: statistics.median(one.seconds for one in runs) for what, runs in found.items()}
-    print(f"{options.rows:,} rows, {options.runs} runs each; seconds")
-    print(f"{'':15}{'median':>9}{'least':>9}{'most':>9}")
-    for what, runs in found.items():
-        seconds = [one.seconds for one in runs]
-        print(f"{what:15}{middle[what]:9.3f}{min(seconds):9.3f}{max(seconds):9.3f}")
-    ratios = {f"{verb} ours / polars": middle[f"{verb} ours"] / middle[f"{verb} polars"] for verb in _POLARS}
-    ratios |= {f"{what} above bare, s": middle[what] - middle["bare"] for what in ("help", "small")}
-    for what, ratio in ratios.items():
-        print(f"{what:24}{ratio:8.3f}")
-    if options.json:
-        seconds_of = {what: [one.seconds for one in runs] for what, runs in found.items()}
-        document = {"rows": options.rows, "runs": seconds_of, "medians": middle, "ratios": ratios}
-        options.json.write_text(json.dumps(document, indent=1) + "\n")
+
+        def checked(verb: str, command: list[str]) -> Measured:
+            measured = run(command)
+            check_same(folder, verb, options.rows)
+            return measured
+
+        for verb in _POLARS:
+            each = commands(folder, verb)
+            contenders |= {f"{verb} ours": partial(run, each["ours"])}
+            contenders |= {f"{verb} polars": partial(checked, verb, each["polars"])}
+        found = in_turns(contenders, options.runs, warm_up=True)
+    print(f"{options.rows:,} rows, {options.runs} runs each")
+    print_runs(found)
+    print_ratios(found, [(f"{verb} ours", f"{verb} polars") for verb in _POLARS])
+    middle = medians(found)
+    for what in ("help", "small"):
+        print(f"{what} above bare: {middle[what] - middle['bare']:.3f} s")
+    save(options.json, {f"{options.rows} rows": found})
 
 
 if __name__ == "__main__":

@@ -9,15 +9,12 @@ split. They are measured by the clients' callbacks and from the log. For the spl
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from _sandbox import kafka
 
-from migrate_groups.sandbox.jars import fetch_jars, user_cache
-from migrate_groups.sandbox.java import find_java
 from tests.support.cli import CliHere
 from tests.support.split_sharing import holds, near, split
 
@@ -30,8 +27,7 @@ def main() -> int:
     parser.add_argument("protocols", nargs="*", default=PROTOCOLS, help=f"default: {' '.join(PROTOCOLS)}")
     parser.add_argument("--delay", type=int, default=3000, help="the broker's group.initial.rebalance.delay.ms")
     asked = parser.parse_args()
-    java = find_java(os.environ)
-    jars = fetch_jars(java=java, cache=user_cache())
+    java, jars = kafka()
     off = 0
     for protocol in asked.protocols:
         with tempfile.TemporaryDirectory() as folder:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import sys
 from collections import Counter
@@ -21,11 +20,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # because the runs are in the test suite
+from _sandbox import sandbox
 
-from migrate_groups.sandbox.broker import start_sandbox
-from migrate_groups.sandbox.jars import fetch_jars, user_cache
-from migrate_groups.sandbox.java import find_java
 from tests.support.broker_world import wait_for_coordinators
 from tests.support.stragglers import STRAGGLERS, hand_over
 
@@ -47,12 +43,10 @@ def main() -> None:
     known = {_key(each) for each in done}
     left = [each for each in _wanted(options) if _key(each) not in known]
     if left:
-        java = find_java(os.environ)
-        jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
-        with start_sandbox(jars, java=java, settings=_DELAY) as sandbox, options.file.open("a") as file:
-            wait_for_coordinators(sandbox.bootstrap_servers)
+        with sandbox(settings=_DELAY) as running, options.file.open("a") as file:
+            wait_for_coordinators(running.bootstrap_servers)
             with ThreadPoolExecutor(options.at_once) as pool:
-                for one in as_completed([pool.submit(_one, sandbox.bootstrap_servers, each) for each in left]):
+                for one in as_completed([pool.submit(_one, running.bootstrap_servers, each) for each in left]):
                     done.append(one.result())
                     file.write(json.dumps(one.result()) + "\n")
                     file.flush()

@@ -12,18 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # because the runs are in the test suite
+from _sandbox import sandbox
 
-from migrate_groups.sandbox.broker import start_sandbox
-from migrate_groups.sandbox.jars import fetch_jars, user_cache
-from migrate_groups.sandbox.java import find_java
 from tests.support.campaign.run import Result, run
 from tests.support.campaign.tables import tables
 from tests.support.three_brokers import LISTENERS, SETTINGS, ThreeBrokers
@@ -63,11 +59,9 @@ def _saved(path: Path | None) -> dict[int, Result]:
 
 
 def _runs(seeds: Sequence[int]) -> Iterator[Result]:
-    java = find_java(os.environ)
-    jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
     for start in range(0, len(seeds), _RUNS_A_CLUSTER):
-        with start_sandbox(jars, java=java, brokers=3, timeout=120, listeners=LISTENERS, settings=SETTINGS) as sandbox:
-            brokers = ThreeBrokers(sandbox)
+        with sandbox(brokers=3, timeout=120, listeners=LISTENERS, settings=SETTINGS) as running:
+            brokers = ThreeBrokers(running)
             for seed in seeds[start : start + _RUNS_A_CLUSTER]:
                 with tempfile.TemporaryDirectory() as folder:
                     yield run(seed, brokers, Path(folder))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import forks
+from tests.support.broker_world import until
 from tests.support.processes import children_of, gone
 
 FACTS = """
@@ -122,33 +122,19 @@ def test_changed_python_startup_variables_are_refused(tmp_path):
         start(forks.Popen, tmp_path, "", env={**os.environ, "PYTHONUTF8": "1"})
 
 
-def test_server_survives_a_caller_that_ends_during_its_request(tmp_path):
-    """The fork server continues if a caller ends in the middle of a request."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
-        caller.connect(forks.address())
-        caller.sendall(b'{"module":')
-    with start(forks.Popen, tmp_path, "print('there')") as process:
-        assert process.communicate(timeout=60)[0] == "there\n"
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells")
 def test_server_has_one_thread_and_its_forks_end_with_it(tmp_path):
     """The fork server has one thread, because a fork copies only one thread.
 
     When the server ends, its forks end, too.
     """
-    server = forks._Server()
-    pid = server._process.pid
-    assert len(list(Path(f"/proc/{pid}/task").iterdir())) == 1
-    forks._servers.insert(0, server)
-    try:
-        process = start(forks.Popen, tmp_path, WAITING)
+    with start(forks.Popen, tmp_path, WAITING) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "there\n"
-        assert children_of(pid) == [process.pid]
-    finally:
-        forks._servers.remove(server)
-        server.close()
-    assert process.wait(0) == -signal.SIGKILL
-    assert gone(process.pid)
+        pid = vars(forks.server())["_forkserver_pid"]
+        assert len(list(Path(f"/proc/{pid}/task").iterdir())) == 1
+        assert process.pid in children_of(pid)
+        forks.end_server()
+        assert process.wait(60) == -signal.SIGKILL
+        until(lambda: gone(process.pid))
     assert gone(pid)

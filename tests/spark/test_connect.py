@@ -12,8 +12,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from scripts.bench_reconcile import fingerprint, verdicts
 from tests.support.other_pyspark import installed
+from tests.support.reconcile_in_duckdb import fingerprint, verdicts
 from tests.support.spark_cluster import connect_server
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from migrate_groups.spark.reconciliation.job import run_reconcile
 from migrate_groups.spark.reconciliation.mapping import SplitMapping
-from scripts.bench_reconcile import STATUSES, SUMS, fingerprint, generate, save, table, totals, verdicts
+from tests.support.reconcile_in_duckdb import STATUSES, SUMS, fingerprint, generate, save, table, totals, verdicts
 
 
 @pytest.mark.usefixtures("by_hash_only")

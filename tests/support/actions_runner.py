@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from tests.support import forked_command, forks
 from tests.support.cli import Cli
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +86,7 @@ class Runner:
         self.push("1a2b3c4")
         self.comments = []
         (folder / "calls").touch()
-        command = [sys.executable, "-IS", forked_command.__file__, forks.address(), "migrate_groups"]
+        command = [sys.executable, "-m", "migrate_groups"]
         there = _PYTHON_THERE.format(folder=shlex.quote(str(folder)), python=shlex.quote(sys.executable))
         self._tool("gh", _GH.format(python=sys.executable, folder=str(folder), bot=BOT))
         self._tool("migrate-groups", f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')

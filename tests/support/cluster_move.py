@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import signal
 import time
@@ -51,8 +50,7 @@ class Moved:
     records: the number of records from the group's first committed offset to the log end. skipped: how many of them
     were processed on neither cluster. again: how many of them were processed on both. fault: a description of the
     fault. halted: whether the command reached the step at which it had to halt. runs: how often the command was run.
-    lowered: the number of partitions whose committed offset MirrorMaker 2 lowered after the command had ended and
-    before the application started. seconds: from the stop of the last consumer on the source cluster to the notice
+    seconds: from the stop of the last consumer on the source cluster to the notice
     that the applications may start on the target cluster.
     """
 
@@ -62,7 +60,6 @@ class Moved:
     fault: str
     halted: bool
     runs: int
-    lowered: int
     seconds: float
 
 
@@ -165,7 +162,6 @@ class Move:
             for number in range(produced)
             if number // self.pair.partitions >= self._first[number % self.pair.partitions]
         ]
-        lowered = self._lowered()
         new = Application(self.pair.target, self.group, self.pair.copy)
         last = wanted[-self.pair.partitions :]
 
@@ -182,15 +178,8 @@ class Move:
             fault=self.fault,
             halted=self.halted,
             runs=self.runs,
-            lowered=lowered,
             seconds=self.seconds,
         )
-
-    def _lowered(self) -> int:
-        receipt = json.loads((self.cli.folder / "move.toml.run" / "receipt.json").read_text())
-        translated = {each["partition"]: each["translated_offset"] for each in receipt["translations"]}
-        with broker_world(self.pair.target) as there:
-            return sum(offset < translated[at.partition] for at, offset in there.committed(self.group).items())
 
 
 @contextmanager

@@ -1,23 +1,27 @@
 """A ``subprocess.Popen`` for Python modules that saves the start of Python and the imports.
 
-A server (`fork_server`) that has imported the command line's modules forks a process for each command. The new process
-has the state of a fresh process, and ends as Python ends. Exit codes and signals, also ``kill -9``, are real. There are
-two differences: the parent of the process is the server, and the process list shows the server's command line.
+The fork server of Python's `multiprocessing` has imported the command line's modules, and forks a process for each
+command. The new process has the state of a fresh process, and ends as Python ends (`forked`). Exit codes and signals,
+also ``kill -9``, are real. There are two differences: the parent of the process is the server, and the process list
+shows the server's command line.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import pickle
 import select
-import socket
+import signal
 import subprocess
 import sys
-import tempfile
 import threading
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, AnyStr
+from unittest import mock
+
+from tests.support.forked import Job
 
 _CHECKOUT = Path(__file__).parents[2]
 # Variables with these prefixes are read when Python and the C library start, that is, before the server forks.
@@ -28,6 +32,11 @@ _PARAMETERS = (
     *("executable", "preexec_fn", "close_fds", "pass_fds", "cwd", "env", "startupinfo", "creationflags", "shell"),
     *(*_PIPES, "restore_signals", "gid", "gids", "uid", "umask", "start_new_session", "process_group"),
 )
+# The first variable is for imports, and without the second one an import of pyarrow starts a thread.
+_ENVIRONMENT = {"PYTHONPATH": str(_CHECKOUT), "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+_server = forkserver.ForkServer()
+_server.set_forkserver_preload(["tests.support.fork_server"])
+_starting = threading.Lock()
 
 
 class Popen(subprocess.Popen[AnyStr]):
@@ -41,17 +50,14 @@ class Popen(subprocess.Popen[AnyStr]):
         ends = (given["p2cread"], given["c2pwrite"], given["errwrite"])
         streams: list[int] = [end if end >= 0 else own for own, end in enumerate(ends)]
         more: list[int] = sorted(given["pass_fds"])
-        request = {
-            "module": module,
-            "arguments": arguments,
-            "environment": environment,
-            "folder": os.fspath(given["cwd"] or Path.cwd()),
-            "descriptors": [0, 1, 2, *more],
-            "new_session": given["start_new_session"],
-        }
+        folder = os.fspath(given["cwd"] or Path.cwd())
+        job = Job(module, arguments, environment, folder, [0, 1, 2, *more], given["start_new_session"])
         try:
-            self._answers = _ask(request, [*streams, *more])
-            self.pid = _answer(self._answers)
+            self._answers, orders = server().connect_to_new_process([*streams, *more])
+            with os.fdopen(orders, "wb") as file:
+                pickle.dump({}, file)  # what else Python's own processes are told
+                pickle.dump(job, file)
+            self.pid = forkserver.read_signed(self._answers)
             self._child_created = True
         finally:
             self._close_pipe_fds(*(given[name] for name in _PIPES))  # type: ignore[attr-defined]  # CPython's own
@@ -65,8 +71,11 @@ class Popen(subprocess.Popen[AnyStr]):
         if self.returncode is None:
             if not select.select([self._answers], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
-            self.returncode = _answer(self._answers)
-            self._answers.close()
+            try:
+                self.returncode = forkserver.read_signed(self._answers)
+            except EOFError:  # the server has ended, and its forks with it
+                self.returncode = -signal.SIGKILL
+            os.close(self._answers)
         return self.returncode
 
 
@@ -76,65 +85,13 @@ def _refuse_another_start(environment: dict[str, str]) -> None:
             assert environment.get(name) == os.environ.get(name), f"{name} takes a cold start: Python reads it first"
 
 
-class _Server:
-    """The server's process. It ends, with all forked processes, when its stdin is closed or this process ends."""
-
-    def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="forks-")
-        self.address = f"{self._folder.name}/socket"
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.fork_server", self.address],
-            cwd=_CHECKOUT,
-            env=os.environ | {"JE_ARROW_MALLOC_CONF": "background_thread:false"},  # otherwise importing starts a thread
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == b"ready\n", "the fork server has not started"
-
-    def close(self) -> None:
-        self._process.communicate()
-        self._folder.cleanup()
-
-
-_servers: list[_Server] = []
-_starting = threading.Lock()
-
-
-def address() -> str:
-    """Return the address (a Unix socket) of this process's server, which is started first if necessary."""
-    with _starting:
-        if not _servers:
-            _servers.append(_Server())
-    return _servers[0].address
+def server() -> forkserver.ForkServer:
+    """Return this process's server, which is started first if necessary. It ends, with its forks, with this process."""
+    with _starting, mock.patch.dict(os.environ, _ENVIRONMENT):
+        _server.ensure_running()
+    return _server
 
 
 def end_server() -> None:
-    """End this process's server, if it is running."""
-    while _servers:
-        _servers.pop().close()
-
-
-def _ask(request: dict[str, Any], descriptors: list[int]) -> socket.socket:
-    """Send a request, and return the connection for the answers: the process id, then the exit code."""
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.connect(address())
-        message = json.dumps(request).encode() + b"\n"
-        sent = socket.send_fds(connection, [message], descriptors)
-        if sent < len(message):  # otherwise EPIPE if a quick process has already ended the connection
-            connection.sendall(message[sent:])
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _answer(connection: socket.socket) -> int:
-    line = b""
-    while not line.endswith(b"\n"):
-        received = connection.recv(1)
-        assert received, "the fork server has ended"
-        line += received
-    return int(line)
+    """End this process's server, if it is running, and all processes that it has forked."""
+    _server._stop()  # type: ignore[attr-defined]  # CPython's own

@@ -1,4 +1,4 @@
-"""Try a kind of login on a broker with a listener for it. This is for scripts/check_*.py, not for the test suite."""
+"""Try a kind of login on a broker with a listener for it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.support.broker_world import BrokerWorld, broker_world, wait_for_coord
 from tests.support.cli import Cli
 from tests.support.hand_over import HandOver
 
+DATA = Path(__file__).parents[1] / "data"
 LISTENER = "listener.name.sasl_plaintext"
 
 

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import bench_small
-from bench_reconcile import generate
 
 from migrate_groups.spark.reconciliation.job import run_reconcile
 from migrate_groups.spark.session import submitted_session
+from tests.support.reconcile_in_duckdb import generate
 
 
 def main(folder: Path) -> None:

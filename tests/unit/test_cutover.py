@@ -1,4 +1,4 @@
-"""Cut-overs, rollbacks and hand-backs on the in-memory cluster, in cases that could skip a record or repeat one."""
+"""Cut-overs on the in-memory cluster, in cases that could skip a record or repeat one."""
 
 from __future__ import annotations
 
@@ -15,75 +15,33 @@ from migrate_groups.migration.make_plan import make_plan
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.ways_back.delete_source_offsets import delete_source_offsets
-from migrate_groups.migration.ways_back.hand_back import plan_hand_back
 from migrate_groups.migration.ways_back.rollback import plan_rollback
-from migrate_groups.migration.write import write
-from migrate_groups.model.answers import Answer, WriteAnswer
-from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.change import Outcome
 from migrate_groups.planning.check import Verdict
-from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import resumed_differently
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
-from migrate_groups.planning.run_states import Verb
+from migrate_groups.planning.receipt import Receipt
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget, split
 from tests.support.clock import FakeClock
+from tests.support.cut_overs import (
+    CAT,
+    FRESH,
+    INV,
+    LEAVE,
+    carry_out,
+    cluster,
+    committed_offset,
+    fully_committed,
+    member,
+    migrate,
+    spec,
+)
 from tests.support.in_memory import InMemoryCluster
 from tests.support.planning import cut_over, prepare
-
-INV, CAT, FRESH = TopicPartition("inv", 0), TopicPartition("cat", 0), TopicPartition("inv", 1)
-
-
-def cluster(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
-    """Return a cluster where group ``big`` has committed offset 5 in inv-0 and cat-0, of ten records each.
-
-    It has no committed offset in inv-1, which has 50 records.
-    """
-    made = kind()
-    made.create_topic("inv", 2)
-    made.create_topic("cat", 1)
-    for partition, records in ((INV, 10), (CAT, 10), (FRESH, 50)):
-        made.produce(partition.topic, partition.partition, records)
-    made.commit("big", INV, 5)
-    made.commit("big", CAT, 5)
-    return made
-
-
-def spec(*stay: str) -> SplitSpec:
-    targets = [SplitTarget(group="bill", topics=(TopicPattern("inv"),))]
-    if not stay:
-        targets.append(SplitTarget(group="shop", topics=(TopicPattern("cat"),)))
-    return SplitSpec(source="big", targets=tuple(targets), stay=tuple(TopicPattern(topic) for topic in stay))
-
-
-def member(name: str, *partitions: TopicPartition) -> Member:
-    topics = frozenset(partition.topic for partition in partitions)
-    return Member(member_id=name, client_id=name, host="/h", assignment=frozenset(partitions), subscription=topics)
-
-
-def committed_offset(made: InMemoryCluster, group: str, partition: TopicPartition) -> int | None:
-    found = made.offsets(group).get(partition)
-    return None if found is None else found.offset
-
-
-def migrate(made, wanted: SplitSpec, options: WriteOptions, *events, earlier: Execution | None = None) -> Execution:
-    """Cut over, and return the execution. Each time the clock sleeps, the next of ``events`` is called."""
-    receipt = Receipt((earlier,)) if earlier else NOTHING_WRITTEN
-    left = list(events)
-    clock = FakeClock(lambda: left.pop(0)() if left else None)
-    shown = prepare(made, wanted, options, clock, receipt)
-    final = cut_over(made, shown, clock)
-    return write(made, made, receipt.begun(Verb.HAND_OVER, final.plan, clock.now()), lambda execution: None)
-
-
-def carry_out(made, plan):
-    assert plan.refusals(at_the_write=True) == ()
-    return write(made, made, Execution.of(plan, FakeClock().now()), lambda execution: None)
 
 
 def test_the_plan_of_a_migration_equals_snapshot_and_split():
@@ -95,7 +53,6 @@ def test_the_plan_of_a_migration_equals_snapshot_and_split():
 
 
 END = WriteOptions(uncommitted="latest", settle=0)
-LEAVE = WriteOptions(uncommitted="leave", settle=0)
 
 
 def test_a_log_end_counts_only_if_read_while_the_topic_has_a_member():
@@ -271,13 +228,6 @@ def test_a_run_that_ended_is_not_resumed():
     assert [entry.before and entry.before.offset for entry in second.changes if entry.topic == "inv"] == [9]
 
 
-def fully_committed(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
-    """Return the same as `cluster`, with a committed offset in every partition."""
-    made = cluster(kind)
-    made.commit("big", FRESH, 20)
-    return made
-
-
 def test_a_resumed_run_hands_over_the_present_source_offset():
     """A resumed run hands over the source group's present offset, and keeps the ``before`` offset of the first run."""
     made = fully_committed()
@@ -353,37 +303,6 @@ def test_an_added_partition_with_a_source_commit_is_the_same_migration():
     assert committed_offset(made, "bill", added) == 3
 
 
-class LosesWrites(InMemoryCluster):
-    """A cluster that loses writes and answers them with a time-out, while ``lost`` is set."""
-
-    lost = False
-
-    def alter(self, group, offsets):
-        if self.lost:
-            return dict.fromkeys(offsets, WriteAnswer(answer=Answer.UNKNOWN, error="timed out"))
-        return super().alter(group, offsets)
-
-
-def test_a_run_that_was_interrupted_twice_can_be_resumed_and_rolled_back():
-    """If two runs of a migration fail, a third run and a rollback recognise the offsets that the earlier runs wrote."""
-    made = fully_committed(LosesWrites)
-    assert isinstance(made, LosesWrites)
-    first = migrate(made, spec(), LEAVE)
-    made.commit("big", INV, 8)
-    made.lost = True
-    second = migrate(made, spec(), LEAVE, earlier=first)
-    (entry,) = second.failed
-    assert (entry.outcome, entry.attempts, entry.error) == (Outcome.UNKNOWN, 2, "timed out")
-    made.lost = False
-    assert plan_rollback(made, Receipt((second,))).verdict is Verdict.PASS
-    made.commit("big", INV, 9)
-    third = migrate(made, spec(), LEAVE, earlier=second)
-    assert third.failed == ()
-    assert committed_offset(made, "bill", INV) == 9
-    carry_out(made, plan_rollback(made, Receipt((third,))))
-    assert made.offsets("bill") == {}
-
-
 def test_another_clients_commit_is_the_before_offset_of_the_next_run():
     """If another client commits in the target group after a run, the next run records this offset as ``before``."""
     made = fully_committed()
@@ -413,16 +332,6 @@ def test_a_source_commit_that_expires_after_a_kill_is_handed_over(vanished):
         resumed_differently(Receipt((first,)), prepare(made, spec(), options, FakeClock(), Receipt((first,))).plan)
         == []
     )
-
-
-def test_hand_back_without_target_offsets_is_refused():
-    """If the target groups have no committed offset on the moved topics, hand-back is refused."""
-    made = fully_committed()
-    receipt = migrate(made, spec("cat"), LEAVE)
-    made.delete_offsets("bill", [INV, FRESH])
-    made.commit("bill", CAT, 1)
-    with pytest.raises(Refused, match="bill committed nothing on the topics that were handed over"):
-        plan_hand_back(made, Receipt((receipt,)), FakeClock())
 
 
 def test_forward_keeps_the_offset_of_a_target_that_is_ahead():
@@ -456,100 +365,6 @@ def test_a_hold_on_a_group_that_never_had_a_member_is_a_warning():
     assert check().verdict is Verdict.PASS
     made.deny(Resource(ResourceType.GROUP, "big"), Operation.READ)
     assert check().verdict is Verdict.REFUSE
-
-
-def test_rollback_after_delete_offsets_is_refused():
-    """After delete-offsets, rollback is refused, and the error says to run hand-back instead."""
-    made = cluster()
-    first = migrate(made, spec(), LEAVE)
-    receipt = Receipt((first,))
-    plan = delete_source_offsets(made, receipt)
-    second = write(made, made, receipt.begun(Verb.DELETE_OFFSETS, plan, FakeClock().now()), lambda execution: None)
-    with pytest.raises(Refused, match="run hand-back to set them again"):
-        plan_rollback(made, receipt.with_execution(second))
-
-
-@pytest.mark.parametrize("lost", [[INV], [INV, CAT]])
-def test_rollback_restores_commits_that_the_source_group_lost(lost):
-    """If the source group lost committed offsets after the hand-over, a rollback restores them, metadata included.
-
-    It also deletes the target groups' offsets.
-    """
-    made = cluster()
-    made.commit("big", INV, 5, metadata="where I was")
-    before = made.offsets("big")
-    receipt = Receipt((migrate(made, spec(), LEAVE),))
-    made.delete_offsets("big", lost)
-    plan = plan_rollback(made, receipt)
-    assert [(change.group, change.topic_partition) for change in plan.changes if change.source_group] == [
-        ("big", partition) for partition in sorted(lost)
-    ]
-    carry_out(made, plan)
-    assert made.offsets("big") == before
-    assert not made.offsets("bill")
-    assert not made.offsets("shop")
-
-
-def test_rollback_is_refused_if_the_source_group_lost_offsets_and_has_members():
-    """If the source group lost offsets and has members, rollback is refused, and the error names the partitions."""
-    made = cluster()
-    receipt = Receipt((migrate(made, spec(), LEAVE),))
-    made.delete_offsets("big", [INV])
-    made.join("big", member("a", CAT))
-    (refusal,) = plan_rollback(made, receipt).refusals(at_the_write=True)
-    assert refusal.name == "source group"
-    assert "big no longer has a committed offset for inv-0, and is Stable with 1 member" in refusal.reason
-
-
-def test_rollback_restores_the_target_only_after_the_source():
-    """If the source group's lost offset can't be restored, a rollback does not attempt to restore the target groups."""
-    made = cluster(LosesWrites)
-    assert isinstance(made, LosesWrites)
-    made.commit("bill", INV, 9)
-    options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
-    receipt = Receipt((migrate(made, spec(), options),))
-    made.delete_offsets("big", [INV])
-    plan = plan_rollback(made, receipt)
-    made.lost = True
-    execution = write(made, made, receipt.begun(Verb.ROLLBACK, plan, FakeClock().now()), lambda execution: None)
-    assert {entry.group: str(entry.outcome) for entry in execution.changes} == {
-        "big": "unknown",
-        "bill": "not attempted",
-        "shop": "not attempted",
-    }
-
-
-def test_rollback_deletes_no_target_offset_if_restoring_the_source_fails():
-    """If the source group's lost offset can't be restored, a rollback deletes no target offset, and can be resumed."""
-    made = cluster(LosesWrites)
-    assert isinstance(made, LosesWrites)
-    receipt = Receipt((migrate(made, spec(), LEAVE),))
-    made.delete_offsets("big", [INV])
-    plan = plan_rollback(made, receipt)
-    made.lost = True
-    execution = write(made, made, receipt.begun(Verb.ROLLBACK, plan, FakeClock().now()), lambda execution: None)
-    assert {entry.group: str(entry.outcome) for entry in execution.changes} == {
-        "big": "unknown",
-        "bill": "not attempted",
-        "shop": "not attempted",
-    }
-    assert committed_offset(made, "bill", INV) == 5
-    made.lost = False
-    halfway = receipt.with_execution(execution)
-    again = halfway.begun(Verb.ROLLBACK, plan_rollback(made, halfway), FakeClock().now())
-    done = halfway.with_execution(write(made, made, again, lambda execution: None))
-    assert done.is_done(Verb.ROLLBACK)
-    assert len(done.executions) == 2
-    assert committed_offset(made, "big", INV) == 5
-
-
-def test_hand_back_includes_partitions_without_a_commit_at_the_migration():
-    """If a partition had no source offset at the hand-over, hand-back writes the target group's committed offset."""
-    made = cluster()
-    receipt = migrate(made, spec(), LEAVE)
-    made.commit("bill", FRESH, 40)
-    carry_out(made, plan_hand_back(made, Receipt((receipt,)), FakeClock()))
-    assert committed_offset(made, "big", FRESH) == 40
 
 
 class OtherWriter(InMemoryCluster):
@@ -629,21 +444,3 @@ def test_between_stop_and_write_nothing_is_read_twice():
     assert sorted(made.asked) == sorted(of_the_groups + of_the_old_one)
     ends = {str(partition): bounds.end for partition, bounds in final.reading.bounds.items()}
     assert ends == {"inv-0": 10, "inv-1": 50, "cat-0": 14}
-
-
-@pytest.mark.parametrize("way_back", [plan_rollback, lambda made, receipt: plan_hand_back(made, receipt, FakeClock())])
-def test_an_expired_target_offset_refuses_both_ways_back(way_back):
-    """If a target offset written by the hand-over has expired, rollback and hand-back are refused.
-
-    The target group's progress is then not known.
-    """
-    made = cluster()
-    receipt = Receipt((migrate(made, spec(), LEAVE),))
-    made.commit("bill", INV, 9)
-    made.delete_offsets("bill", [INV])
-    try:
-        complaint = " ".join(check.reason for check in way_back(made, receipt).refusals(at_the_write=True))
-    except Refused as error:
-        complaint = str(error)
-    assert "bill inv-0" in complaint
-    assert "it is not known" in complaint

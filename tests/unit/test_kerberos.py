@@ -1,6 +1,6 @@
 """Kerberos: how Java's JAAS entry and librdkafka's properties are read, and messages about the second client.
 
-The login itself needs a KDC and is checked by scripts/check_kerberos.py.
+The login itself needs a KDC and is checked by tests/broker/test_kerberos_login.py.
 """
 
 from __future__ import annotations

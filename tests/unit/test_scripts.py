@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = sorted(Path(__file__).parents[2].joinpath("scripts").glob("*.py"))
+SCRIPTS = sorted(Path(__file__).parents[2].joinpath("scripts").glob("[!_]*.py"))
 # It takes three positional arguments and no option, because only bench_cutover starts it.
 WITHOUT_OPTIONS = {"bench_bare.py"}
 

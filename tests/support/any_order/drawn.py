@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order import events
 from tests.support.any_order.events import At
-from tests.support.any_order.story import Do, Resplit, Run, Setting, Start, Step
+from tests.support.any_order.story import Resplit, Run, Setting, Start, Step
 
 # The write that a way back reverts: that of the story's first verb, or the other write of the story.
 FIRST, OTHER = "first", "other"
@@ -79,11 +79,10 @@ _hand_over = st.builds(
     member=st.booleans(),
     hold=st.sampled_from([False, False, True]),
 )
+# In one strategy, because `one_of` would count each kind of event as much as a start.
+_event = st.builds(lambda event: event, _others)
 _between = st.one_of(
-    st.builds(Do, st.builds(events.Pass, st.integers(1, 12))),
-    st.builds(Start, _GROUPS, st.booleans()),
-    st.builds(Do, _others),
-    st.builds(Do, _others),
+    st.builds(events.Pass, st.integers(1, 12)), st.builds(Start, _GROUPS, st.booleans()), _event, _event
 )
 
 

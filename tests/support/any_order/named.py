@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order.events import At, Expire, ExpireGroup, Grow, Kill, Pass, Stop, Straggle
-from tests.support.any_order.story import Do, Run, Setting, Step
+from tests.support.any_order.story import Run, Setting, Step
 
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
 # Target group ``a`` has committed offsets from an earlier trial.
@@ -13,7 +13,7 @@ TRIED = Setting(existing={("a", T): 30, ("a", U): 30}, on_existing="overwrite")
 NAMED: dict[str, tuple[Setting, list[Step]]] = {
     "a rollback leaves a partition, whose offset expired in the source, in some group": (
         Setting(),
-        [Run("migrate"), Do(Expire("old", T)), Run("rollback")],
+        [Run("migrate"), Expire("old", T), Run("rollback")],
     ),
     "delete-offsets after a rollback leaves the source its offsets": (
         TRIED,
@@ -30,12 +30,12 @@ NAMED: dict[str, tuple[Setting, list[Step]]] = {
         [
             Run("migrate", starts=True, member=False),
             Run("rollback", stops=False, starts=True),
-            Do(Pass(10)),
+            Pass(10),
         ],
     ),
     "a rollback reads partitions that were in place before the run": (
         Setting(existing={("a", T): 10, ("a", U): 10}),
-        [Run("migrate", starts=True), Do(Pass(10)), Run("rollback", starts=True)],
+        [Run("migrate", starts=True), Pass(10), Run("rollback", starts=True)],
     ),
     # A partition is added while the run waits for the source group. The run writes its log start offset.
     "a rollback leaves an added partition in some group": (
@@ -59,7 +59,7 @@ NAMED: dict[str, tuple[Setting, list[Step]]] = {
     # After the expiry it is unknown how far the group had come.
     "the same command hands nothing over again to a group that has expired": (
         Setting(settle=0),
-        [Run("migrate", starts=True), Do(Pass(6)), Do(Stop("a")), Do(ExpireGroup("a")), Run("migrate", starts=True)],
+        [Run("migrate", starts=True), Pass(6), Stop("a"), ExpireGroup("a"), Run("migrate", starts=True)],
     ),
     # The group commits while the command, run again, reads back the offsets that it had confirmed.
     "the same command hands nothing over again to a group that starts meanwhile": (
@@ -67,7 +67,7 @@ NAMED: dict[str, tuple[Setting, list[Step]]] = {
         [
             Run("apply", of="apply", starts=True, member=False),
             Run("apply", of="apply", again=True),
-            Do(Stop("c")),
+            Stop("c"),
             Run("apply", of="apply", again=True, starts=True),
         ],
     ),
@@ -77,10 +77,10 @@ NAMED: dict[str, tuple[Setting, list[Step]]] = {
         [
             Run("apply", of="apply", starts=True, member=False),
             Run("apply", of="apply", again=True),
-            Do(Straggle("old", True, True)),
-            Do(Stop("c")),
-            Do(Pass(4)),
-            Do(Stop("old")),
+            Straggle("old", True, True),
+            Stop("c"),
+            Pass(4),
+            Stop("old"),
             Run("apply", of="apply"),
         ],
     ),

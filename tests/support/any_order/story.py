@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.any_order import exceptions
@@ -62,13 +63,6 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Do:
-    """A step of a story: an event between two commands."""
-
-    event: Event
-
-
-@dataclass(frozen=True)
 class Start:
     """A step of a story: the operator starts a group's application, if the group owns topics."""
 
@@ -104,7 +98,17 @@ class Run:
     again: bool = False
 
 
-Step = Do | Start | Resplit | Run
+Step = Event | Start | Resplit | Run
+"""A step of a story. An `Event` happens between two commands."""
+
+
+class Write(NamedTuple):
+    """A hand-over: the group that each topic gets, and the receipt."""
+
+    source: str
+    targets: tuple[str, ...]
+    to: dict[str, str]
+    receipt: str = ""
 
 
 @dataclass
@@ -162,9 +166,9 @@ class Story:
         return self.world.problems
 
     def do(self, step: Step) -> None:
-        if isinstance(step, Do):
-            self.world.tell(f"{step.event}")
-            step.event.do(self.world)
+        if isinstance(step, Event):
+            self.world.tell(f"{step}")
+            step.do(self.world)
         elif isinstance(step, Start):
             self.start(step.group, member=step.member)
         elif isinstance(step, Resplit):
@@ -201,43 +205,36 @@ class Story:
 
     # Verbs.
 
-    def groups(self, step: Run) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-        """Return the source group, the target groups and the topics of the write that a step makes or reverts."""
-        if step.verb == "delete" or step.verb in ("keep", "restore"):
+    def write(self, step: Run) -> Write:
+        """Return the write that a step makes or reverts. For delete, keep and restore it is within one group."""
+        if step.verb in _OF_A_GROUP:
             owned = [topic for topic, owner in self.world.owner.items() if owner == step.of]
-            return step.of, (step.of,), tuple(owned)
+            return Write(step.of, (step.of,), dict.fromkeys(owned, step.of))
         if step.of == "apply":
-            return "old", ("c",), tuple(self.setting.partitions)
-        return "old", self.setting.targets, self.setting.moved
-
-    def target(self, step: Run, topic: str) -> str:
-        """Return the target group of a topic in the step's write; for delete, keep and restore the step's group."""
-        own = step.verb in ("delete", "keep", "restore")
-        return step.of if own else "c" if step.of == "apply" else self.setting.split[topic]
+            return Write("old", ("c",), dict.fromkeys(self.setting.partitions, "c"), "snap.csv.c.receipt.json")
+        to = {topic: self.setting.split[topic] for topic in self.setting.moved}
+        return Write("old", self.setting.targets, to, "split.toml.run")
 
     def may(self, step: Run) -> bool:
         """Return whether an operator who knows the commands so far would run this command now."""
-        source, targets, topics = self.groups(step)
-        owners = {self.world.owner[topic] for topic in topics}
+        write = self.write(step)
+        owners = {self.world.owner[topic] for topic in write.to}
         if self.open is not None and (self.open.of, step.verb in _HANDS) != (step.of, step.verb in _HANDS):
             return False
         if step.verb == "delete":
-            return not topics and self.world.cluster.description(step.of).exists
-        if step.verb in ("keep", "restore"):
-            return bool(topics) and (step.verb == "keep" or step.of in self.kept)
+            return not write.to and self.world.cluster.description(step.of).exists
+        if step.verb in _OF_A_GROUP:
+            return bool(write.to) and (step.verb == "keep" or step.of in self.kept)
         if step.verb in ("migrate", "apply"):
-            return owners <= {source, None} or (owners <= {*targets, None})
-        return (self.folder / self.receipt(step)).exists() and owners <= {source, *targets, None}
-
-    def receipt(self, step: Run) -> str:
-        return "snap.csv.c.receipt.json" if step.of == "apply" else "split.toml.run"
+            return owners <= {write.source, None} or (owners <= {*write.targets, None})
+        return (self.folder / write.receipt).exists() and owners <= {write.source, *write.targets, None}
 
     def run(self, step: Run) -> None:
         if not self.may(step):
             return
-        source, targets, topics = self.groups(step)
+        write = self.write(step)
         if step.stops:
-            self.stop_for(step, source, targets, topics)
+            self.stop_for(step, write)
         there = step.again and (self.folder / "snap.csv").exists()
         if step.verb == "apply" and not there and self.call(step, "snapshot", "old", "-o", "snap.csv", "--force").code:
             return
@@ -246,14 +243,13 @@ class Story:
                 self.kept.add(step.of)
             return
         world = self.world
-        partitions = frozenset(world.partitions(topics))
         began = world.seconds
         world.verb = verb = Verb(
             began=began,
             first=world.moments,
-            groups=(source, *targets),
-            partitions=partitions,
-            of_topic={topic: (source, self.target(step, topic)) for topic in topics},
+            groups=(write.source, *write.targets),
+            partitions=frozenset(world.partitions(write.to)),
+            of_topic={topic: (write.source, target) for topic, target in write.to.items()},
             by_choice="apply --restore was told to" if step.verb == "restore" else "",
         )
         world.planned = list(step.events)
@@ -267,27 +263,18 @@ class Story:
         world.tell(f"  exit {ended.code}: {' / '.join(said[-3:])}")
         self.judge_verb(step, ended, verb)
 
-    def stop_for(self, step: Run, source: str, targets: Sequence[str], topics: Sequence[str]) -> None:
-        stopped = {
-            "migrate": [source],
-            "apply": [source],
-            "rollback": targets,
-            "hand-back": [source, *targets],
-            "delete": [source],
-            "restore": [source],
-        }.get(step.verb, [])
-        for group in stopped:
-            if step.verb != "rollback" and group == source and group in self.world.applications:
-                was = self.world.applications[group]
-                self.stop(group)
-                stays = [topic for topic in was.topics if topic not in topics and self.world.owner[topic] == group]
-                if step.verb == "migrate" and stays:
-                    self.world.start(group, stays, member=was.member, latest=was.latest)
-            else:
-                self.stop(group)
+    def stop_for(self, step: Run, write: Write) -> None:
+        """Stop the applications that must not run during a command. With migrate, a group keeps its other topics."""
+        if step.verb in _STOPS_SOURCE and (was := self.world.applications.get(write.source)):
+            self.stop(write.source)
+            stays = [each for each in was.topics if each not in write.to and self.world.owner[each] == write.source]
+            if step.verb == "migrate" and stays:
+                self.world.start(write.source, stays, member=was.member, latest=was.latest)
+        for group in write.targets if step.verb in _STOPS_TARGETS else ():
+            self.stop(group)
 
     def command(self, step: Run) -> tuple[str, ...]:
-        receipt = self.receipt(step)
+        receipt = self.write(step).receipt
         options = ("--settle", f"{self.setting.settle}s", "--guard", f"{self.setting.guard}s")
         return {
             "migrate": ("migrate", "split.toml", "--wait", "20s", "--yes", *(("--hold",) if step.hold else ())),
@@ -325,7 +312,7 @@ class Story:
             )
         if step.verb == "delete-offsets" and (ended.code == 0 or verb.wrote):
             # The target groups own the topics now, even if the hand-over was killed before it said so.
-            self.world.owner |= {topic: self.target(step, topic) for topic in self.groups(step)[2]}
+            self.world.owner |= self.write(step).to
         if ended.code in (4, 130, KILLED):
             self.judge_half_done(step, ended, verb)
         if ended.code or step.verb == "delete":
@@ -334,14 +321,14 @@ class Story:
         if step.verb in ("migrate", "apply", "rollback", "hand-back"):
             self.judge_hand_over(step, verb, idle="; nothing was written" in ended.err)
             if step.starts:
-                for group in dict.fromkeys(self.world.owner[topic] for topic in self.groups(step)[2]):
+                for group in dict.fromkeys(self.world.owner[topic] for topic in self.write(step).to):
                     self.start(group or "", member=step.member)
 
     def judge_half_done(self, step: Run, ended: Ended, verb: Verb) -> None:
         if step.verb not in ("rollback", "hand-back"):
             return
         if verb.wrote:
-            for topic in self.groups(step)[2]:
+            for topic in self.write(step).to:
                 self.world.owner[topic] = None
             self.open = replace(step, events=())
         if "processed twice" in ended.err:
@@ -364,14 +351,14 @@ class Story:
 
     def judge_hand_over(self, step: Run, verb: Verb, *, idle: bool) -> None:
         world, setting = self.world, self.setting
-        source, _, topics = self.groups(step)
+        source, _, to, _ = self.write(step)
         back = step.verb in ("rollback", "hand-back")
         watched = 0 if step.verb == "hand-back" else setting.settle + setting.guard
         # Without a guard, no command looks for other consumers after its write.
         last_look = world.seconds if setting.guard else verb.wrote_at
         until = max(last_look, verb.began + watched) if verb.last_read else 0.0
-        for topic in topics:
-            group = source if back else self.target(step, topic)
+        for topic, target in to.items():
+            group = source if back else target
             partitions = frozenset(each for each in verb.partitions if each.topic == topic)
             if world.owner[topic] == group and (idle or not verb.last_read):
                 continue  # the verb had nothing to do, so the offsets that an earlier verb read still count
@@ -449,4 +436,7 @@ class Story:
         return "\n".join([f"{self.setting}", *self.world.told, "", str(self.world.ledger)])
 
 
+_OF_A_GROUP = ("delete", "keep", "restore")
+_STOPS_SOURCE = ("migrate", "apply", "hand-back", "delete", "restore")
+_STOPS_TARGETS = ("rollback", "hand-back")
 _HANDS = ("migrate", "apply", "rollback", "hand-back", "delete-offsets")

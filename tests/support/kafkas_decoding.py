@@ -1,8 +1,7 @@
-"""Compare our decoding of the offsets topic with Kafka's own: ``scripts/check_offsets_log.py [COMMITS]``.
+"""Compare our decoding of the offsets topic with Kafka's own.
 
-The script starts a sandbox. Several groups commit COMMITS offsets (default: 200,000), and more in transactions, some of
-which are aborted; then one group is deleted. Our Spark code decodes every record, and Kafka's console consumer prints
-it with ``OffsetsMessageFormatter``, once as read_committed and once as read_uncommitted.
+Several groups commit offsets, and more in transactions, some of which are aborted; then one group is deleted. Our Spark
+code decodes every record, and Kafka's console consumer prints it with ``OffsetsMessageFormatter``.
 
 Classic and KIP-848 members with unusual names join groups, too. Our Spark code decodes the records of these members,
 and Kafka's ``DumpLogSegments`` prints them.
@@ -10,15 +9,11 @@ and Kafka's ``DumpLogSegments`` prints them.
 
 from __future__ import annotations
 
-import argparse
 import base64
 import itertools
 import json
-import os
 import re
 import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -38,19 +33,16 @@ from migrate_groups.kafka.offsets_topic import KafkaOffsetsTopic
 from migrate_groups.kafka.reader import KafkaPythonReader
 from migrate_groups.migration.reading.copy_log import copy_log
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
-from migrate_groups.sandbox.broker import Sandbox, start_sandbox
-from migrate_groups.sandbox.jars import fetch_jars, user_cache
-from migrate_groups.sandbox.java import find_java
+from migrate_groups.sandbox.broker import Sandbox
 from migrate_groups.spark.offsets_topic.commits_over_time import clients
 from migrate_groups.spark.offsets_topic.group_records import group_records
 from migrate_groups.spark.offsets_topic.offsets_log import RAW, decode
 from migrate_groups.spark.offsets_topic.overload import consumers, generations
-from migrate_groups.spark.session import local_session
 
 _PARTITIONS = 500
 _COORDINATOR_SECONDS = 60
 _GROUPS = 7
-_VISIBLE = {"read_committed": ["record"], "read_uncommitted": ["record", "aborted"]}
+VISIBLE = {"read_committed": ["record"], "read_uncommitted": ["record", "aborted"]}
 _METADATA = ("", "m", "grüße 😀", '{"quoted": "yes, and\\n"}', "x" * 130)
 _LONG = "y" * 4000
 # The protocol, the client id, other settings and the topics of each member that joins a group.
@@ -65,30 +57,6 @@ _MEMBERS: tuple[tuple[str, str, dict[str, str], list[str]], ...] = (
 )
 
 
-def main() -> int:
-    """Return 0 if our code and Kafka's decode every record alike, 1 otherwise."""
-    parser = argparse.ArgumentParser(description="Compare our decoding of the offsets topic with Kafka's own.")
-    parser.add_argument("commits", type=int, nargs="?", default=200_000, help="number of commits (default: 200000)")
-    commits = parser.parse_args().commits
-    java = find_java(os.environ)
-    jars = fetch_jars(java=java, cache=user_cache(), mirror=os.environ.get("MIGRATE_GROUPS_MAVEN_MIRROR"))
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        start_sandbox(jars, java=java) as sandbox,
-        local_session() as spark,
-    ):
-        commit(sandbox.bootstrap_servers, commits)
-        join(sandbox.bootstrap_servers)
-        found = compare(sandbox, spark, Path(folder), *_VISIBLE)
-        of_members = compare_members(sandbox, spark, Path(folder))
-    for level, (by_us, by_kafka, different) in found.items():
-        line = f"{level}: {by_us:,} offset commits decoded by us, {by_kafka:,} by Kafka, {different:,} differ"
-        sys.stdout.write(f"{line}\n")
-    ours, by_kafka, differ = of_members
-    sys.stdout.write(f"members: {ours:,} records decoded by us, {by_kafka:,} by Kafka, {differ:,} differ\n")
-    return int(differ or any(different for *_, different in found.values()))
-
-
 def compare(
     sandbox: Sandbox, spark: SparkSession, folder: Path, *levels: str, quiet: int = 15
 ) -> dict[str, tuple[int, int, int]]:
@@ -100,7 +68,7 @@ def compare(
     raw = spark.read.schema(RAW).parquet(str(folder))
     found = {}
     for level in levels:
-        visible = raw.where(F.col("kind").isin(_VISIBLE[level]))
+        visible = raw.where(F.col("kind").isin(VISIBLE[level]))
         with ThreadPoolExecutor() as beside:
             printed = beside.submit(_printed, sandbox, level, quiet)
             ours, by_kafka = _decoded(visible), printed.result()
@@ -279,7 +247,3 @@ def _ours(rows: Iterator[Row]) -> Iterator[tuple[object, ...]]:
     for row in rows:
         epoch = -1 if row.leader_epoch is None and not row.tombstone else row.leader_epoch
         yield row.group, row.topic, row.partition, row.version, row.offset, epoch, row.metadata, row.at, row.topic_id
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,90 @@
+"""Running applications move to another cluster, with a fault in each move: no record is skipped, none processed twice.
+
+A producer keeps producing to a topic that a MirrorMaker 2 copies, an application consumes it, and ``migrate`` hands the
+application's group over to the other cluster. ``tests/support/cluster_move.py`` describes a move. The producer of
+MirrorMaker 2 is idempotent and saves its position each second, as docs/move-to-another-cluster.md advises.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from migrate_groups.sandbox.broker import start_sandbox
+from migrate_groups.sandbox.jars import user_cache
+from migrate_groups.sandbox.mirror_maker import fetch_mirror_jars, mirror_maker
+from migrate_groups.sandbox.node import Node
+from tests.support.broker_world import wait_for_coordinators
+from tests.support.cli import Cli
+from tests.support.cluster_move import Mirrored, Moved, broker_fails, mirror_killed, mirrored, moving, tool_killed
+
+CAREFUL = {"target.producer.enable.idempotence": "true", "target.offset.flush.interval.ms": "1000"}
+RUNS = 3  # moves of each kind of fault; the number of a move is its seed
+STEPS = range(1, 157, 26)  # a move has 156 steps; a `migrate` is killed at each of these
+MOST_STEPS = 120  # the range from which a move's step is drawn; if the move has fewer steps, it has no fault
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+
+class Clusters:
+    """Two clusters, and a topic that a MirrorMaker 2 copies from the first one to the second one."""
+
+    def __init__(self, pair: Mirrored, nodes: tuple[Node, Node], *, group_sync: bool) -> None:
+        self.pair, self.nodes = pair, nodes
+        self._options = ("--on-existing", "forward") if group_sync else ()
+
+    @contextmanager
+    def move(self, folder: Path, fault: str, seed: int):
+        """Yield a move and the source of its random choices. The fault and the seed decide these choices."""
+        rng = random.Random(f"{fault} {seed}")
+        with moving(self.pair, Cli(folder), rng, *self._options) as running:
+            yield running, rng
+
+
+@pytest.fixture(scope="module", params=["group offsets stay", "MirrorMaker 2 syncs group offsets"])
+def clusters(request, java, kafka_jars) -> Iterator[Clusters]:
+    """Two clusters with a MirrorMaker 2, which in one half of the tests also writes offsets of groups on the target."""
+    sync = request.param == "MirrorMaker 2 syncs group offsets"
+    jars = fetch_mirror_jars(java=java, cache=user_cache(), version=kafka_jars.version)
+    synced = {"source->target.sync.group.offsets.enabled": str(sync).lower()}
+    settings = {"source->target.topics": "orders", **synced, **CAREFUL}
+    with start_sandbox(kafka_jars, java=java) as here, start_sandbox(kafka_jars, java=java) as there:
+        servers = here.bootstrap_servers, there.bootstrap_servers
+        for each in servers:
+            wait_for_coordinators(each)
+        with (
+            mirror_maker(jars, *servers, java=java, settings=settings) as maker,
+            mirrored(*servers, maker, "orders") as pair,
+        ):
+            yield Clusters(pair, (here.node, there.node), group_sync=sync)
+
+
+def check(moved: Moved) -> None:
+    """Raise AssertionError if a record was skipped, or processed on both clusters."""
+    assert moved.records > 0
+    assert (moved.skipped, moved.again) == (0, 0), moved
+
+
+@pytest.mark.parametrize("seed", range(1, RUNS + 1))
+def test_a_move_survives_kills_of_mirrormaker(clusters, tmp_path, seed):
+    """MirrorMaker 2 is killed and started again up to two times, before the application stops."""
+    with clusters.move(tmp_path, "mirror", seed) as (move, _):
+        check(mirror_killed(move))
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_move_survives_the_kill_of_migrate(clusters, tmp_path, step):
+    """``migrate`` is killed at a step, and the same command is run again."""
+    with clusters.move(tmp_path, "tool", step) as (move, _):
+        check(tool_killed(move, step))
+
+
+@pytest.mark.parametrize("seed", range(1, RUNS + 1))
+def test_a_move_survives_the_failure_of_a_broker(clusters, tmp_path, seed):
+    """The broker of one of the clusters is killed or stopped, and started again, at any moment."""
+    with clusters.move(tmp_path, "brokers", seed) as (move, rng):
+        check(broker_fails(move, rng.choice(clusters.nodes), rng.choice([None, rng.randint(1, MOST_STEPS)])))
