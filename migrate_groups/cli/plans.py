@@ -195,13 +195,13 @@ def show_plan(
 
         print_document(plan_json.to_bytes(plan, rows()))
     elif output_format == "markdown":
-        from migrate_groups.show import markdown
+        from migrate_groups.show import plan_markdown
 
-        print_bytes(markdown.plan(plan, plan_out.name if plan_out else None, stop).encode())
+        print_bytes(plan_markdown.plan(plan, plan_out.name if plan_out else None, stop).encode())
     else:
-        from migrate_groups.show import terminal
+        from migrate_groups.show import plan as views
 
-        show(terminal.plan(plan, stop))
+        show(views.plan(plan, stop))
 
 
 def _write_options(given: Mapping[str, Any]) -> WriteOptions:

@@ -1,25 +1,15 @@
-"""The cost of splitting a consumer group, as predicted and as measured: terminal view, JSON document, HTML page."""
+"""The cost of splitting a consumer group, as predicted and as measured (``advise --after``)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from migrate_groups.migration.advise.after import AfterSplit
-from migrate_groups.migration.advise.costs import Predicted
+from migrate_groups.show import html
 from migrate_groups.show.documents import Document, Part
-from migrate_groups.show.page import environment
-from migrate_groups.show.tables import UNKNOWN, Table, cell
-from migrate_groups.text import counted, one_line, some
+from migrate_groups.show.result import EXPECTED, NAME, OFFSET, SECONDS, TEXT, UNKNOWN, WORD, Column, Line, Result, Table
+from migrate_groups.text import counted, some
 
-_COLUMNS = {
-    **dict.fromkeys(("APPLICATION", "GROUP"), "<"),
-    **dict.fromkeys(("WAITED-BEFORE", "OUTAGE-BEFORE", "RESTARTS-BEFORE", "RESTARTS", "PREDICTED", "MEASURED"), ">"),
-    **dict.fromkeys(("HOLDS", "REMARKS"), "<"),
-}
-_TITLES = tuple(title.lower().replace("-", " ") for title in _COLUMNS)
 _NOTE = (
     "Seconds without an owner, measured between records of the log. Waited before: in the shared group, for others. "
     "Predicted: for as many restarts as there were since the split. It holds if what was measured is in this range, or "
@@ -75,9 +65,26 @@ class AfterSplitDocument(Document, frozen=True, kw_only=True, tag="migrate-group
     applications: Sequence[AfterSplitApplication]
 
 
-def document(found: Sequence[AfterSplit]) -> AfterSplitDocument:
-    """Return the JSON document of the applications, in the order of ``found``."""
-    return AfterSplitDocument(
+_COLUMNS: list[Column[AfterSplitApplication]] = [
+    Column("APPLICATION", NAME, lambda each: each.application),
+    Column("GROUP", NAME, lambda each: some(each.groups) if each.groups else None),
+    Column("WAITED-BEFORE", SECONDS, lambda each: each.waited_before),
+    Column("OUTAGE-BEFORE", SECONDS, lambda each: each.outage_before),
+    Column("RESTARTS-BEFORE", OFFSET, lambda each: each.restarts_before),
+    Column("RESTARTS", OFFSET, lambda each: each.restarts),
+    Column("PREDICTED", EXPECTED, lambda each: each.predicted),
+    Column("MEASURED", SECONDS, lambda each: each.measured),
+    Column("HOLDS", WORD, lambda each: {True: "yes", False: "no", None: None}[each.holds]),
+    Column("REMARKS", TEXT, lambda each: "; ".join(each.remarks)),
+]
+
+
+def result(found: Sequence[AfterSplit]) -> Result:
+    """Return a table with one line for each application, in the order of ``found``.
+
+    Among the columns are the predicted and the measured seconds in which the application's partitions had no member.
+    """
+    document = AfterSplitDocument(
         applications=[
             AfterSplitApplication(
                 application=each.before.application,
@@ -95,61 +102,20 @@ def document(found: Sequence[AfterSplit]) -> AfterSplitDocument:
             for each in found
         ]
     )
-
-
-def terminal(found: Sequence[AfterSplit]) -> RenderableType:
-    """Return a table with one line for each application.
-
-    Among the columns are the predicted and the measured seconds in which the application's partitions had no member.
-    """
-    table = Table(_COLUMNS)
-    for each in found:
-        table.add_row(*map(cell, _cells(each)))
-    return Group(table, Text(_NOTE))
-
-
-def page(found: Sequence[AfterSplit]) -> str:
-    """Return the predicted and the measured cost of a split as one self-contained HTML page."""
     group = found[0].before.group if found else UNKNOWN
-    known = [each for of in found for each in (of.before.outage, of.measured, of.before.stood_still)]
-    return (
-        environment()
-        .get_template("after_split.html")
-        .render(
-            title=f"{counted(len(found), 'application')} of {one_line(group)} after the split",
-            titles=_TITLES,
-            found=found,
-            most=max((each for each in known if each is not None), default=0),
-            seconds=_seconds,
-            rows=[_cells(each) for each in found],
-            note=_NOTE,
-        )
+    return Result(
+        document=document,
+        kind="Advice after a split",
+        title=f"{counted(len(found), 'application')} of {group} after the split",
+        parts=[
+            Table(columns=_COLUMNS, rows=document.applications, thing="application"),
+            Line(_NOTE),
+        ],
     )
 
 
-def _cells(each: AfterSplit) -> tuple[str, ...]:
-    row, seconds = each.before, each.measured
-    return (
-        row.application,
-        some(each.groups) if each.groups else UNKNOWN,
-        _seconds(row.stood_still),
-        _seconds(row.outage),
-        str(row.replaced),
-        UNKNOWN if each.restarts is None else str(each.restarts),
-        expected(each.predicted),
-        _seconds(seconds),
-        {True: "yes", False: "no", None: UNKNOWN}[each.holds],
-        "; ".join(each.remarks),
-    )
-
-
-def expected(value: Predicted | None) -> str:
-    """Return a predicted time as text, such as ``3.0 to 9.0 s``; ``-`` for None."""
-    if value is None:
-        return UNKNOWN
-    low, high = f"{value.low:.1f}", f"{value.high:.1f}"
-    return f"{low} s" if low == high else f"{low} to {high} s"
-
-
-def _seconds(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.1f} s"
+def page(shown: Result) -> str:
+    """Return the predicted and the measured cost of a split as one self-contained HTML page."""
+    applications: Sequence[AfterSplitApplication] = shown.document.applications
+    seconds = [value for each in applications for value in (each.outage_before, each.measured, each.waited_before)]
+    return html.page("after_split.html", shown, most=max((each for each in seconds if each is not None), default=0))

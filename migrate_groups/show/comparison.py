@@ -1,4 +1,4 @@
-"""The result of ``compare``, which compares the offsets of groups on two clusters: terminal view and JSON document."""
+"""The result of ``compare``, which compares the offsets of groups on two clusters."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from rich.console import Group, RenderableType
-from rich.text import Text
 
 from migrate_groups.migration.across.compare import Compared, Comparison
 from migrate_groups.mirrors.place import Status
 from migrate_groups.show.documents import Document, Part
-from migrate_groups.show.tables import Table, cell
+from migrate_groups.show.result import NAME, OFFSET, WORD, Column, Line, Result, Table
 from migrate_groups.text import counted
 
 _MOST_ROWS = 200
-_COLUMNS = {
-    **dict.fromkeys(("GROUP", "TOPIC"), "<"),
-    **dict.fromkeys(("PARTITION", "COMMITTED"), ">"),
-    "TARGET-TOPIC": "<",
-    **dict.fromkeys(("PLACE", "COMPARED", "TARGET-COMMITTED", "READ-AGAIN", "SKIPPED", "COPIES"), ">"),
-    "STATUS": "<",
+MEANINGS = {
+    Status.DIFFERENT: "the mirror filters, alters or repartitions records, or other producers write to the topic, too",
+    Status.GONE: "one of the logs starts later",
+    Status.UNDETERMINED: "the place can't be told",
+    Status.TRUSTED: "no record could be compared; --trust-copy names the topic",
+    Status.NOT_MIRRORED: "the mirror has not delivered the records up to the committed offset, or delivers them again",
+    Status.AMBIGUOUS: "there are several places among identical records",
+    Status.BOUNDED: "compaction has removed the records that would tell",
+    Status.EXACT: "there is one place, and everything that was read fits it",
 }
-_STYLES = {Status.EXACT: "green"} | dict.fromkeys((Status.TRUSTED, Status.UNDETERMINED, Status.NOT_MIRRORED), "yellow")
+"""The meaning of each status, the worst first."""
 
 
 class ComparedPartition(Part, frozen=True, kw_only=True):
@@ -84,35 +85,52 @@ class CompareDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/c
     partitions: Sequence[ComparedPartition]
 
 
+_COLUMNS: list[Column[ComparedPartition]] = [
+    Column("GROUP", NAME, lambda each: each.group),
+    Column("TOPIC", NAME, lambda each: each.topic),
+    Column("PARTITION", OFFSET, lambda each: each.partition),
+    Column("COMMITTED", OFFSET, lambda each: each.committed_offset),
+    Column("TARGET-TOPIC", NAME, lambda each: each.target_topic),
+    Column("PLACE", OFFSET, lambda each: each.place),
+    Column("COMPARED", OFFSET, lambda each: each.compared),
+    Column("TARGET-COMMITTED", OFFSET, lambda each: each.target_committed_offset),
+    Column("READ-AGAIN", OFFSET, lambda each: each.read_again),
+    Column("SKIPPED", OFFSET, lambda each: each.skipped),
+    Column("COPIES", OFFSET, lambda each: each.copies),
+    Column("STATUS", WORD, lambda each: each.status, lambda each: each.status),
+]
+
+
 def document(found: Comparison) -> CompareDocument:
     """Return the JSON document of a comparison."""
     return CompareDocument(
         source_cluster=found.source_cluster,
         target_cluster=found.target_cluster,
-        partitions=[
-            ComparedPartition(
-                group=each.group,
-                topic=each.at.source.topic,
-                partition=each.at.source.partition,
-                committed_offset=each.at.committed,
-                target_topic=None if each.at.copy is None else each.at.copy.topic,
-                place=each.place.offset,
-                reread_at_most=each.place.reread,
-                target_committed_offset=each.at.there,
-                read_again=each.place.counts.again,
-                skipped=each.place.counts.skipped,
-                copies=each.place.counts.copies,
-                aborted=each.place.counts.aborted,
-                status=each.place.status,
-                reason=each.place.reason,
-                method=each.place.method,
-                compared=each.place.compared,
-                mirrored_to=each.found.mirrored_to,
-                fingerprint_before=_hex(each.place.before),
-                fingerprint_after=_hex(each.place.after),
-            )
-            for each in found.partitions
-        ],
+        partitions=[_partition(each) for each in found.partitions],
+    )
+
+
+def _partition(each: Compared) -> ComparedPartition:
+    return ComparedPartition(
+        group=each.group,
+        topic=each.at.source.topic,
+        partition=each.at.source.partition,
+        committed_offset=each.at.committed,
+        target_topic=None if each.at.copy is None else each.at.copy.topic,
+        place=each.place.offset,
+        reread_at_most=each.place.reread,
+        target_committed_offset=each.at.there,
+        read_again=each.place.counts.again,
+        skipped=each.place.counts.skipped,
+        copies=each.place.counts.copies,
+        aborted=each.place.counts.aborted,
+        status=each.place.status,
+        reason=each.place.reason,
+        method=each.place.method,
+        compared=each.place.compared,
+        mirrored_to=each.found.mirrored_to,
+        fingerprint_before=_hex(each.place.before),
+        fingerprint_after=_hex(each.place.after),
     )
 
 
@@ -145,39 +163,21 @@ def _hex(print_: bytes | None) -> str | None:
     return None if print_ is None else print_.hex()
 
 
-def terminal(found: Comparison) -> RenderableType:
+def result(found: Comparison) -> Result:
     """Return a table with a line for each partition, then the reasons for their statuses, then the totals.
 
-    The table has at most 200 lines. Partitions whose committed offset on the target is not known to be right
-    come first.
+    On a terminal, the table has at most 200 lines. Partitions whose committed offset on the target is not known to be
+    right come first, the worst status first.
     """
-    shown = sorted(found.partitions, key=lambda each: (each.is_told and not each.is_off, each.group, each.at.source))
-    table = Table(_COLUMNS)
-    for each in shown[:_MOST_ROWS]:
-        table.add_row(*_cells(each))
-    rest = len(shown) - _MOST_ROWS
-    more = [Text(f"… and {counted(rest, 'more partition')}")] if rest > 0 else []
+    severity = list(MEANINGS)
+    worst_first = sorted(found.partitions, key=lambda each: (not each.is_off, severity.index(each.place.status)))
+    table = Table(columns=_COLUMNS, rows=[*map(_partition, worst_first)], thing="partition", most=_MOST_ROWS)
     reasons = Counter((each.place.status, each.place.reason) for each in found.partitions if each.place.reason)
     lines = [
-        Text.assemble(f"{status}, {counted(number, 'partition')}: ", cell(reason))
+        Line(f"{status}, {counted(number, 'partition')}: {reason}")
         for (status, reason), number in reasons.most_common()
     ]
-    return Group(table, *more, *lines, Text(_totals(found.partitions)))
-
-
-def _cells(each: Compared) -> list[str | Text]:
-    place = each.place
-    counts = place.counts
-    numbers = (place.offset, place.compared, each.at.there, counts.again, counts.skipped, counts.copies)
-    return [
-        cell(each.group),
-        each.at.source.topic,
-        str(each.at.source.partition),
-        "-" if each.at.committed is None else str(each.at.committed),
-        each.at.copy.topic if each.at.copy else "-",
-        *("-" if number is None else str(number) for number in numbers),
-        Text(place.status, style=_STYLES.get(place.status, "red")),
-    ]
+    return Result(document=document(found), parts=[table, *lines, Line(_totals(found.partitions))])
 
 
 def _totals(partitions: Sequence[Compared]) -> str:

@@ -4,37 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
 from migrate_groups.migration.across.compare import Compared, Comparison
 from migrate_groups.mirrors.place import Status
-from migrate_groups.show.comparison import conclusion
-from migrate_groups.show.page import environment
+from migrate_groups.show import html
+from migrate_groups.show.comparison import MEANINGS, ComparedPartition, conclusion, result
+from migrate_groups.show.result import COUNT, SECOND, TEXT, Column, Result, Verdict
 
 _MOST_ROWS, _MOST_TOPICS = 500, 50
-MEANINGS = {
-    Status.DIFFERENT: "the mirror filters, alters or repartitions records, or other producers write to the topic, too",
-    Status.GONE: "one of the logs starts later",
-    Status.UNDETERMINED: "the place can't be told",
-    Status.TRUSTED: "no record could be compared; --trust-copy names the topic",
-    Status.NOT_MIRRORED: "the mirror has not delivered the records up to the committed offset, or delivers them again",
-    Status.AMBIGUOUS: "there are several places among identical records",
-    Status.BOUNDED: "compaction has removed the records that would tell",
-    Status.EXACT: "there is one place, and everything that was read fits it",
-}
-"""The meaning of each status, the worst first."""
-# The class in report.css that gives each status its colour. The classes are named after statuses of a reconciliation.
-_COLOURS = {
-    Status.DIFFERENT: "missing",
-    Status.GONE: "below-log-start",
-    Status.UNDETERMINED: "no-commit",
-    Status.TRUSTED: "ahead",
-    Status.NOT_MIRRORED: "unexpected",
-    Status.AMBIGUOUS: "behind",
-    Status.BOUNDED: "ahead",
-    Status.EXACT: "exact",
-}
+_REASON: Column[ComparedPartition] = Column("REASON", TEXT, lambda each: each.reason)
 
 
 class _Topic(NamedTuple):
@@ -52,33 +33,36 @@ class _Topic(NamedTuple):
 
 def page(found: Comparison) -> str:
     """Return the comparison as an HTML page. The same comparison always gives the same bytes."""
-    order = list(MEANINGS)
-    partitions = sorted(
-        found.partitions,
-        key=lambda each: (not each.is_off, order.index(each.place.status), each.group, each.at.source),
-    )
+    shown = result(found)
+    places = shown.tables[0]
     topics = [_topic(rows) for _, rows in groupby(found.partitions, lambda each: (each.group, each.at.source.topic))]
     topics.sort(key=lambda each: (-((each.again or 0) + (each.skipped or 0)), each.group, each.topic))
-    return (
-        environment()
-        .get_template("comparison.html")
-        .render(
-            found=found,
-            conclusion=conclusion(found),
-            clean=not found.off and not found.untold,
-            statuses=Counter(each.place.status for each in found.partitions),
-            meanings=MEANINGS,
-            colours=_COLOURS,
-            again=_sum(each.again for each in topics),
-            skipped=_sum(each.skipped for each in topics),
-            copies=sum(each.place.counts.copies for each in found.partitions),
-            aborted=sum(each.place.counts.aborted for each in found.partitions),
-            topics=topics[:_MOST_TOPICS],
-            more_topics=len(topics) - _MOST_TOPICS,
-            most=max([1, *(number or 0 for each in topics for number in (each.again, each.skipped))]),
-            partitions=partitions[:_MOST_ROWS],
-            more_partitions=len(partitions) - _MOST_ROWS,
-        )
+    statuses = Counter(each.place.status for each in found.partitions)
+    is_same = not found.off and not found.untold
+    figures = {
+        "partitions": len(found.partitions),
+        "exact places": statuses[Status.EXACT],
+        "read again": _sum(each.again for each in topics),
+        "skipped": _sum(each.skipped for each in topics),
+        "copies": sum(each.place.counts.copies for each in found.partitions),
+        "aborted, delivered": sum(each.place.counts.aborted for each in found.partitions),
+    }
+    of_page = Result(
+        kind=f"Comparison of two clusters, read at {SECOND.of(found.taken_at)} UTC",
+        verdict=Verdict("same" if is_same else "not the same", conclusion(found), is_same),
+        places={"From cluster": found.source_cluster, "to cluster": found.target_cluster},
+        figures={name: COUNT.of(figure) for name, figure in figures.items()},
+    )
+    return html.page(
+        "comparison.html",
+        of_page,
+        counts=statuses,
+        meanings=MEANINGS,
+        topics=topics[:_MOST_TOPICS],
+        more_topics=len(topics) - _MOST_TOPICS,
+        most=max([1, *(number or 0 for each in topics for number in (each.again, each.skipped))]),
+        places=replace(places, columns=[*places.columns, _REASON]),
+        most_places=_MOST_ROWS,
     )
 
 

@@ -1,101 +1,131 @@
-"""The terminal views and JSON documents of ``list`` and ``describe``."""
+"""The results of ``list`` and ``describe``."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-from rich.console import Group, RenderableType
-from rich.text import Text
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import NamedTuple
 
 from migrate_groups.migration.reading.status import GroupStatus
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.show import group_documents as documents
-from migrate_groups.show.tables import UNKNOWN, Table, cell, number
-from migrate_groups.snapshots.row import Row
-from migrate_groups.snapshots.times import span_in_words
-from migrate_groups.text import counted, one_line
-
-_OF_KAFKA = {
-    **dict.fromkeys(("GROUP", "TOPIC"), "<"),
-    **dict.fromkeys(("PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"), ">"),
-    **dict.fromkeys(("CONSUMER-ID", "HOST", "CLIENT-ID"), "<"),
-}
-"""The columns of ``kafka-consumer-groups --describe``, each with its alignment: ``<`` left, ``>`` right."""
+from migrate_groups.show.group_documents import (
+    DescribedGroup,
+    DescribedMember,
+    DescribedPartition,
+    GroupDescriptions,
+    GroupList,
+    ListedGroup,
+)
+from migrate_groups.show.result import NAME, OFFSET, SPAN, TEXT, UNKNOWN, WORD, Column, Line, Result, Table, within
+from migrate_groups.text import counted
 
 
-def listing(groups: Sequence[GroupStatus]) -> RenderableType:
+class _Line(NamedTuple):
+    """A line of ``describe``. partition: None for a member without one. member: None for an unassigned partition."""
+
+    group: str
+    partition: DescribedPartition | None
+    member: DescribedMember | None
+
+
+_LISTED: list[Column[ListedGroup]] = [
+    Column("GROUP", NAME, lambda group: group.group),
+    Column("STATE", WORD, lambda group: group.state),
+    Column("TYPE", WORD, lambda group: group.type),
+    Column("MEMBERS", OFFSET, lambda group: group.members),
+    Column("TOPICS", OFFSET, lambda group: len(group.topics)),
+    Column("LAG", OFFSET, lambda group: group.lag),
+]
+_REMARKS: Column[ListedGroup] = Column("REMARKS", TEXT, lambda group: "; ".join(group.remarks))
+_OF_PARTITION: list[Column[DescribedPartition]] = [
+    Column("TOPIC", NAME, lambda partition: partition.topic),
+    Column("PARTITION", OFFSET, lambda partition: partition.partition),
+    Column("CURRENT-OFFSET", OFFSET, lambda partition: partition.committed_offset),
+    Column("LOG-END-OFFSET", OFFSET, lambda partition: partition.log_end_offset),
+    Column("LAG", OFFSET, lambda partition: partition.lag),
+]
+_OF_MEMBER: list[Column[DescribedMember]] = [
+    Column("CONSUMER-ID", NAME, lambda member: member.member_id),
+    Column("HOST", NAME, lambda member: member.host),
+    Column("CLIENT-ID", NAME, lambda member: member.client_id),
+]
+_LOG_START: Column[DescribedPartition] = Column("LOG-START-OFFSET", OFFSET, lambda each: each.log_start_offset)
+_TIME_LAG: Column[DescribedPartition] = Column("TIME-LAG", SPAN, lambda each: each.time_lag_seconds)
+# The columns of ``kafka-consumer-groups --describe``.
+_OF_KAFKA: list[Column[_Line]] = [
+    Column("GROUP", NAME, lambda line: line.group),
+    *within(attrgetter("partition"), _OF_PARTITION),
+    *within(attrgetter("member"), _OF_MEMBER),
+]
+
+
+def listing(groups: Sequence[GroupStatus]) -> Result:
     """Return a table with one line per group, then a line with the totals. Numbers that are not known are ``-``."""
-    remarked = any(group.remarks for group in groups)
-    columns = {"GROUP": "<", "STATE": "<", "TYPE": "<", "MEMBERS": ">", "TOPICS": ">", "LAG": ">"}
-    table = Table(columns | ({"REMARKS": "<"} if remarked else {}))
-    for group in groups:
-        members = None if group.members is None else len(group.members)
-        numbers = map(number, (members, len(group.topics), group.lag))
-        remarks = [cell("; ".join(group.remarks))] if remarked else []
-        table.add_row(cell(group.group), group.state, group.group_type, *numbers, *remarks)
-    return Group(*([table] if groups else []), Text(_totals(groups)))
+    listed = [
+        ListedGroup(
+            group=group.group,
+            state=group.state,
+            type=group.group_type,
+            members=None if group.members is None else len(group.members),
+            topics=sorted(group.topics),
+            lag=group.lag,
+            partitions=len(group.partitions),
+            partitions_without_lag=group.partitions_without_lag,
+            remarks=group.remarks,
+        )
+        for group in groups
+    ]
+    columns = [*_LISTED, *([_REMARKS] if any(group.remarks for group in listed) else [])]
+    table = [Table(columns=columns, rows=listed, thing="group")] if listed else []
+    return Result(document=GroupList(groups=listed), parts=[*table, Line(_totals(listed))])
 
 
-def descriptions(groups: Sequence[GroupStatus]) -> RenderableType:
-    """Return the state, the partitions and the members of each group as text."""
-    if not groups:
-        return Text("no groups")
-    return Group(*[part for group in groups for part in (Text(), _description(group))][1:])
+def descriptions(groups: Sequence[GroupStatus]) -> Result:
+    """Return the state, the partitions and the members of each group."""
+    described = [_described(group) for group in groups]
+    parts = [part for group in described for part in (Line(""), *_description(group))][1:]
+    return Result(document=GroupDescriptions(groups=described), parts=parts or [Line("no groups")])
 
 
-def _description(group: GroupStatus) -> RenderableType:
+def _description(group: DescribedGroup) -> list[Table[_Line] | Line]:
     """Return a group's state, a table like that of ``kafka-consumer-groups --describe``, and the total lag.
 
     A column LOG-START-OFFSET is added if a committed offset is below the log start offset. A column TIME-LAG is added
     if a time lag is known.
     """
     members = UNKNOWN if group.members is None else len(group.members)
-    plural = "" if members == 1 else "s"
-    title = f"group {one_line(group.group)}  {group.state}, {group.group_type}, {members} member{plural}"
-    columns = _more_columns(group.partitions)
-    table = Table(_OF_KAFKA | dict.fromkeys(columns, ">"))
-    for row, member in _lines(group):
-        table.add_row(cell(group.group), *_of_partition(row), *_of_member(member), *_more_cells(row, columns))
-    has_lines = bool(group.partitions or group.members)
-    return Group(Text(title, style="bold"), *([table] if has_lines else []), Text(one_line(_sum(group))))
-
-
-def list_document(groups: Sequence[GroupStatus]) -> documents.GroupList:
-    """Return the JSON document that the command ``list`` prints."""
-    return documents.GroupList(
-        groups=[
-            documents.ListedGroup(
-                group=group.group,
-                state=group.state,
-                type=group.group_type,
-                members=None if group.members is None else len(group.members),
-                topics=sorted(group.topics),
-                lag=group.lag,
-                partitions=len(group.partitions),
-                partitions_without_lag=group.partitions_without_lag,
-                remarks=group.remarks,
-            )
-            for group in groups
-        ]
+    title = f"group {group.group}  {group.state}, {group.type}, {members} member{'' if members == 1 else 's'}"
+    # Unread records are deleted if a committed offset is below the log start offset.
+    is_below = any(
+        each.committed_offset is not None and each.committed_offset < (each.log_start_offset or 0)
+        for each in group.partitions
     )
+    more = [_LOG_START] if is_below else []
+    if any(each.time_lag_seconds is not None for each in group.partitions):
+        more.append(_TIME_LAG)
+    table = Table(
+        title=title,
+        columns=[*_OF_KAFKA, *within(attrgetter("partition"), more)],
+        rows=[*_lines(group)],
+        thing="line",
+    )
+    lag = UNKNOWN if group.lag is None else f"{group.lag:,}"
+    total = f"total lag {lag} in {counted(len(group.partitions), 'partition')}"
+    return [table, Line("; ".join((total, *group.remarks)))]
 
 
-def describe_document(groups: Sequence[GroupStatus]) -> documents.GroupDescriptions:
-    """Return the JSON document that the command ``describe`` prints."""
-    return documents.GroupDescriptions(groups=[_described(group) for group in groups])
-
-
-def _described(group: GroupStatus) -> documents.DescribedGroup:
+def _described(group: GroupStatus) -> DescribedGroup:
     holders = _holders(group.members or ())
-    return documents.DescribedGroup(
+    members = None if group.members is None else sorted(group.members, key=_by_client)
+    return DescribedGroup(
         group=group.group,
         state=group.state,
         type=group.group_type,
-        members=None if group.members is None else [_member(member) for member in _sorted(group.members)],
+        members=None if members is None else [_member(member) for member in members],
         partitions=[
-            documents.DescribedPartition(
+            DescribedPartition(
                 topic=row.topic,
                 topic_id=row.topic_id,
                 partition=row.partition,
@@ -117,8 +147,8 @@ def _described(group: GroupStatus) -> documents.DescribedGroup:
     )
 
 
-def _member(member: Member) -> documents.DescribedMember:
-    return documents.DescribedMember(
+def _member(member: Member) -> DescribedMember:
+    return DescribedMember(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
@@ -129,23 +159,22 @@ def _member(member: Member) -> documents.DescribedMember:
     )
 
 
-def _lines(group: GroupStatus) -> Iterator[tuple[Row | None, Member | None]]:
-    """Yield each partition with each member that it is assigned to, then each member without a partition.
+def _lines(group: DescribedGroup) -> Iterator[_Line]:
+    """Yield each partition with each member that it is assigned to, then each member without a partition."""
+    members = {member.member_id: member for member in group.members or ()}
+    for partition in group.partitions:
+        holders = sorted((members[member_id] for member_id in partition.member_ids), key=_by_client)
+        yield from (_Line(group.group, partition, holder) for holder in holders)
+        if not holders:
+            yield _Line(group.group, partition, None)
+    shown = {member_id for partition in group.partitions for member_id in partition.member_ids}
+    for member_id, member in members.items():
+        if member_id not in shown:
+            yield _Line(group.group, None, member)
 
-    The member is None if the partition is unassigned. The row is None for a member without a partition.
-    """
-    members = _sorted(group.members or ())
-    holders = _holders(members)
-    for row in group.partitions:
-        yield from ((row, holder) for holder in holders.get(row.topic_partition, [None]))
-    shown = {row.topic_partition for row in group.partitions}
-    for member in members:
-        if not member.assignment & shown:
-            yield None, member
 
-
-def _sorted(members: Iterable[Member]) -> list[Member]:
-    return sorted(members, key=lambda member: (member.client_id, member.member_id))
+def _by_client(member: Member | DescribedMember) -> tuple[str, str]:
+    return member.client_id, member.member_id
 
 
 def _holders(members: Iterable[Member]) -> Mapping[TopicPartition, Sequence[Member]]:
@@ -156,50 +185,14 @@ def _holders(members: Iterable[Member]) -> Mapping[TopicPartition, Sequence[Memb
     return holders
 
 
-def _of_partition(row: Row | None) -> tuple[str, ...]:
-    if row is None:
-        return (UNKNOWN,) * 5
-    return (row.topic, *map(number, (row.partition, row.offset, row.log_end_offset, row.lag)))
-
-
-def _of_member(member: Member | None) -> tuple[Text, ...]:
-    if member is None:
-        return (Text(UNKNOWN),) * 3
-    return cell(member.member_id), cell(member.host), cell(member.client_id)
-
-
-def _more_columns(rows: Collection[Row]) -> list[str]:
-    columns = []
-    # Unread records are deleted if a committed offset is below the log start offset.
-    if any(row.offset is not None and row.offset < (row.log_start_offset or 0) for row in rows):
-        columns.append("LOG-START-OFFSET")
-    if any(row.time_lag is not None for row in rows):
-        columns.append("TIME-LAG")
-    return columns
-
-
-def _more_cells(row: Row | None, columns: Collection[str]) -> list[str]:
-    cells = {
-        "LOG-START-OFFSET": number(row.log_start_offset if row else None),
-        "TIME-LAG": span_in_words(row.time_lag) if row and row.time_lag is not None else UNKNOWN,
-    }
-    return [cells[column] for column in columns]
-
-
-def _sum(group: GroupStatus) -> str:
-    lag = UNKNOWN if group.lag is None else f"{group.lag:,}"
-    return "; ".join((f"total lag {lag} in {counted(len(group.partitions), 'partition')}", *group.remarks))
-
-
-def _totals(groups: Sequence[GroupStatus]) -> str:
-    topics = frozenset[str]().union(*(group.topics for group in groups))
-    members = [None if group.members is None else len(group.members) for group in groups]
-    known = counted(sum(each or 0 for each in members), "member")
+def _totals(groups: Sequence[ListedGroup]) -> str:
+    topics = {topic for group in groups for topic in group.topics}
+    known = counted(sum(group.members or 0 for group in groups), "member")
     lags = [group.lag for group in groups if group.lag is not None]
     lag = f"{sum(lags):,}" if lags else UNKNOWN
     parts = [
         counted(len(groups), "group"),
-        f"at least {known}" if None in members else known,
+        f"at least {known}" if any(group.members is None for group in groups) else known,
         counted(len(topics), "topic"),
         f"total lag {lag}",
     ]

@@ -20,7 +20,7 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import Receipt
-from migrate_groups.show import terminal
+from migrate_groups.show import plan as terminal
 from migrate_groups.snapshots.regroup import name_groups
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster

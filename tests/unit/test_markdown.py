@@ -12,7 +12,9 @@ from rich.console import Console
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_changes
-from migrate_groups.show import comment, markdown, terminal
+from migrate_groups.show import comment
+from migrate_groups.show import plan as terminal
+from migrate_groups.show import plan_markdown as markdown
 from migrate_groups.text import one_line
 from tests.support.comments import MOST, NAME, TEXT, ZERO_WIDTH_SPACE, Page
 

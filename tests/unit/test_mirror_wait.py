@@ -18,7 +18,8 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Action, Verdict
 from migrate_groups.planning.translation import Behind
-from migrate_groups.show import markdown, terminal
+from migrate_groups.show import plan as terminal
+from migrate_groups.show import plan_markdown as markdown
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryRecords
 from tests.support.move import HERE, OPTIONS, THERE, Move
