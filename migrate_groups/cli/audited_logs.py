@@ -49,7 +49,7 @@ def log_sides(
     log end offsets of a run are missing.
     """
     source = execution.translation
-    changes = [entry.change for entry in execution.entries]
+    changes = execution.changes
     targets = {change.group for change in changes}
     of_target = [checkpoint for checkpoint in checkpoints if checkpoint.cluster_id == execution.cluster_id]
     of_source = (
@@ -57,7 +57,7 @@ def log_sides(
         if source is None
         else [checkpoint for checkpoint in checkpoints if checkpoint.cluster_id == source.cluster_id]
     )
-    of_earlier_runs = any(entry.own for entry in execution.entries)
+    of_earlier_runs = any(change.own for change in execution.changes)
     if min(len(of_target), len(of_source)) < 1 + of_earlier_runs:
         raise Undetermined(
             f"{run_dir} has no stop checkpoint of each run: commits from before the cut-over can't be told from later "

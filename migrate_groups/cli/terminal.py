@@ -18,13 +18,12 @@ from migrate_groups.errors import UsageError
 from migrate_groups.text import counted, shell_command, some
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from migrate_groups.cli.on_start import OnStart
     from migrate_groups.migration.progress import Done
     from migrate_groups.migration.reading.take import ObservedGroup
     from migrate_groups.migration.result import WriteResult
-    from migrate_groups.planning.plan import Change, Plan
+    from migrate_groups.planning.change import Change
+    from migrate_groups.planning.plan import Plan
     from migrate_groups.planning.planned_stop import PlannedStop
     from migrate_groups.planning.receipt import Receipt
     from migrate_groups.planning.run_states import Verb
@@ -228,5 +227,5 @@ class Terminal:
 
             print_document(receipt_json.to_bytes(receipt))
 
-    def _show_text(self, *lines: RenderableType | Result) -> None:
+    def _show_text(self, *lines: str | Result) -> None:
         (show if self.output_format == "table" else talk)(*lines)

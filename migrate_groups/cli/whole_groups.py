@@ -97,7 +97,7 @@ class WholeGroups:
             def write(one: HandOver) -> Done:
                 outcome = one.write(clients, mirror)
                 one.conclude(outcome)
-                return (STARTED, 0) if outcome is None else ("moved", len(outcome.execution.entries))
+                return (STARTED, 0) if outcome is None else ("moved", len(outcome.execution.changes))
 
             return self._each(groups, write, dry_run=False)
 

@@ -24,7 +24,7 @@ def with_added_partitions(
     If the topics or the offsets can't be read, ``not_watched`` says so.
     """
     try:
-        added = receipt.added(reader.describe_topics({entry.change.topic for entry in execution.entries}))
+        added = receipt.added(reader.describe_topics({change.topic for change in execution.changes}))
         committed = committed_by_order(reader, added)
         there = _added_elsewhere(elsewhere, execution) if elsewhere else []
     except (ClusterUnavailable, Refused) as error:

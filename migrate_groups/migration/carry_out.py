@@ -13,9 +13,10 @@ from migrate_groups.migration.guard import guard, watched
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.put_back import not_yet_known, other_groups, put_back
-from migrate_groups.migration.started import started_since
+from migrate_groups.migration.started import Started
 from migrate_groups.migration.write import write
-from migrate_groups.planning.execution import Execution, Outcome
+from migrate_groups.planning.change import Outcome
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import resumed_differently
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
@@ -29,7 +30,7 @@ def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
     - The receipt is of another migration than the plan.
     - A target group has committed since the last hand-over in the receipt.
     """
-    _refuse_differences(file, resumed_differently(file.receipt, plan))
+    refuse_differences(file, resumed_differently(file.receipt, plan))
     since = file.receipt.moved_since(plan)
     if since:
         raise UsageError(
@@ -38,7 +39,8 @@ def refuse_other_run(file: ReceiptFile, plan: Plan) -> None:
         )
 
 
-def _refuse_differences(file: ReceiptFile, differences: Sequence[str]) -> None:
+def refuse_differences(file: ReceiptFile, differences: Sequence[str]) -> None:
+    """Raise `UsageError` if there are differences between the migration in the receipt and the requested one."""
     if differences:
         raise UsageError(
             f"{file.path} is the receipt of another migration ({some(differences)}): name another receipt or run "
@@ -46,25 +48,12 @@ def _refuse_differences(file: ReceiptFile, differences: Sequence[str]) -> None:
         )
 
 
-def is_over(
-    reader: GroupReader,
-    file: ReceiptFile,
-    events: Events,
-    elsewhere: GroupReader | None = None,
-    differences: Callable[[], Sequence[str]] = tuple,
-) -> bool:
-    """Return whether the migration in the receipt is over, because a target group has started. If so, tell the user.
+def say_over(started: Started, file: ReceiptFile, events: Events) -> None:
+    """Tell the user that the migration in the receipt is over, because a target group has started.
 
-    - differences: returns how the requested migration differs from the one in the receipt; empty if it is the same.
-    - elsewhere: reads source groups that are on another cluster.
-
-    If the migration is over, raises `UsageError` if there are differences; `PartlyApplied` if a source group still
-    consumes or can't be read; `Refused` if a target group has lost a committed offset.
+    Raises `PartlyApplied` if a source group still consumes or can't be read; `Refused` if a target group has lost a
+    committed offset.
     """
-    started = started_since(reader, file.receipt, elsewhere)
-    if started is None:
-        return False
-    _refuse_differences(file, differences())
     handed_over = f"{file.path}: handed over already, and started since: {named('group', started.groups)}"
     if started.moved:
         raise PartlyApplied(
@@ -82,7 +71,6 @@ def is_over(
             "group read: set the right offset with rewind and apply; nothing was written"
         )
     events.said(f"{handed_over}; nothing was written")
-    return True
 
 
 def agree(plan: Plan, rows: Callable[[], Iterable[Row]], events: Events, *, provisional: bool = False) -> None:
@@ -126,7 +114,7 @@ def write_plan(
         events.writing(file.told_by)
 
     def sent() -> tuple[int, int]:
-        return len(execution.entries) - execution.count()[Outcome.NOT_ATTEMPTED], len(execution.entries)
+        return len(execution.changes) - execution.count()[Outcome.NOT_ATTEMPTED], len(execution.changes)
 
     second = None if plan.options.second_client == "none" else clients.second
     others = other_groups(file.receipt, verb)

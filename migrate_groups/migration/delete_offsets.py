@@ -28,10 +28,11 @@ from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.model.topics import TopicDescription
+from migrate_groups.planning.change import Change, sorted_changes
 from migrate_groups.planning.checks.permission import Permissions, missing
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_changes
+from migrate_groups.planning.plan import Check, Plan, Verdict
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Verb
 from migrate_groups.snapshots.selection import NoTopicMatches, TopicPattern
@@ -157,7 +158,7 @@ def _refuse_other_receipt(file: ReceiptFile, group: str) -> None:
         raise UsageError(
             f"{file.path} is the receipt of a hand-over: pass it as RECEIPT, or name another receipt with --receipt"
         )
-    others = {entry.change.group for execution in receipt.executions for entry in execution.entries} - {group}
+    others = {change.group for execution in receipt.executions for change in execution.changes} - {group}
     if others:
         raise UsageError(f"{file.path} is the receipt of {named('group', others)}: name another receipt with --receipt")
 
@@ -168,14 +169,14 @@ def _described(reader: GroupReader, group: str, receipt: Receipt) -> GroupDescri
     Raises `GroupNotFound` if the group does not exist and the receipt records no deletion.
     """
     # After a deletion the group may be gone: brokers delete an Empty group with its last committed offset.
-    described = reader.describe_group(group) if receipt.lanes else existing_group(reader, group)
+    described = reader.describe_group(group) if receipt.partition_states else existing_group(reader, group)
     if described.exists and not described.is_consumer_group:
         raise Refused(f"group {group!r} is not a consumer group: its type is {described.kind}; nothing was deleted")
     return described
 
 
 def _states(receipt: Receipt) -> Mapping[TopicPartition, State]:
-    return {lane.entry.change.topic_partition: lane.state for lane in receipt.lanes.values()}
+    return {partition.change.topic_partition: partition.state for partition in receipt.partition_states.values()}
 
 
 def _matched(wanted: OffsetsToDelete, committed: Collection[str], receipt: Receipt) -> set[str]:

@@ -14,8 +14,9 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
+from migrate_groups.planning.change import Change
 from migrate_groups.planning.checks.source import running
-from migrate_groups.planning.execution import Entry, Execution
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import counted, some
 
@@ -46,7 +47,9 @@ def watched(execution: Execution) -> dict[str, list[StoppedAt]]:
         for source in chain.from_iterable(execution.sources().values()):
             found[source.group][source.partition] = StoppedAt(source.partition, source.stopped_at)
     else:
-        for change in (entry.change for entry in execution.entries if entry.change.source_group is None):
+        for change in execution.changes:
+            if change.source_group is not None:
+                continue
             at = StoppedAt(change.topic_partition, change.after.offset if change.after else None)
             found[change.group][at.partition] = at
     return {group: [*stopped.values()] for group, stopped in found.items()}
@@ -156,9 +159,9 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
     An offset that is missing or lower than written gets the outcome ``refused``. Any other difference is added to
     ``remarks``.
     """
-    groups = _by_group(execution.entries)
+    groups = _by_group(execution.changes)
     found = reader.committed_by_group(
-        {group: [entry.change.topic_partition for entry in put] for group, put in groups.items()}
+        {group: [change.topic_partition for change in put] for group, put in groups.items()}
     )
     for group, put in groups.items():
         now = found[group]
@@ -174,14 +177,15 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
             continue
         # Another client has lowered or deleted these offsets. Any other difference may come from an application that
         # has started and stopped again.
-        behind = [entry for entry in put if _is_behind(now[entry.change.topic_partition], entry.change.after)]
+        behind = [change for change in put if _is_behind(now[change.topic_partition], change.after)]
         execution = execution.updated(
-            entry.refused("lowered or deleted by another client after it was confirmed", sent=True) for entry in behind
+            change.refused("lowered or deleted by another client after it was confirmed", sent=True)
+            for change in behind
         )
         elsewhere = [
-            str(entry.change.topic_partition)
-            for entry in put
-            if entry not in behind and now[entry.change.topic_partition] != entry.change.after
+            str(change.topic_partition)
+            for change in put
+            if change not in behind and now[change.topic_partition] != change.after
         ]
         if elsewhere:
             execution = execution.remarked(
@@ -192,15 +196,15 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
     return execution
 
 
-def _by_group(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
-    groups: dict[str, list[Entry]] = defaultdict(list)
-    for entry in entries:
-        groups[entry.change.group].append(entry)
+def _by_group(changes: Iterable[Change]) -> dict[str, list[Change]]:
+    groups: dict[str, list[Change]] = defaultdict(list)
+    for change in changes:
+        groups[change.group].append(change)
     return dict(sorted(groups.items()))
 
 
-def _is_as_written(now: CommittedOffsets, put: Iterable[Entry]) -> bool:
-    return all(now[entry.change.topic_partition] == entry.change.after for entry in put)
+def _is_as_written(now: CommittedOffsets, put: Iterable[Change]) -> bool:
+    return all(now[change.topic_partition] == change.after for change in put)
 
 
 def _is_behind(now: CommittedOffset | None, put: CommittedOffset | None) -> bool:

@@ -10,16 +10,17 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import survey
 from migrate_groups.migration.reading.take import Reading
+from migrate_groups.planning.change import Change
 from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.checks.run import run_checks
 from migrate_groups.planning.checks.source import cluster
-from migrate_groups.planning.decide import changes_of, decide
+from migrate_groups.planning.decide import decide, with_an_offset
 from migrate_groups.planning.drift import Reasons, drift
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Plan, Verdict
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.survey import ClusterFacts, Survey
-from migrate_groups.planning.wanted import Wanted, wanted_rows
+from migrate_groups.planning.wanted import wanted_rows
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import counted, some
 
@@ -95,7 +96,7 @@ def plan_at_the_write(
 
 def plan_of(
     reader: GroupReader,
-    wanted: Sequence[Wanted],
+    wanted: Sequence[Change],
     options: WriteOptions,
     receipt: Receipt = NOTHING_WRITTEN,
     cluster_facts: ClusterFacts | None = None,
@@ -114,7 +115,7 @@ def plan_of(
 
 
 def _of_other_cluster(
-    reader: GroupReader, wanted: Sequence[Wanted], options: WriteOptions, advice: Advice
+    reader: GroupReader, wanted: Sequence[Change], options: WriteOptions, advice: Advice
 ) -> Plan | None:
     """Return a plan with only the check that refuses the cluster; None if the offsets may be of this cluster."""
     # Groups and topics of the same names are others there. So nothing else is read, and nothing else is judged.
@@ -125,10 +126,10 @@ def _of_other_cluster(
     return Plan(cluster_id=cluster_id, options=options, changes=(), checks=(check,))
 
 
-def _judged(wanted: Sequence[Wanted], facts: Survey, options: WriteOptions, receipt: Receipt, advice: Advice) -> Plan:
+def _judged(wanted: Sequence[Change], facts: Survey, options: WriteOptions, receipt: Receipt, advice: Advice) -> Plan:
     """Return the plan that writes the wanted offsets, with the verdict of every check on these facts of the cluster."""
     decisions = decide(wanted, facts, options)
-    changes = changes_of(decisions)
+    changes = with_an_offset(decisions)
     checks = run_checks(decisions, changes, facts, options, receipt, advice)
     topic_ids = {name: topic.topic_id for name, topic in facts.topics.items() if topic.topic_id}
     return Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=checks, topic_ids=topic_ids)

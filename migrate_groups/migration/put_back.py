@@ -16,7 +16,8 @@ from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.reading.take import committed_by_order
 from migrate_groups.migration.write import Record, write
-from migrate_groups.planning.execution import Entry, Execution, Order, Outcome
+from migrate_groups.planning.change import Change, Order, Outcome
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Verb
 from migrate_groups.text import some
@@ -30,13 +31,13 @@ def other_groups(receipt: Receipt, verb: Verb) -> Mapping[Order, set[Order]]:
     groups, and the target groups must have theirs. ``delete-offsets --group`` has no other group.
     """
     found: dict[Order, set[Order]] = defaultdict(set)
-    for order, lane in receipt.lanes.items():
-        if lane.state is State.NEW:
+    for order, partition in receipt.partition_states.items():
+        if partition.state is State.NEW:
             continue
         if verb is Verb.ROLLBACK:
-            found[order] |= {(source, *order[1:]) for source in lane.sources}
-        elif verb is Verb.DELETE_OFFSETS and lane.entry.change.after is not None:
-            for source in lane.handed_over_by:
+            found[order] |= {(source, *order[1:]) for source in partition.sources}
+        elif verb is Verb.DELETE_OFFSETS and partition.change.after is not None:
+            for source in partition.handed_over_by:
                 found[source.order].add(order)
     return found
 
@@ -66,60 +67,50 @@ def put_back(clients: Clients, execution: Execution, others: Mapping[Order, set[
         return execution
     reader = clients.elsewhere or clients.writer
     try:
-        now = committed_by_order(reader, set().union(*(others[entry.change.order] for entry in deleted)))
+        now = committed_by_order(reader, set().union(*(others[change.order] for change in deleted)))
     except MigrateGroupsError as error:
         reason = f"deleted, but it is not known whether the other group has its committed offset: {error}"
         return _recorded(
             execution, [structs.replace(each, outcome=Outcome.UNKNOWN, error=reason) for each in deleted], record
         )
     lost = {
-        entry.change.order: some(sorted({order[0] for order in others[entry.change.order] if now[order] is None}))
-        for entry in deleted
+        change.order: some(sorted({order[0] for order in others[change.order] if now[order] is None}))
+        for change in deleted
     }
-    lonely = [entry for entry in deleted if lost[entry.change.order]]
+    lonely = [change for change in deleted if lost[change.order]]
     if not lonely:
         return _recorded(execution, (), record)
     why = {order: f"{groups} has no committed offset any more" for order, groups in lost.items()}
     execution = _recorded(
         execution,
-        [
-            structs.replace(each, outcome=Outcome.UNKNOWN, error=f"deleted, but {why[each.change.order]}")
-            for each in lonely
-        ],
+        [structs.replace(each, outcome=Outcome.UNKNOWN, error=f"deleted, but {why[each.order]}") for each in lonely],
         record,
     )
     # The verb makes `write` look first, so that it does not replace an offset that another client has just committed.
-    undo = replace(execution, verb=Verb.ROLLBACK, entries=tuple(map(_undo, lonely)))
+    undo = replace(execution, verb=Verb.ROLLBACK, changes=tuple(change.inverse for change in lonely))
     second = None if execution.options.second_client == "none" else clients.second
-    undone = {each.change.order: each for each in write(clients.writer, second, undo, lambda _: None).entries}
-    return _recorded(
-        execution, [_outcome(each, undone[each.change.order], why[each.change.order]) for each in lonely], record
-    )
+    undone = {each.order: each for each in write(clients.writer, second, undo, lambda _: None).changes}
+    return _recorded(execution, [_outcome(each, undone[each.order], why[each.order]) for each in lonely], record)
 
 
-def _deleted(execution: Execution, others: Mapping[Order, set[Order]]) -> list[Entry]:
+def _deleted(execution: Execution, others: Mapping[Order, set[Order]]) -> list[Change]:
     return [
-        entry
-        for entry in execution.entries
-        if entry.settled and entry.change.before and entry.change.after is None and others.get(entry.change.order)
+        change
+        for change in execution.changes
+        if change.settled and change.before and change.after is None and others.get(change.order)
     ]
 
 
-def _undo(entry: Entry) -> Entry:
-    change = structs.replace(entry.change, source_group=None, before=None, after=entry.change.before)
-    return Entry(change=change, outcome=Outcome.NOT_ATTEMPTED)
-
-
-def _outcome(entry: Entry, undone: Entry, why: str) -> Entry:
-    committed = undone.change.after
+def _outcome(change: Change, undone: Change, why: str) -> Change:
+    committed = undone.after
     assert committed is not None  # noqa: S101  for mypy: only offsets that were there are set back
     if undone.settled:
-        return entry.refused(f"deleted, and set back to {committed.offset}, because {why}", sent=True)
+        return change.refused(f"deleted, and set back to {committed.offset}, because {why}", sent=True)
     reason = f"deleted, but {why}, and offset {committed.offset} can't be set back: {undone.error}"
-    return structs.replace(entry, outcome=Outcome.UNKNOWN, error=reason)
+    return structs.replace(change, outcome=Outcome.UNKNOWN, error=reason)
 
 
-def _recorded(execution: Execution, entries: Sequence[Entry], record: Callable[[Execution], None]) -> Execution:
-    execution = execution.updated(entries)
+def _recorded(execution: Execution, changes: Sequence[Change], record: Callable[[Execution], None]) -> Execution:
+    execution = execution.updated(changes)
     record(execution)
     return execution

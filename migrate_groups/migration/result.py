@@ -8,8 +8,8 @@ from pathlib import Path
 
 from migrate_groups.errors import PartlyApplied
 from migrate_groups.files.runs.receipt_file import ReceiptFile
+from migrate_groups.planning.change import Action
 from migrate_groups.planning.execution import Execution
-from migrate_groups.planning.plan import Action
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import counted, shell_command
@@ -90,7 +90,7 @@ class WriteResult:
 
 
 def _what_rollback_does(execution: Execution) -> str:
-    actions = Counter(entry.change.inverse.action for entry in execution.entries)
+    actions = Counter(change.inverse.action for change in execution.changes)
     done = {"deletes": actions[Action.DELETE], "restores": actions[Action.MOVE] + actions[Action.CREATE]}
     return (
         " and ".join(f"{verb} {counted(number, 'offset')}" for verb, number in done.items() if number)

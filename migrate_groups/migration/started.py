@@ -43,15 +43,15 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
     execution = receipt.hand_over
     if execution is None or not _is_of_these_clusters(execution, reader, elsewhere):
         return None
-    # Check all entries of the last hand-over: `receipt.hand_over` lacks those that were rolled back or handed back.
-    asked_for = receipt.executions[execution.number - 1].entries
-    if any(receipt.lanes[each.change.order].state is not State.HANDED_OVER for each in asked_for):
+    # Check all changes of the last hand-over: `receipt.hand_over` lacks those that were rolled back or handed back.
+    asked_for = receipt.executions[execution.number - 1].changes
+    if any(receipt.partition_states[each.order].state is not State.HANDED_OVER for each in asked_for):
         return None
     targets = sorted(_targets(execution))
     now = read_committed(reader, {group: _partitions(execution, group) for group in targets})
     described = reader.describe_groups(targets)
     added = committed_by_order(
-        reader, receipt.added(reader.describe_topics({entry.change.topic for entry in execution.entries}))
+        reader, receipt.added(reader.describe_topics({change.topic for change in execution.changes}))
     )
     on_added = {group for (group, *_), committed in added.items() if committed is not None}
     groups = tuple(
@@ -79,7 +79,7 @@ def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
     """
     committed_rows = [row for row in rows if row.offset is not None]
     execution = receipt.hand_over
-    known = {entry.change.order: entry.change for entry in execution.entries} if execution else {}
+    known = {change.order: change for change in execution.changes} if execution else {}
     return bool(committed_rows) and all(
         row.source_group is not None
         and (change := known.get((row.group or "", row.topic, row.partition))) is not None
@@ -93,11 +93,11 @@ def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
 def _targets(execution: Execution) -> set[str]:
     # Groups that got offsets without a source group, as for a replay, are not target groups of the hand-over.
     has_source = execution.translation is not None
-    return {entry.change.group for entry in execution.entries if has_source or entry.change.source_group is not None}
+    return {change.group for change in execution.changes if has_source or change.source_group is not None}
 
 
 def _partitions(execution: Execution, group: str) -> list[TopicPartition]:
-    return [entry.change.topic_partition for entry in execution.entries if entry.change.group == group]
+    return [change.topic_partition for change in execution.changes if change.group == group]
 
 
 def _has_committed_since(execution: Execution, group: str, now: CommittedOffsets) -> bool:
@@ -106,10 +106,10 @@ def _has_committed_since(execution: Execution, group: str, now: CommittedOffsets
     An offset that the group had before the hand-over, or that this tool wrote, does not count.
     """
     return any(
-        (committed := now[entry.change.topic_partition]) is not None
-        and entry.change.after is not None
-        and committed.offset > entry.change.after.offset
-        and committed not in (entry.change.before, *entry.written)
-        for entry in execution.entries
-        if entry.change.group == group
+        (committed := now[change.topic_partition]) is not None
+        and change.after is not None
+        and committed.offset > change.after.offset
+        and committed not in (change.before, *change.written)
+        for change in execution.changes
+        if change.group == group
     )

@@ -16,7 +16,8 @@ from migrate_groups.migration.ports import GroupReader, GroupWriter, OffsetsRead
 from migrate_groups.migration.write_requests import by_group, rounds
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
-from migrate_groups.planning.execution import Entry, Execution, Outcome
+from migrate_groups.planning.change import Change, Outcome
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import named
 
@@ -47,14 +48,14 @@ def write(
     asked: _SecondReading | None = None
     # No partition must ever lack a committed offset in all groups at once. So a rollback sets the source group's
     # offsets first, and offsets are deleted only after all offsets to be set were read back.
-    turns = sorted({_turn(entry, execution.verb) for entry in execution.entries})
+    turns = sorted({_turn(change, execution.verb) for change in execution.changes})
     for turn, attempt in itertools.product(turns, (1, 2)):
         if turn > turns[0] and any(
-            not entry.settled and _turn(entry, execution.verb) < turn for entry in execution.entries
+            not change.settled and _turn(change, execution.verb) < turn for change in execution.changes
         ):
             break
         todo = [
-            entry for entry in execution.entries if _is_due(entry, attempt) and _turn(entry, execution.verb) == turn
+            change for change in execution.changes if _is_due(change, attempt) and _turn(change, execution.verb) == turn
         ]
         if todo:
             execution = _sent(writer, todo, attempt, execution, record)
@@ -68,12 +69,12 @@ def write(
     return execution
 
 
-def _sent(writer: GroupWriter, todo: Sequence[Entry], attempt: int, execution: Execution, record: Record) -> Execution:
+def _sent(writer: GroupWriter, todo: Sequence[Change], attempt: int, execution: Execution, record: Record) -> Execution:
     """Send these changes of committed offsets, and return the record of the write with the brokers' answers.
 
     attempt: 1, or 2 if the changes were sent before. record: saves the record of the write.
     """
-    answered: list[Entry] = []
+    answered: list[Change] = []
     looks_first = execution.verb is Verb.ROLLBACK and _turn(todo[0], execution.verb) > 0
     try:
         for batch in rounds(todo):
@@ -83,48 +84,47 @@ def _sent(writer: GroupWriter, todo: Sequence[Entry], attempt: int, execution: E
             if batch:
                 answers = _send(writer, batch)
                 answered += (
-                    _answered(entry, answers[entry.change.group][entry.change.topic_partition], attempt)
-                    for entry in batch
+                    _answered(change, answers[change.group][change.topic_partition], attempt) for change in batch
                 )
     finally:
         # Saved once, because saving a receipt of many partitions takes longer than a request. If the process is killed
-        # before, the receipt has ``not attempted`` for entries that were sent. So every later command treats such an
-        # entry as possibly written (`Entry.written`).
+        # before, the receipt has ``not attempted`` for changes that were sent. So every later command treats such an
+        # change as possibly written (`Change.written`).
         execution = execution.updated(answered)
         record(execution)
     return execution
 
 
-def _send(writer: GroupWriter, entries: Sequence[Entry]) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
+def _send(writer: GroupWriter, changes: Sequence[Change]) -> Mapping[str, Mapping[TopicPartition, WriteAnswer]]:
     wanted = {
-        group: {entry.change.topic_partition: entry.change.after for entry in of_group if entry.change.after}
-        for group, of_group in by_group(entries).items()
+        group: {change.topic_partition: change.after for change in of_group if change.after}
+        for group, of_group in by_group(changes).items()
     }
     if all(wanted.values()):
         return writer.alter_offsets_by_group(wanted)
     return {
-        group: writer.delete_offsets(group, [entry.change.topic_partition for entry in of_group])
-        for group, of_group in by_group(entries).items()
+        group: writer.delete_offsets(group, [change.topic_partition for change in of_group])
+        for group, of_group in by_group(changes).items()
     }
 
 
-def _still_to_undo(reader: OffsetsReader, entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
+def _still_to_undo(reader: OffsetsReader, changes: Sequence[Change]) -> tuple[list[Change], list[Change]]:
     """Return the changes that a rollback may write, and the changes that it must not write.
 
     It must not write a change if another client committed the current offset, or if that offset can't be read.
     """
-    still: list[Entry] = []
-    others: list[Entry] = []
+    still: list[Change] = []
+    others: list[Change] = []
     # Without this check, a rollback could delete an offset that a consumer without membership has just committed.
-    for entry, now in _found(reader, entries):
+    for change, now in _found(reader, changes):
         if isinstance(now, MigrateGroupsError):
             # The outcome stays as it was, so that the same rollback can be run again.
-            others.append(replace(entry, error=f"not rolled back, because the committed offset can't be read: {now}"))
-        elif now in (entry.change.before, entry.change.after, *entry.own):
-            still.append(entry)
+            others.append(replace(change, error=f"not rolled back, because the committed offset can't be read: {now}"))
+        elif now in (change.before, change.after, *change.own):
+            still.append(change)
         else:
             others.append(
-                entry.refused(
+                change.refused(
                     f"another client committed {_offset(now)} during the rollback: stop the group's consumers"
                 )
             )
@@ -132,38 +132,38 @@ def _still_to_undo(reader: OffsetsReader, entries: Sequence[Entry]) -> tuple[lis
 
 
 def _found(
-    reader: OffsetsReader, entries: Sequence[Entry]
-) -> Iterator[tuple[Entry, CommittedOffset | MigrateGroupsError | None]]:
-    """Yield each entry with its group's current committed offset (None: no offset), or with the error of reading it."""
-    groups = by_group(entries)
+    reader: OffsetsReader, changes: Sequence[Change]
+) -> Iterator[tuple[Change, CommittedOffset | MigrateGroupsError | None]]:
+    """Yield each change with its group's committed offset now (None: no offset), or with the error of reading it."""
+    groups = by_group(changes)
     found = reader.committed_by_group(
-        {group: [entry.change.topic_partition for entry in of_group] for group, of_group in groups.items()}
+        {group: [change.topic_partition for change in of_group] for group, of_group in groups.items()}
     )
     for group, of_group in groups.items():
         answer = found[group]
-        for entry in of_group:
-            yield entry, answer if isinstance(answer, MigrateGroupsError) else answer[entry.change.topic_partition]
+        for change in of_group:
+            yield change, answer if isinstance(answer, MigrateGroupsError) else answer[change.topic_partition]
 
 
-def _turn(entry: Entry, verb: Verb) -> int:
+def _turn(change: Change, verb: Verb) -> int:
     """Return the step of the write to which a change belongs. A step begins when all earlier steps have succeeded.
 
     - 0: every offset that is set, except those of step 1
     - 1: in a rollback, the offsets that are set for target groups
     - 2: the offsets that are deleted
     """
-    if entry.change.after is None:
+    if change.after is None:
         return 2
-    return int(verb is Verb.ROLLBACK and entry.change.source_group is None)
+    return int(verb is Verb.ROLLBACK and change.source_group is None)
 
 
-def _is_due(entry: Entry, attempt: int) -> bool:
+def _is_due(change: Change, attempt: int) -> bool:
     # Only unknown outcomes are tried again: setting the same offset twice is harmless, and a refusal is final.
-    return entry.outcome is (Outcome.NOT_ATTEMPTED if attempt == 1 else Outcome.UNKNOWN)
+    return change.outcome is (Outcome.NOT_ATTEMPTED if attempt == 1 else Outcome.UNKNOWN)
 
 
-def _answered(entry: Entry, answer: WriteAnswer, attempt: int) -> Entry:
-    sent = Entry(change=entry.change, outcome=Outcome.UNKNOWN, attempts=attempt, error=answer.error, own=entry.own)
+def _answered(change: Change, answer: WriteAnswer, attempt: int) -> Change:
+    sent = replace(change, outcome=Outcome.UNKNOWN, attempts=attempt, error=answer.error)
     if answer.answer is Answer.REFUSED:
         # The outcome of the first attempt is unknown, so its offset may be in place although the second was refused.
         return sent.refused(answer.error, sent=attempt > 1)
@@ -171,21 +171,21 @@ def _answered(entry: Entry, answer: WriteAnswer, attempt: int) -> Entry:
 
 
 def _read_back(reader: OffsetsReader, execution: Execution) -> Execution:
-    unsettled = [entry for entry in execution.entries if entry.outcome is Outcome.UNKNOWN]
+    unsettled = [change for change in execution.changes if change.outcome is Outcome.UNKNOWN]
     return execution.updated(
-        replace(entry, error=str(now)) if isinstance(now, MigrateGroupsError) else _as_found(entry, now)
-        for entry, now in _found(reader, unsettled)
+        replace(change, error=str(now)) if isinstance(now, MigrateGroupsError) else _as_found(change, now)
+        for change, now in _found(reader, unsettled)
     )
 
 
-def _as_found(entry: Entry, now: CommittedOffset | None) -> Entry:
-    if now == entry.change.after:
+def _as_found(change: Change, now: CommittedOffset | None) -> Change:
+    if now == change.after:
         # Only `_seen_by_second` makes it `confirmed`: a killed process must not leave a word for what it has not read.
-        return Entry(change=entry.change, outcome=Outcome.CONFIRMED_BY_ONE, attempts=entry.attempts, own=entry.own)
-    if now in (entry.change.before, *entry.own):
-        return replace(entry, error=entry.error or f"read back as {_offset(now)}")
+        return replace(change, outcome=Outcome.CONFIRMED_BY_ONE, error="")
+    if now in (change.before, *change.own):
+        return replace(change, error=change.error or f"read back as {_offset(now)}")
     # The offset is neither the previous nor the new one: writing again would overwrite another client's commit.
-    return entry.refused(
+    return change.refused(
         f"read back as {_offset(now)}, which another client committed: stop the group's consumers", sent=True
     )
 
@@ -197,9 +197,9 @@ def _without_second(execution: Execution) -> Execution:
     it with the other one.
     """
     return execution.updated(
-        replace(entry, outcome=Outcome.UNKNOWN, error="the second client has not answered yet")
-        for entry in execution.entries
-        if entry.outcome is Outcome.CONFIRMED_BY_ONE
+        replace(change, outcome=Outcome.UNKNOWN, error="the second client has not answered yet")
+        for change in execution.changes
+        if change.outcome is Outcome.CONFIRMED_BY_ONE
     )
 
 
@@ -215,8 +215,8 @@ class _SecondReading:
             self._answers.put(None)
             return
         groups = {
-            group: [entry.change.topic_partition for entry in of_group]
-            for group, of_group in by_group([e for e in execution.entries if e.outcome in _MAY_BE_THERE]).items()
+            group: [change.topic_partition for change in of_group]
+            for group, of_group in by_group([e for e in execution.changes if e.outcome in _MAY_BE_THERE]).items()
         }
         threading.Thread(target=self._ask, args=(second, groups), daemon=True).start()
 
@@ -248,42 +248,42 @@ def _read_again_where_different(second: OffsetsReader | None, seen: Seen | None,
     return {**seen, **{group: found for group, found in again.items() if not isinstance(found, Exception)}}
 
 
-def _differences(seen: Seen, execution: Execution) -> Iterator[tuple[Entry, CommittedOffset | None]]:
-    """Yield each entry that the second client reads differently, with the offset that it reads (None: no offset)."""
-    for entry in execution.entries:
-        found = seen.get(entry.change.group, {})
-        if entry.settled and not isinstance(found, Exception):
-            seen_there = found.get(entry.change.topic_partition)
-            if not _agree(seen_there, entry.change.after):
-                yield entry, seen_there
+def _differences(seen: Seen, execution: Execution) -> Iterator[tuple[Change, CommittedOffset | None]]:
+    """Yield each change that the second client reads differently, with the offset that it reads (None: no offset)."""
+    for change in execution.changes:
+        found = seen.get(change.group, {})
+        if change.settled and not isinstance(found, Exception):
+            seen_there = found.get(change.topic_partition)
+            if not _agree(seen_there, change.after):
+                yield change, seen_there
 
 
 def _seen_by_second(seen: Seen | None, execution: Execution) -> Execution:
     if seen is None:
         return execution
-    entries: list[Entry] = []
-    for entry, seen_there in _differences(seen, execution):
-        difference = f"kafka-python reads {_offset(entry.change.after)}, confluent-kafka reads {_offset(seen_there)}"
+    changes: list[Change] = []
+    for change, seen_there in _differences(seen, execution):
+        difference = f"kafka-python reads {_offset(change.after)}, confluent-kafka reads {_offset(seen_there)}"
         # ``sent`` is True, because the first client found the offset in place. The group may have committed since.
-        entries.append(entry.refused(difference, sent=True))
-    differing = {entry.change.order for entry in entries}
-    unseen: dict[str, list[Entry]] = defaultdict(list)
-    for group, of_group in by_group([entry for entry in execution.entries if entry.settled]).items():
+        changes.append(change.refused(difference, sent=True))
+    differing = {change.order for change in changes}
+    unseen: dict[str, list[Change]] = defaultdict(list)
+    for group, of_group in by_group([change for change in execution.changes if change.settled]).items():
         if isinstance(found := seen.get(group), Exception):
             unseen[str(found)] += of_group
             continue
-        entries += [
-            replace(entry, outcome=Outcome.CONFIRMED)
-            for entry in of_group
-            if entry.outcome is Outcome.CONFIRMED_BY_ONE and entry.change.order not in differing
+        changes += [
+            replace(change, outcome=Outcome.CONFIRMED)
+            for change in of_group
+            if change.outcome is Outcome.CONFIRMED_BY_ONE and change.order not in differing
         ]
     for reason, of_groups in unseen.items():
-        groups = {repr(entry.change.group) for entry in of_groups}
+        groups = {repr(change.group) for change in of_groups}
         remark = f"{named('group', groups)} confirmed by one client only: {reason}"
         execution = execution.remarked(remark)
         if execution.options.second_client == "required":
-            entries += [replace(entry, outcome=Outcome.UNKNOWN, error=remark) for entry in of_groups]
-    return execution.updated(entries)
+            changes += [replace(change, outcome=Outcome.UNKNOWN, error=remark) for change in of_groups]
+    return execution.updated(changes)
 
 
 def _agree(one: CommittedOffset | None, other: CommittedOffset | None) -> bool:

@@ -6,16 +6,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.planning.change import Action, Change
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Action, Change, Plan
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.survey import Survey
-from migrate_groups.planning.wanted import Wanted
 from migrate_groups.text import counted
 
 Reasons = Mapping[tuple[str, str, int], list[str]]
 
 
-def drift(approved: Plan, now: Plan, wanted: Sequence[Wanted], survey: Survey, *, resuming: bool = False) -> Reasons:
+def drift(approved: Plan, now: Plan, wanted: Sequence[Change], survey: Survey, *, resuming: bool = False) -> Reasons:
     """Return why an approved plan is stale, by group, topic and partition number; empty if it is not stale.
 
     now: the plan made again from ``wanted`` and ``survey``. resuming: ignore target groups that have the planned offset
@@ -47,10 +47,10 @@ def _target(approved: Change, now: Change | None) -> list[str]:
     return []
 
 
-def _source(wanted: Wanted, group: str, survey: Survey, options: WriteOptions) -> list[str]:
+def _source(wanted: Change, group: str, survey: Survey, options: WriteOptions) -> list[str]:
     committed = survey.committed[group].get(wanted.topic_partition)
     expired = committed is None and options.vanished == "restore"
-    if expired or (committed and committed.offset) == wanted.offset:
+    if expired or (committed and committed.offset) == wanted.start:
         return []
     return [f"source group {group}: {_offset(wanted.committed)} → {_offset(committed)}"]
 

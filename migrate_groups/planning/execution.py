@@ -6,80 +6,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
 from functools import cached_property
 
 from msgspec import structs
 
-from migrate_groups.model.partitions import CommittedOffset, PartitionValue, TopicPartition
+from migrate_groups.model.partitions import PartitionValue, TopicPartition
+from migrate_groups.planning.change import Action, Change, Order, Outcome
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Action, Change, Plan
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.planning.translation import Translation
-
-Order = tuple[str, str, int]
-"""A group, a topic and a partition number: the key and the sort order of changes."""
-
-
-class Outcome(StrEnum):
-    """The outcome of one change of a committed offset.
-
-    - confirmed: the offset was written, and two clients read it back as planned.
-    - confirmed by one client: the offset was written, and only the client that wrote it read it back.
-    - unchanged: the offset was in place before, so nothing was sent.
-    - refused: the broker refused the write, another client changed the offset, or two clients read back different
-      offsets.
-    - unknown: the offset may be in place, for instance because a broker did not answer.
-    - not attempted: no request is recorded.
-    """
-
-    CONFIRMED = "confirmed"
-    CONFIRMED_BY_ONE = "confirmed by one client"
-    UNCHANGED = "unchanged"
-    REFUSED = "refused"
-    UNKNOWN = "unknown"
-    NOT_ATTEMPTED = "not attempted"
-
-
-class Entry(PartitionValue, frozen=True, kw_only=True):
-    """The change of one partition's committed offset in a write, with its outcome.
-
-    - change: its ``before`` is the committed offset that a rollback restores.
-    - attempts: how many times the change was sent.
-    - error: why the offset is not known to be in place; empty if there was no error.
-    - own: offsets that interrupted runs of this migration wrote to the partition, or may have written. None stands for
-      a deletion. If the change was refused, but its offset may have been in place for a time, that offset is included.
-    """
-
-    change: Change
-    outcome: Outcome
-    attempts: int = 0
-    error: str = ""
-    own: tuple[CommittedOffset | None, ...] = ()
-
-    @property
-    def settled(self) -> bool:
-        """Whether the offset is in place: it was written and read back, or it was there before the write."""
-        return self.outcome in (Outcome.CONFIRMED, Outcome.CONFIRMED_BY_ONE, Outcome.UNCHANGED)
-
-    @property
-    def written(self) -> tuple[CommittedOffset | None, ...]:
-        """The offsets that this migration wrote to the partition, or may have written. None stands for a deletion.
-
-        Offsets of interrupted runs that this run resumes are included.
-        """
-        if self.change.action is Action.UNCHANGED or self.outcome is Outcome.REFUSED:
-            return self.own
-        # A run that was killed before it recorded the broker's answer has left the outcome `not attempted`.
-        return *self.own, self.change.after
-
-    def refused(self, error: str, *, sent: bool = False) -> Entry:
-        """Return the entry with the outcome ``refused`` and this error.
-
-        sent: whether the group may have had the new offset for a time. If so, this offset is added to ``own``.
-        """
-        own = (*self.own, self.change.after) if sent and self.change.after not in self.own else self.own
-        return structs.replace(self, outcome=Outcome.REFUSED, error=error, own=own)
 
 
 class Source(PartitionValue, frozen=True, kw_only=True):
@@ -104,7 +40,7 @@ def _source(change: Change, group: str) -> Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """One write of offsets to the cluster, with one entry for each partition.
+    """One write of offsets to the cluster, with one change for each partition.
 
     - number: the position of the write in the receipt (the record of a run), from 1.
     - verb: the kind of the write, such as hand-over or rollback.
@@ -130,7 +66,7 @@ class Execution:
     content: str
     started_at: datetime
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    entries: tuple[Entry, ...]
+    changes: tuple[Change, ...]
     translation: Translation | None = None
     moved: tuple[str, ...] = ()
     not_watched: tuple[str, ...] = ()
@@ -158,29 +94,26 @@ class Execution:
             started_at=started_at,
             topic_ids=plan.topic_ids,
             translation=plan.translation,
-            entries=tuple(
-                Entry(
-                    change=change,
-                    outcome=Outcome.UNCHANGED if change.action is Action.UNCHANGED else Outcome.NOT_ATTEMPTED,
-                )
+            changes=tuple(
+                structs.replace(change, outcome=Outcome.UNCHANGED) if change.action is Action.UNCHANGED else change
                 for change in plan.changes
             ),
         )
 
-    def resuming(self, earlier: Mapping[Order, Entry]) -> Execution:
+    def resuming(self, earlier: Mapping[Order, Change]) -> Execution:
         """Return this write of offsets, changed so that it continues an interrupted write.
 
         A rollback then restores the offsets from before the interrupted write. Where another client has committed
-        since, it restores that client's offset. earlier: the entries of the interrupted write.
+        since, it restores that client's offset. earlier: the changes of the interrupted write.
         """
-        return replace(self, entries=tuple(_resumed(entry, earlier.get(entry.change.order)) for entry in self.entries))
+        return replace(self, changes=tuple(_resumed(each, earlier.get(each.order)) for each in self.changes))
 
     def origins(self) -> Mapping[tuple[str, str], frozenset[str]]:
         """Return, by target group and topic, the source groups that hand over the topic; an empty set if none does."""
         # From all partitions of a topic, because a partition that was added during the run has no source group.
         claims: dict[tuple[str, str], set[str | None]] = defaultdict(set)
-        for entry in self.entries:
-            claims[entry.change.group, entry.change.topic].add(entry.change.source_group)
+        for change in self.changes:
+            claims[change.group, change.topic].add(change.source_group)
         return {place: frozenset(group for group in groups if group is not None) for place, groups in claims.items()}
 
     def sources(self) -> Mapping[Order, tuple[Source, ...]]:
@@ -188,7 +121,7 @@ class Execution:
 
         A tuple is empty if the offset was set without a source group.
         """
-        changes = [entry.change for entry in self.entries]
+        changes = self.changes
         if (there := self.translation) is not None:
             of_copy = {
                 each.target: Source(group=there.group, partition=each.source, stopped_at=each.stopped_at)
@@ -211,7 +144,7 @@ class Execution:
         """The groups that hand over offsets in this write. They may be on another cluster."""
         if self.translation:
             return frozenset({self.translation.group})
-        groups = {entry.change.source_group for entry in self.entries}
+        groups = {change.source_group for change in self.changes}
         return frozenset(group for group in groups if group is not None)
 
     @property
@@ -219,14 +152,14 @@ class Execution:
         """The topics of this write, as they are named on the source group's cluster."""
         if self.translation:
             return self.translation.source_topics
-        return frozenset(entry.change.topic for entry in self.entries)
+        return frozenset(change.topic for change in self.changes)
 
-    def updated(self, entries: Iterable[Entry]) -> Execution:
-        """Return the execution with these entries in place of its entries for the same group, topic and partition."""
-        new = {entry.change.order: entry for entry in entries}
+    def updated(self, changes: Iterable[Change]) -> Execution:
+        """Return the execution with these changes in place of its own for the same group, topic and partition."""
+        new = {change.order: change for change in changes}
         if not new:
             return self
-        return replace(self, entries=tuple(new.get(entry.change.order, entry) for entry in self.entries))
+        return replace(self, changes=tuple(new.get(change.order, change) for change in self.changes))
 
     def remarked(self, remark: str) -> Execution:
         """Return the execution with this message for the user added, if it is not there already."""
@@ -249,13 +182,13 @@ class Execution:
         return replace(self, not_watched=tuple(dict.fromkeys((*self.not_watched, reason))))
 
     def count(self) -> Mapping[Outcome, int]:
-        """Return how many entries have each outcome; 0 for an outcome that no entry has."""
-        return Counter(entry.outcome for entry in self.entries)
+        """Return how many changes have each outcome; 0 for an outcome that no change has."""
+        return Counter(change.outcome for change in self.changes)
 
     @cached_property
-    def failed(self) -> tuple[Entry, ...]:
-        """The entries whose offset is not known to be in place: refused, unknown or not attempted."""
-        return tuple(entry for entry in self.entries if not entry.settled)
+    def failed(self) -> tuple[Change, ...]:
+        """The changes whose offset is not known to be in place: refused, unknown or not attempted."""
+        return tuple(change for change in self.changes if not change.settled)
 
     @property
     def is_whole(self) -> bool:
@@ -268,17 +201,17 @@ class Execution:
     @property
     def wrote_nothing(self) -> bool:
         """Whether every offset was in place before this write and before the interrupted writes that it resumes."""
-        return all(entry.change.action is Action.UNCHANGED for entry in self.entries)
+        return all(change.action is Action.UNCHANGED for change in self.changes)
 
 
-def _resumed(entry: Entry, earlier: Entry | None) -> Entry:
-    if earlier is None or entry.change.before not in (earlier.change.before, *earlier.written):
-        return entry  # another client has committed, or the partition is new: its current offset is the pre-image
-    change = structs.replace(entry.change, before=earlier.change.before)
+def _resumed(change: Change, earlier: Change | None) -> Change:
+    if earlier is None or change.before not in (earlier.before, *earlier.written):
+        return change  # another client has committed, or the partition is new: its current offset is the pre-image
     own = tuple(each for each in dict.fromkeys(earlier.written) if each != change.after)
-    if entry.outcome is not Outcome.UNCHANGED:
-        return structs.replace(entry, change=change, own=own)
-    if change.action is Action.UNCHANGED:
-        return entry
+    resumed = structs.replace(change, before=earlier.before)
+    if change.outcome is not Outcome.UNCHANGED:
+        return structs.replace(resumed, own=own)
+    if resumed.action is Action.UNCHANGED:
+        return change
     # The interrupted run has put the offset in place: it is read back, and not written again.
-    return Entry(change=change, outcome=Outcome.UNKNOWN, attempts=max(1, earlier.attempts), own=own)
+    return structs.replace(resumed, outcome=Outcome.UNKNOWN, attempts=max(1, earlier.attempts), own=own)

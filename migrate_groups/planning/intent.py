@@ -10,8 +10,9 @@ from dataclasses import replace
 from msgspec import structs
 
 from migrate_groups.model.topics import is_recreated
+from migrate_groups.planning.change import Change
 from migrate_groups.planning.options import WriteOptions, in_words
-from migrate_groups.planning.plan import Change, Plan
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State
 from migrate_groups.planning.translation import Translation
@@ -90,8 +91,12 @@ def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
     if execution is None:
         return []
     origins = execution.origins()
-    known = {entry.change.order for entry in execution.entries}
-    taken_back = {order for order, lane in receipt.lanes.items() if lane.state in (State.UNDONE, State.HANDED_BACK)}
+    known = {change.order for change in execution.changes}
+    taken_back = {
+        order
+        for order, partition in receipt.partition_states.items()
+        if partition.state in (State.UNDONE, State.HANDED_BACK)
+    }
     changes = tuple(
         _with_source(change, origins.get(change.order[:2], frozenset()))
         for change in now.changes
@@ -100,13 +105,13 @@ def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
     then = Plan(
         cluster_id=execution.cluster_id,
         options=execution.options,
-        changes=tuple(_with_source(entry.change, origins[entry.change.order[:2]]) for entry in execution.entries),
+        changes=tuple(_with_source(change, origins[change.order[:2]]) for change in execution.changes),
         checks=(),
         translation=execution.translation,
     )
     recreated = [
         f"topic {topic} was deleted and created again"
-        for topic in sorted({entry.change.topic for entry in execution.entries})
+        for topic in sorted({change.topic for change in execution.changes})
         if now.cluster_id == execution.cluster_id
         and is_recreated(execution.topic_ids.get(topic), now.topic_ids.get(topic))
     ]

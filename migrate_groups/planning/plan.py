@@ -7,91 +7,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from operator import attrgetter
 
 import msgspec
-from msgspec import structs
 
-from migrate_groups.model.partitions import CommittedOffset, PartitionValue, TopicPartition
+from migrate_groups.planning.change import Action, Change
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.translation import Translation
 from migrate_groups.text import some
-
-
-class Action(StrEnum):
-    """What a change does to a group's committed offset for a partition.
-
-    - create: set it where the group has none.
-    - move: replace its offset, metadata or leader epoch.
-    - delete: delete it.
-    - unchanged: leave it, because it is already as planned.
-    - not mirrored: not known yet, because a mirror has not delivered the records up to the offset to hand over. A plan
-      with such a change is shown, and never written.
-    """
-
-    CREATE = "create"
-    MOVE = "move"
-    DELETE = "delete"
-    UNCHANGED = "unchanged"
-    NOT_MIRRORED = "not mirrored yet"
-
-
-class Change(PartitionValue, frozen=True, kw_only=True):
-    """The change of a group's committed offset for one partition, from ``before`` to ``after``.
-
-    - before, after: None means that the group has no committed offset.
-    - source_group: the group that hands over the partition to ``group``; None if there is none.
-    - source_committed: the source group's committed offset when it was read; None if it had none.
-    - is_mirrored: False if ``after`` is None because a mirror has not delivered the records up to the offset yet.
-    """
-
-    source_group: str | None
-    group: str
-    topic: str
-    partition: int
-    before: CommittedOffset | None
-    after: CommittedOffset | None
-    source_committed: CommittedOffset | None = None
-    is_mirrored: bool = True
-
-    @property
-    def topic_partition(self) -> TopicPartition:
-        """The topic and the partition number as one value."""
-        return TopicPartition(self.topic, self.partition)
-
-    @property
-    def action(self) -> Action:
-        """What the change does to the committed offset: create, move, delete or leave it unchanged.
-
-        `Action.NOT_MIRRORED` if that is not known yet.
-        """
-        before, after = self.before, self.after
-        if not self.is_mirrored:
-            return Action.NOT_MIRRORED
-        if before == after:
-            return Action.UNCHANGED
-        if before is None:
-            return Action.CREATE
-        return Action.MOVE if after is not None else Action.DELETE
-
-    @property
-    def handed_over_at(self) -> int | None:
-        """The source group's committed offset at the hand-over. If it had none, the offset that the target group gets.
-
-        None if both offsets are missing.
-        """
-        stopped = self.source_committed or self.after
-        return None if stopped is None else stopped.offset
-
-    @property
-    def inverse(self) -> Change:
-        """The change that undoes this one: it sets the committed offset from ``after`` back to ``before``."""
-        return structs.replace(self, source_group=None, source_committed=None, before=self.after, after=self.before)
-
-    @property
-    def order(self) -> tuple[str, str, int]:
-        """The key by which the changes of a plan are sorted: group, topic and partition number."""
-        return self.group, self.topic, self.partition
 
 
 class Verdict(StrEnum):
@@ -206,7 +128,11 @@ class Plan:
     def content(self) -> str:
         """The hash of everything that the plan decides: clusters, options, groups, topic partitions and offsets."""
         offsets = [(each.source, each.offset) for each in self.translation.partitions] if self.translation else []
-        return _hash(self.cluster_id, self.options, self.changes, *self._from_elsewhere, *offsets)
+        changes = [
+            (each.source_group, *each.order, each.before, each.after, each.source_committed, each.action)
+            for each in self.changes
+        ]
+        return _hash(self.cluster_id, self.options, changes, *self._from_elsewhere, *offsets)
 
     @property
     def _from_elsewhere(self) -> tuple[object, ...]:
@@ -252,11 +178,6 @@ class Plan:
             for check in self.checks
         )
         return replace(self, checks=checks)
-
-
-def sorted_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
-    """Return the changes sorted by group, topic and partition."""
-    return tuple(sorted(changes, key=attrgetter("group", "topic", "partition")))
 
 
 def _hash(*values: object) -> str:

@@ -11,9 +11,10 @@ from functools import cached_property
 from migrate_groups.errors import Refused, Undetermined
 from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.model.topics import TopicDescription, is_recreated
-from migrate_groups.planning.execution import Entry, Execution, Order, Outcome
-from migrate_groups.planning.lanes import Lane, lanes_after
-from migrate_groups.planning.plan import Change, Plan
+from migrate_groups.planning.change import Change, Order, Outcome
+from migrate_groups.planning.execution import Execution
+from migrate_groups.planning.partition_states import PartitionState, partition_states_after
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import State, Step, Verb, advice
 from migrate_groups.planning.translation import Translation
 from migrate_groups.text import some
@@ -26,13 +27,13 @@ class Receipt:
     executions: tuple[Execution, ...] = ()
 
     @cached_property
-    def lanes(self) -> Mapping[Order, Lane]:
+    def partition_states(self) -> Mapping[Order, PartitionState]:
         """The state and history of each partition after all writes of the migration.
 
         The keys are target group, topic and partition number. Without a hand-over, the group is the one from which
         offsets were deleted.
         """
-        return lanes_after(self.executions)
+        return partition_states_after(self.executions)
 
     @property
     def source_groups(self) -> frozenset[str]:
@@ -47,7 +48,7 @@ class Receipt:
         verbs = {execution.verb for execution in self.executions}
         return Verb.DELETE_OFFSETS in verbs and Verb.HAND_OVER not in verbs
 
-    def to_roll_back(self) -> tuple[Execution | None, Mapping[Order, Lane]]:
+    def to_roll_back(self) -> tuple[Execution | None, Mapping[Order, PartitionState]]:
         """Return the write that a rollback undoes, and the partitions that are not undone yet.
 
         The write is the last hand-over; None if there is none. The partitions are those of all hand-overs.
@@ -55,13 +56,19 @@ class Receipt:
         In a record of `delete-offsets --group`, the write is the last deletion that is not undone. If all deletions are
         undone, the last deletion is returned, without partitions.
         """
-        left = {order: lane for order, lane in self.lanes.items() if not lane.takes(Verb.ROLLBACK, Step.NO_OP)}
+        left = {
+            order: partition
+            for order, partition in self.partition_states.items()
+            if not partition.takes(Verb.ROLLBACK, Step.NO_OP)
+        }
         if not self.is_of_deletion:
             return self.last_hand_over, left
         deletions = [each for each in reversed(self.executions) if each.verb is Verb.DELETE_OFFSETS]
         for execution in deletions:
-            entries = {entry.change.order: entry for entry in execution.entries}
-            if of_it := {order: lane for order, lane in left.items() if entries.get(order) == lane.entry}:
+            changes = {change.order: change for change in execution.changes}
+            if of_it := {
+                order: partition for order, partition in left.items() if changes.get(order) == partition.change
+            }:
                 return execution, of_it
         return deletions[0], {}
 
@@ -71,38 +78,50 @@ class Receipt:
         return next((each for each in reversed(self.executions) if each.verb is Verb.HAND_OVER), None)
 
     @property
-    def refused(self) -> dict[Order, Lane]:
+    def refused(self) -> dict[Order, PartitionState]:
         """The partitions whose write was refused in the last hand-over, by target group, topic and partition number."""
         last = self.last_hand_over.number if self.last_hand_over else None
-        return {order: lane for order, lane in self.lanes.items() if lane.state is State.NEW and lane.execution == last}
+        return {
+            order: partition
+            for order, partition in self.partition_states.items()
+            if partition.state is State.NEW and partition.execution == last
+        }
 
     @property
-    def to_restore(self) -> Mapping[Order, Lane]:
+    def to_restore(self) -> Mapping[Order, PartitionState]:
         """Partitions for which a rollback restores the source group's committed offset if it expired or was deleted.
 
         The keys are target group, topic and partition number; the values are the partitions' states.
         """
         # Included: partitions that brokers refused, and those that a rollback of the last hand-over has undone already.
-        return self.refused | {order: lane for order, lane in self.lanes.items() if lane.state is not State.NEW}
+        return self.refused | {
+            order: partition for order, partition in self.partition_states.items() if partition.state is not State.NEW
+        }
 
     @property
     def deleted(self) -> tuple[Change, ...]:
         """The deletions of `delete-offsets --group` that no rollback has undone yet."""
-        return tuple(lane.entry.change for lane in self.lanes.values() if lane.state is State.DELETED)
+        return tuple(
+            partition.change for partition in self.partition_states.values() if partition.state is State.DELETED
+        )
 
     @cached_property
     def hand_over(self) -> Execution | None:
         """The hand-over (write to target groups) that `migrate` or `apply` resumes when run again; None: there is none.
 
-        Its entries are the partitions that are handed over, those whose write has begun and has no outcome yet, and
+        Its changes are the partitions that are handed over, those whose write has begun and has no outcome yet, and
         those refused in the last hand-over.
         """
         last = self.last_hand_over
-        going_on = {order: lane for order, lane in self.lanes.items() if lane.takes(Verb.HAND_OVER, Step.RESUME)}
+        going_on = {
+            order: partition
+            for order, partition in self.partition_states.items()
+            if partition.takes(Verb.HAND_OVER, Step.RESUME)
+        }
         if last is None or not going_on:
             return None
-        entries = sorted({**going_on, **self.refused}.items())
-        return replace(last, entries=tuple(lane.entry for _, lane in entries))
+        changes = sorted({**going_on, **self.refused}.items())
+        return replace(last, changes=tuple(partition.change for _, partition in changes))
 
     def added(self, topics: Mapping[str, TopicDescription]) -> list[Order]:
         """Return each partition that was added to a topic since its hand-over: (target group, topic, partition number).
@@ -113,13 +132,15 @@ class Receipt:
         execution = self.last_hand_over
         if execution is None or execution.options.uncommitted == "leave":
             return []
-        handed_over = {(group, topic) for (group, topic, _), lane in self.lanes.items() if lane.handed_over_by}
+        handed_over = {
+            (group, topic) for (group, topic, _), partition in self.partition_states.items() if partition.handed_over_by
+        }
         return [
             (group, topic, number)
             for group, topic in sorted(handed_over)
             if topic in topics
             for number in topics[topic].partitions
-            if (group, topic, number) not in self.lanes
+            if (group, topic, number) not in self.partition_states
         ]
 
     @property
@@ -133,33 +154,44 @@ class Receipt:
         Raises `Undetermined` if a write has not finished. Raises `Refused` if nothing was handed over, or if any
         partition was rolled back or handed back.
         """
-        states = _names_by_state(self.lanes)
+        states = _names_by_state(self.partition_states)
         for state in (State.WRITING, State.UNDOING, State.HANDING_BACK, State.CLEANING, State.DELETING):
             if places := states.get(state):
                 raise Undetermined(f"no verdict yet: {some(places)}: {advice(state)}")
         for state in (State.UNDONE, State.HANDED_BACK, State.DELETED, State.RESTORED):
             if places := states.get(state):
                 raise Refused(f"no hand-over to judge: {some(places)}: {advice(state)}")
-        judged = {order: lane for order, lane in self.lanes.items() if lane.state is not State.NEW}
+        judged = {
+            order: partition for order, partition in self.partition_states.items() if partition.state is not State.NEW
+        }
         if not judged:
             raise Refused("no hand-over to judge: this run wrote nothing")
         last = max(execution.number for execution in self.executions if execution.verb is Verb.HAND_OVER)
-        judged |= {order: lane for order, lane in self.lanes.items() if lane.execution == last}
-        return replace(self.executions[last - 1], entries=tuple(lane.entry for _, lane in sorted(judged.items())))
+        judged |= {
+            order: partition for order, partition in self.partition_states.items() if partition.execution == last
+        }
+        return replace(
+            self.executions[last - 1], changes=tuple(partition.change for _, partition in sorted(judged.items()))
+        )
+
+    def source_offset(self, change: Change) -> int | None:
+        """Return the source group's committed offset that this migration has handed over for a partition, or None.
+
+        change: names the partition as it is named on the source group's cluster.
+        """
+        if self.elsewhere is None:
+            return self._source_offsets.get(change.order)
+        return self._source_offsets.get((change.source_group or "", change.topic, change.partition))
 
     @cached_property
-    def source_offsets(self) -> Mapping[Order, int]:
-        """The source groups' committed offsets that this migration has handed over.
-
-        The keys are target group, topic and partition number. If the source group is on another cluster, the keys are
-        the source group, and the topic and partition number on that cluster.
-        """
+    def _source_offsets(self) -> Mapping[Order, int]:
+        """The source offsets of `hand_over`, by target group and partition; in a move by source group and partition."""
         if self.hand_over is None:
             return {}
         if (source := self.hand_over.translation) is not None:
             known = ((each, each.committed) for each in source.partitions)
             return {(source.group, *each.source): offset for each, offset in known if offset is not None}
-        changes = (entry.change for entry in self.hand_over.entries)
+        changes = self.hand_over.changes
         return {change.order: change.source_committed.offset for change in changes if change.source_committed}
 
     def refusals(self, verb: Verb) -> list[str]:
@@ -175,7 +207,9 @@ class Receipt:
                 "have other offsets: use rollback before the new groups commit; later, migrate them to that cluster, "
                 "behind a mirror that copies back"
             ]
-        refusing = {order: lane for order, lane in self.lanes.items() if lane.takes(verb, Step.REFUSE)}
+        refusing = {
+            order: partition for order, partition in self.partition_states.items() if partition.takes(verb, Step.REFUSE)
+        }
         return [
             f"{some(places)}: {advice(state, is_elsewhere=elsewhere is not None)}"
             for state, places in _names_by_state(refusing).items()
@@ -183,7 +217,7 @@ class Receipt:
 
     def is_done(self, verb: Verb) -> bool:
         """Return whether a verb, such as rollback, was completed before, so that nothing is left to do for it."""
-        steps = {lane.step(verb) for lane in self.lanes.values()} - {Step.SKIP}
+        steps = {partition.step(verb) for partition in self.partition_states.values()} - {Step.SKIP}
         return steps == {Step.NO_OP}
 
     def begun(self, verb: Verb, plan: Plan, started_at: datetime) -> Execution:
@@ -194,25 +228,25 @@ class Receipt:
         """
         execution = Execution.of(plan, started_at, verb, number=len(self.executions) + 1)
         last = self.executions[-1] if self.executions else None
-        # A hand-over can always be resumed, another write only if it has failed entries.
+        # A hand-over can always be resumed, another write only if it has failed changes.
         resumed = last if last and last.verb is verb and (verb is Verb.HAND_OVER or last.failed) else None
         earlier = self.hand_over if verb is Verb.HAND_OVER else resumed
         if earlier is None:
             return execution
         # Offsets of a topic that was deleted and created again do not apply to the new topic.
         same_topics = _of_same_topics(earlier, plan)
-        execution = execution.resuming({entry.change.order: entry for entry in same_topics})
+        execution = execution.resuming({change.order: change for change in same_topics})
         if resumed is None:
             return execution
-        planned = {entry.change.order for entry in execution.entries}
+        planned = {change.order for change in execution.changes}
         kept = [
-            entry
-            for entry in _of_same_topics(resumed, plan)
-            if entry.change.order not in planned and (entry.settled or verb is Verb.HAND_OVER)
+            change
+            for change in _of_same_topics(resumed, plan)
+            if change.order not in planned and (change.settled or verb is Verb.HAND_OVER)
         ]
-        entries = sorted((*execution.entries, *kept), key=lambda entry: entry.change.order)
+        changes = sorted((*execution.changes, *kept), key=lambda change: change.order)
         topic_ids = {**resumed.topic_ids, **plan.topic_ids}
-        return replace(execution, number=resumed.number, entries=tuple(entries), topic_ids=topic_ids)
+        return replace(execution, number=resumed.number, changes=tuple(changes), topic_ids=topic_ids)
 
     def with_execution(self, execution: Execution) -> Receipt:
         """Return the receipt with this write added, or in place of the write with the same number."""
@@ -225,9 +259,9 @@ class Receipt:
         the offset that the target group had at that time may be overwritten. None stands for no committed offset.
         """
         return {
-            order: (lane.left,) if lane.state is State.HANDED_BACK else lane.entry.written
-            for order, lane in self.lanes.items()
-            if lane.state is State.HANDED_BACK or lane.takes(Verb.HAND_OVER, Step.RESUME)
+            order: (partition.left,) if partition.state is State.HANDED_BACK else partition.change.written
+            for order, partition in self.partition_states.items()
+            if partition.state is State.HANDED_BACK or partition.takes(Verb.HAND_OVER, Step.RESUME)
         }
 
     def moved_since(self, plan: Plan) -> list[str]:
@@ -237,9 +271,9 @@ class Receipt:
         """
         planned = {change.order: change for change in plan.changes}
         return [
-            f"{entry.change.group} {entry.change.topic_partition}"
-            for entry in (self.hand_over.entries if self.hand_over else ())
-            if (change := planned.get(entry.change.order)) and _has_moved(entry, change.before)
+            f"{change.group} {change.topic_partition}"
+            for change in (self.hand_over.changes if self.hand_over else ())
+            if (now := planned.get(change.order)) and _has_moved(change, now.before)
         ]
 
 
@@ -247,30 +281,28 @@ NOTHING_WRITTEN = Receipt()
 """The record of a run before its first execution."""
 
 
-def _has_moved(entry: Entry, now: CommittedOffset | None) -> bool:
+def _has_moved(change: Change, now: CommittedOffset | None) -> bool:
     # A confirmed partition that is back at its offset from before the hand-over has moved, because it is not known how
     # far the group had consumed. If the group may have had the new offset for a time, only a higher offset shows that
     # it has consumed.
-    if now in entry.written or (entry.outcome is Outcome.UNCHANGED and now == entry.change.before):
+    if now in change.written or (change.outcome is Outcome.UNCHANGED and now == change.before):
         return False
-    after = entry.change.after
+    after = change.after
     is_ahead = now is not None and after is not None and now.offset > after.offset
-    return entry.settled or (bool(entry.own) and is_ahead and now != entry.change.before)
+    return change.settled or (bool(change.own) and is_ahead and now != change.before)
 
 
-def _of_same_topics(execution: Execution, plan: Plan) -> list[Entry]:
-    """Return the entries of an execution, without those of topics that were deleted and created again since.
+def _of_same_topics(execution: Execution, plan: Plan) -> list[Change]:
+    """Return the changes of an execution, without those of topics that were deleted and created again since.
 
     A topic whose id is not known counts as the same topic.
     """
     then, now = execution.topic_ids, plan.topic_ids
-    return [
-        each for each in execution.entries if not is_recreated(then.get(each.change.topic), now.get(each.change.topic))
-    ]
+    return [each for each in execution.changes if not is_recreated(then.get(each.topic), now.get(each.topic))]
 
 
-def _names_by_state(lanes: Mapping[Order, Lane]) -> Mapping[State, list[str]]:
-    states: dict[State, list[str]] = defaultdict(list)
-    for (group, topic, number), lane in lanes.items():
-        states[lane.state].append(f"{group} {topic}-{number}")
-    return states
+def _names_by_state(states: Mapping[Order, PartitionState]) -> Mapping[State, list[str]]:
+    names: dict[State, list[str]] = defaultdict(list)
+    for (group, topic, number), partition in states.items():
+        names[partition.state].append(f"{group} {topic}-{number}")
+    return names

@@ -117,7 +117,7 @@ def _applications(group: AdvisedGroup) -> list[Table[Any] | Line]:
     lines: list[Table[Any] | Line] = [Line(""), table]
     if group.unsubscribed:
         topics = some([each.topic for each in group.unsubscribed])
-        lines.append(Line(f"no member subscribes to {topics}, for which offsets are committed", Tone.HINT))
+        lines.append(Line(f"no member subscribes to {topics}, for which offsets are committed", Tone.REMARK))
     return lines
 
 

@@ -63,9 +63,8 @@ def fitting(render: Callable[[Size], Iterable[str]]) -> str:
 
 
 def _blocks(result: Result, size: Size) -> Iterator[str]:
-    tables = [*result.tables, *result.details]
-    grouped = [each for each in tables if each.groups]
-    whole = [each for each in tables if not each.groups]
+    tables, details = ([each for each in of if not each.is_empty] for of in (result.tables, result.details))
+    grouped = [each for each in (*tables, *details) if each.groups]
     if result.title:
         yield f"### {_prose(result.title, size)}"
     if result.verdict:
@@ -79,12 +78,12 @@ def _blocks(result: Result, size: Size) -> Iterator[str]:
     yield "\n".join(f"- {_line(each, size)}" for each in listed[: size.rows])
     if result.figures:
         yield "\n".join(_rows([["", *result.figures], [":--", *["--:"] * len(result.figures)], _total(result.figures)]))
-    yield from (_table(each, size) for each in whole if not each.folded)
+    yield from (_table(each, size) for each in (*tables, *details) if not (each.groups or each.folded))
     yield "\n".join(_item(each.columns, row, size) for each in tables for row in each.pressing)
-    yield from (_folded(each, size) for each in result.tables if each.folded)
+    yield from (_folded(each, size) for each in tables if each.folded)
     for table in grouped:
         yield from _by_group(table, size)
-    yield from (_folded(each, size) for each in result.details if each.folded)
+    yield from (_folded(each, size) for each in details if each.folded)
     yield from (_line(each, WHOLE) for each in result.lines if each.tone is Tone.PLAIN)
     yield "<br>".join(f"{name} {_code(value, WHOLE)}" for name, value in result.ids.items())
 
@@ -94,7 +93,9 @@ def _total(figures: Mapping[str, str]) -> list[str]:
 
 
 def _table(table: Table[Any], size: Size) -> str:
-    return _of_rows(table.columns, table.rows[: size.rows], table.left_out(min(len(table.rows), size.rows)), size)
+    shown = table.rows[: size.rows]
+    title = f"#### {_prose(table.title, size)}\n\n" if table.title else ""
+    return title + _of_rows(table.columns, shown, table.left_out(len(shown)), size)
 
 
 def _by_group(table: Table[Any], size: Size) -> Iterator[str]:

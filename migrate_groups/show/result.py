@@ -152,15 +152,20 @@ class Table(Generic[T]):
 
 
 class Tone(Enum):
-    """What a line says. PLAIN: a total or an explanation. NOTE: what to know before a table. HINT: what to look at."""
+    """What a line says.
+
+    PLAIN: a total or an explanation. NOTE: what to know before a table. REMARK: what to look at. HINT: likewise, and a
+    part between backticks is code.
+    """
 
     PLAIN = "plain"
     NOTE = "note"
+    REMARK = "remark"
     HINT = "hint"
 
 
 class Line(NamedTuple):
-    """A line of text between tables. In a hint, a part between backticks is code."""
+    """A line of text between tables."""
 
     text: str
     tone: Tone = Tone.PLAIN

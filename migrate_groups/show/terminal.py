@@ -13,7 +13,7 @@ from migrate_groups.show.result import Line, Result, Role, Table, Tone
 from migrate_groups.text import one_line
 
 _GAP = "  "
-_LINES = {Tone.PLAIN: "", Tone.NOTE: "bold", Tone.HINT: "yellow"}
+_LINES = {Tone.PLAIN: "", Tone.NOTE: "bold", Tone.REMARK: "yellow", Tone.HINT: "yellow"}
 # The colours of words. A word that is not here has none.
 _TONES = {
     "not applicable": "dim",

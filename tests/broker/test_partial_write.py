@@ -18,7 +18,8 @@ from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.result import WriteResult
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.execution import Execution, Outcome
+from migrate_groups.planning.change import Outcome
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.snapshots.regroup import name_groups
@@ -41,7 +42,7 @@ def test_topic_deleted_between_plan_and_write_is_exit_4(world, tmp_path):
         plan = make_plan(writer, named, WriteOptions(settle=0))
         world.delete_topic(deleted)
         execution = write(writer, second_client, Execution.of(plan, clock.now()), file.record)
-    assert {entry.change.topic: (entry.outcome, entry.error) for entry in execution.entries} == {
+    assert {entry.topic: (entry.outcome, entry.error) for entry in execution.changes} == {
         kept: (Outcome.CONFIRMED, ""),
         deleted: (Outcome.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION"),
     }

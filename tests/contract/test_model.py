@@ -77,7 +77,7 @@ class Side:
             return verdicts
         receipt = write(self.writer, self.writer, Execution.of(plan, FakeClock().now()), lambda state: None)
         self.receipts.append(Receipt((receipt,)))
-        return verdicts, [str(entry.outcome) for entry in receipt.entries], [str(c.action) for c in plan.changes]
+        return verdicts, [str(entry.outcome) for entry in receipt.changes], [str(c.action) for c in plan.changes]
 
     def state(self) -> object:
         partitions = [TopicPartition(topic, number) for topic in self.topics for number in (0, 1)]

@@ -76,7 +76,7 @@ def test_whole_group_moves_to_a_target_group(clients, world, old_group):
     prove_stopped(clients[0], [group], CLOCK, Wait(settle=0.5))
     taken = take_snapshot(clients[0], [group], CLOCK)
     execution = move(clients, taken, f"{group}-new")
-    assert (len(execution.entries), execution.failed, execution.remarks) == (6, (), ())
+    assert (len(execution.changes), execution.failed, execution.remarks) == (6, (), ())
     assert_same_offsets(clients, taken, f"{group}-new")
     assert_same_offsets(clients, taken, group)
 
@@ -89,7 +89,7 @@ def test_some_topics_of_a_live_group_move_to_a_target_group(clients, world, old_
     prove_stopped(clients[0], [group], CLOCK, Wait(settle=0.5), patterns=patterns)
     taken = select(take_snapshot(clients[0], [group], CLOCK), Selection(topics=tuple(patterns)))
     execution = move(clients, taken, f"{group}-part")
-    assert (len(execution.entries), execution.failed) == (4, ())
+    assert (len(execution.changes), execution.failed) == (4, ())
     assert taken.topics() == sorted(moved)
     assert_same_offsets(clients, taken, f"{group}-part")
     assert clients[0].describe_group(group).state == "Stable"

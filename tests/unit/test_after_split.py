@@ -11,9 +11,9 @@ from migrate_groups.errors import UsageError
 from migrate_groups.migration.advise.after import AfterSplit, Split, compare
 from migrate_groups.migration.advise.costs import judge_costs
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.execution import Entry, Execution, Outcome
+from migrate_groups.planning.change import Change, Outcome
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Change
 from migrate_groups.planning.translation import Translation
 from migrate_groups.show import after_split as views
 from migrate_groups.spark.offsets_topic.advice_result import SharedCost
@@ -213,20 +213,20 @@ def test_a_load_not_worth_acting_on_is_not_said():
     assert judge_costs([row], NOON, DELAY)[0].advice == "nothing to do: one application"
 
 
-def moved(source: str | None, topic: str, group: str) -> Entry:
-    """Return the entry of a partition of a topic whose offset a group took over from a source group."""
-    change = Change(source_group=source, group=group, topic=topic, partition=0, before=None, after=COMMITTED)
-    return Entry(change=change, outcome=Outcome.CONFIRMED)
+def moved(source: str | None, topic: str, group: str) -> Change:
+    """Return the change of a partition of a topic whose offset a group took over from a source group."""
+    outcome = Outcome.CONFIRMED
+    return Change(source_group=source, group=group, topic=topic, partition=0, after=COMMITTED, outcome=outcome)
 
 
-def handed_over(*entries: Entry, translation: Translation | None = None) -> Execution:
+def handed_over(*changes: Change, translation: Translation | None = None) -> Execution:
     return Execution(
         cluster_id="c",
         options=WriteOptions(),
         intent="",
         content="",
         started_at=NOON,
-        entries=entries,
+        changes=changes,
         translation=translation,
     )
 

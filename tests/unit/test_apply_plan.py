@@ -20,7 +20,7 @@ from migrate_groups.migration.ports import Clients, GroupReader, GroupWriter, Of
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.execution import Outcome
+from migrate_groups.planning.change import Outcome
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.cli import signals_kept
@@ -152,7 +152,7 @@ def test_a_partly_written_plan_is_not_stale(shell):
     shell(*APPLY)
     assert shell.committed_offsets("new") == [3, 4]
     (execution,) = receipt_json.load(shell.folder / "plan.json.receipt.json").executions
-    assert [entry.outcome for entry in execution.entries] == [Outcome.UNCHANGED, Outcome.CONFIRMED]
+    assert [entry.outcome for entry in execution.changes] == [Outcome.UNCHANGED, Outcome.CONFIRMED]
 
 
 @pytest.mark.parametrize(

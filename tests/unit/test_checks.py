@@ -15,7 +15,7 @@ from migrate_groups.model.permissions import Operation, Resource, ResourceType
 from migrate_groups.planning.checks.hold import can_be_held
 from migrate_groups.planning.checks.run import run_checks
 from migrate_groups.planning.checks.source import running
-from migrate_groups.planning.decide import changes_of, decide
+from migrate_groups.planning.decide import decide, with_an_offset
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Verdict
 from migrate_groups.planning.wanted import wanted_rows
@@ -50,7 +50,7 @@ def checks(cluster: InMemoryCluster, rows: list[Row], **options) -> dict[str, Ch
     wanted = wanted_rows(rows)
     facts = survey(cluster, wanted)
     decisions = decide(wanted, facts, chosen)
-    return {each.name: each for each in run_checks(decisions, changes_of(decisions), facts, chosen)}
+    return {each.name: each for each in run_checks(decisions, with_an_offset(decisions), facts, chosen)}
 
 
 def refusing(found: dict[str, Check]) -> list[str]:

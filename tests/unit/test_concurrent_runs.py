@@ -21,7 +21,8 @@ from migrate_groups.migration.ways_back.go_back import go_back
 from migrate_groups.migration.write import write
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.execution import Execution, Outcome
+from migrate_groups.planning.change import Outcome
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
@@ -197,7 +198,7 @@ def test_kills_while_both_run_at_once(seeds):
             again()
         if [5, 6] not in made.offsets().values():
             file, _ = commands[Verb.DELETE_OFFSETS]
-            assert {entry.outcome for entry in file.receipt.executions[-1].entries} == {Outcome.UNKNOWN}, seed
+            assert {entry.outcome for entry in file.receipt.executions[-1].changes} == {Outcome.UNKNOWN}, seed
             plan = delete_source_offsets(made, file.receipt)
             assert "apply --restore" in next(each.reason for each in plan.checks if each.name == "taken over"), seed
     assert kills > len(seeds) / 4
@@ -229,7 +230,7 @@ def test_a_deleted_offset_is_set_back_if_the_other_group_lost_its_offset(verb):
     lost_at_the_deletion(made, other)
     run()
     assert made.offsets() == {group: [None, 6], other: [5, None]}
-    first, second = file.receipt.executions[-1].entries
+    first, second = file.receipt.executions[-1].changes
     assert (first.outcome, second.outcome) == (Outcome.CONFIRMED, Outcome.REFUSED)
     assert second.error == f"deleted, and set back to 6, because {other} has no committed offset any more"
     made.commit(other, P1, 6)
@@ -256,8 +257,8 @@ def test_a_deleted_offset_that_can_not_be_set_back(monkeypatch, verb):
 
     lost_at_the_deletion(made, other, refuse)
     run()
-    entry = file.receipt.executions[-1].entries[1]
-    assert (entry.outcome, entry.change.before and entry.change.before.offset) == (Outcome.UNKNOWN, 6)
+    entry = file.receipt.executions[-1].changes[1]
+    assert (entry.outcome, entry.before and entry.before.offset) == (Outcome.UNKNOWN, 6)
     assert "it has members" in entry.error
 
 
@@ -273,7 +274,7 @@ def test_the_other_group_can_not_be_read(verb):
 
     made.before = lambda request: setattr(made, "before", fail) if request == "delete_offsets" else None
     run()
-    assert {entry.outcome for entry in file.receipt.executions[-1].entries} == {Outcome.UNKNOWN}
+    assert {entry.outcome for entry in file.receipt.executions[-1].changes} == {Outcome.UNKNOWN}
     made.before = lambda _: None
     run()
     assert succeeded(file)

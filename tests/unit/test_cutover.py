@@ -22,7 +22,8 @@ from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
-from migrate_groups.planning.execution import Execution, Outcome
+from migrate_groups.planning.change import Outcome
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import resumed_differently
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Verdict
@@ -153,7 +154,7 @@ def test_a_resumed_run_takes_proven_log_ends_from_the_receipt():
     made.produce("inv", 1, 7)
     again = migrate(made, spec(), END, earlier=receipt)
     assert again.intent == receipt.intent
-    assert {entry.outcome for entry in again.entries} == {Outcome.CONFIRMED}
+    assert {entry.outcome for entry in again.changes} == {Outcome.CONFIRMED}
     assert committed_offset(made, "bill", FRESH) == 50
 
 
@@ -193,7 +194,7 @@ def test_a_staying_topic_may_have_no_commit():
     made.create_topic("legacy", 1)
     made.join("big", member("a", INV, FRESH, CAT, TopicPartition("legacy", 0)))
     receipt = migrate(made, spec("cat", "legacy"), LEAVE, lambda: made.leave("big", "a"))
-    assert [entry.change.topic_partition for entry in receipt.entries] == [INV]
+    assert [entry.topic_partition for entry in receipt.changes] == [INV]
     assert receipt.failed == ()
 
 
@@ -269,9 +270,7 @@ def test_a_run_that_ended_is_not_resumed():
     plan = make_plan(made, SnapshotTable.of_rows(prepare(made, spec(), options, FakeClock()).rows()), options)
     assert Receipt((first,)).moved_since(plan) == ["bill inv-0"]
     second = migrate(made, spec(), options, earlier=first)
-    assert [
-        entry.change.before and entry.change.before.offset for entry in second.entries if entry.change.topic == "inv"
-    ] == [9]
+    assert [entry.before and entry.before.offset for entry in second.changes if entry.topic == "inv"] == [9]
 
 
 def fully_committed(kind: type[InMemoryCluster] = InMemoryCluster) -> InMemoryCluster:
@@ -288,8 +287,8 @@ def test_a_resumed_run_hands_over_the_present_source_offset():
     made.commit("big", INV, 8)
     again = migrate(made, spec(), LEAVE, earlier=first)
     assert committed_offset(made, "bill", INV) == 8
-    assert {entry.outcome for entry in again.entries} == {Outcome.CONFIRMED}
-    assert {entry.change.before for entry in again.entries} == {None}
+    assert {entry.outcome for entry in again.changes} == {Outcome.CONFIRMED}
+    assert {entry.before for entry in again.changes} == {None}
     carry_out(made, plan_rollback(made, Receipt((again,))))
     assert made.all_committed("bill") == {}
 
@@ -394,13 +393,9 @@ def test_another_clients_commit_is_the_before_offset_of_the_next_run():
     options = WriteOptions(uncommitted="leave", on_existing="overwrite", settle=0)
     first = migrate(made, spec(), options)
     made.commit("bill", INV, 7)
-    met = replace(first, entries=tuple(structs.replace(each, outcome=Outcome.REFUSED) for each in first.entries))
+    met = replace(first, changes=tuple(structs.replace(each, outcome=Outcome.REFUSED) for each in first.changes))
     second = migrate(made, spec(), options, earlier=met)
-    assert [
-        each.change.before and each.change.before.offset
-        for each in second.entries
-        if each.change.topic_partition == INV
-    ] == [7]
+    assert [each.before and each.before.offset for each in second.changes if each.topic_partition == INV] == [7]
 
 
 @pytest.mark.parametrize("vanished", ["refuse", "restore"])
@@ -519,7 +514,7 @@ def test_rollback_restores_the_target_only_after_the_source():
     plan = plan_rollback(made, receipt)
     made.lost = True
     execution = write(made, made, receipt.begun(Verb.ROLLBACK, plan, FakeClock().now()), lambda execution: None)
-    assert {entry.change.group: str(entry.outcome) for entry in execution.entries} == {
+    assert {entry.group: str(entry.outcome) for entry in execution.changes} == {
         "big": "unknown",
         "bill": "not attempted",
         "shop": "not attempted",
@@ -535,7 +530,7 @@ def test_rollback_deletes_no_target_offset_if_restoring_the_source_fails():
     plan = plan_rollback(made, receipt)
     made.lost = True
     execution = write(made, made, receipt.begun(Verb.ROLLBACK, plan, FakeClock().now()), lambda execution: None)
-    assert {entry.change.group: str(entry.outcome) for entry in execution.entries} == {
+    assert {entry.group: str(entry.outcome) for entry in execution.changes} == {
         "big": "unknown",
         "bill": "not attempted",
         "shop": "not attempted",

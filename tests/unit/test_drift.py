@@ -6,7 +6,7 @@ import pytest
 
 from migrate_groups.migration.reading.survey import survey
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.planning.decide import changes_of, decide
+from migrate_groups.planning.decide import decide, with_an_offset
 from migrate_groups.planning.drift import drift
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
@@ -32,7 +32,7 @@ class Approved:
 
     def made(self):
         facts, options = survey(self.cluster, self.wanted), WriteOptions(on_existing="overwrite")
-        changes = changes_of(decide(self.wanted, facts, options))
+        changes = with_an_offset(decide(self.wanted, facts, options))
         return Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=()), facts
 
     def reasons(self) -> list[str]:

@@ -17,7 +17,8 @@ from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.execution import Execution, Outcome
+from migrate_groups.planning.change import Outcome
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Verb
@@ -71,7 +72,7 @@ def test_a_rollback_deletes_no_offset_that_it_cannot_read(cluster):
         cluster.fails = True
 
     done = write(cluster, cluster, undo, record)
-    (entry,) = (each for each in done.entries if each.change.group == "new")
+    (entry,) = (each for each in done.changes if each.group == "new")
     assert (entry.outcome, entry.error) == (
         Outcome.NOT_ATTEMPTED,
         "not rolled back, because the committed offset can't be read: the cluster did not answer",
@@ -93,24 +94,23 @@ def test_a_refused_hand_over_hands_nothing_over(cluster, state, then):
     first = handed_over(cluster)
     (hand_over,) = first.executions
     verb = Verb.ROLLBACK if state is State.UNDONE else Verb.HAND_BACK
-    (entry,) = hand_over.entries
-    change = entry.change
+    (entry,) = hand_over.changes
     if verb is Verb.HAND_BACK:
-        change = structs.replace(change, group="old", source_group="new", source_committed=change.after)
+        change = structs.replace(entry, group="old", source_group="new", wanted=entry.after)
     else:
-        change = structs.replace(change, before=change.after, after=None, source_group=None, source_committed=None)
-    back = replace(hand_over, number=2, verb=verb, entries=(structs.replace(entry, change=change),))
-    again = replace(hand_over, number=3, entries=(entry.refused("UNKNOWN_MEMBER_ID"),))
+        change = structs.replace(entry, before=entry.after, after=None, source_group=None)
+    back = replace(hand_over, number=2, verb=verb, changes=(change,))
+    again = replace(hand_over, number=3, changes=(entry.refused("UNKNOWN_MEMBER_ID"),))
     earlier = (replace(again, number=1),) if state is State.NEW else (hand_over, back)
     for executions, expected in ((earlier, state), ((*earlier, again), then)):
-        assert [lane.state for lane in Receipt(executions).lanes.values()] == [expected]
+        assert [partition.state for partition in Receipt(executions).partition_states.values()] == [expected]
 
 
 def test_a_failed_save_of_the_receipt_is_repaired_by_the_next(tmp_path, monkeypatch, cluster):
     """If saving the receipt fails and the next save succeeds, no failure is reported any more."""
     (execution,) = handed_over(cluster).executions
     file = ReceiptFile(tmp_path / "receipt.json")
-    file.record(replace(execution, entries=()))
+    file.record(replace(execution, changes=()))
 
     def full(*_: object, **__: object) -> None:
         raise InvalidInput("no space left")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from io import StringIO
-
 import pytest
-from rich.console import Console
 
 from migrate_groups.files.runs import receipt_json
 from migrate_groups.files.runs.receipt_file import ReceiptFile
@@ -20,9 +17,10 @@ from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.receipt import Receipt
-from migrate_groups.show import plan as terminal
+from migrate_groups.show import plan as views
 from migrate_groups.snapshots.regroup import name_groups
 from tests.support.clock import FakeClock
+from tests.support.drawn import on_a_terminal
 from tests.support.in_memory import InMemoryCluster
 
 PARTITION = TopicPartition("t", 0)
@@ -47,10 +45,7 @@ def written(cluster: InMemoryCluster, states: list[Execution] | None = None, sec
 
 def shown(execution: Execution) -> str:
     """Return the result of a write as the terminal shows it."""
-    console = Console(file=StringIO(), width=200)
-    console.print(terminal.execution(execution))
-    assert isinstance(console.file, StringIO)
-    return console.file.getvalue()
+    return on_a_terminal(views.execution(execution))
 
 
 def test_a_receipt_counts_the_readings_of_the_guard(cluster):
@@ -58,8 +53,8 @@ def test_a_receipt_counts_the_readings_of_the_guard(cluster):
     execution = guard(cluster, written(cluster), 5.0, FakeClock())
     assert (execution.guard_readings, execution.longest_gap) == (5, 1.0)
     assert "watched after the write: old (read 5 times, at most 1 s apart)" in shown(execution)
-    saved = receipt_json.to_bytes(Receipt((execution,)))
-    assert receipt_json.read(saved, "receipt.json").executions == (execution,)
+    (loaded,) = receipt_json.read(receipt_json.to_bytes(Receipt((execution,))), "receipt.json").executions
+    assert (loaded.guard_readings, loaded.longest_gap) == (5, 1.0)
 
 
 def test_a_slow_broker_shows_as_a_longer_gap(cluster, monkeypatch):
@@ -91,7 +86,7 @@ def test_without_a_guard_the_result_says_that_nothing_was_watched(cluster):
 def test_an_offset_that_one_client_read_back_is_not_called_confirmed(cluster, mode):
     """If only kafka-python reads back, the outcome is `confirmed by one client`; the offset counts as in place."""
     execution = written(cluster, second_client=mode)
-    assert [str(each.outcome) for each in execution.entries] == ["confirmed by one client"]
+    assert [str(each.outcome) for each in execution.changes] == ["confirmed by one client"]
     assert (execution.failed, execution.is_whole) == ((), True)
     assert "1 partition: 1 confirmed by one client" in shown(execution)
 
@@ -100,7 +95,7 @@ def test_no_receipt_says_confirmed_before_the_second_client_has_read(cluster):
     """Only the last state of the receipt says `confirmed`; a process that is killed before leaves another word."""
     states: list[Execution] = []
     written(cluster, states, second=cluster)
-    assert [str(state.entries[0].outcome) for state in states] == [
+    assert [str(state.changes[0].outcome) for state in states] == [
         "not attempted",
         "unknown",
         "unknown",

@@ -14,7 +14,7 @@ from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.checks.hold import can_be_held
 from migrate_groups.planning.checks.run import run_checks
-from migrate_groups.planning.decide import changes_of, decide
+from migrate_groups.planning.decide import decide, with_an_offset
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Plan
 from migrate_groups.planning.wanted import wanted_rows
@@ -84,7 +84,7 @@ def test_a_plan_that_writes_nothing_has_no_check_that_passes(cluster):
     wanted = wanted_rows([])
     facts = survey(cluster, wanted)
     decisions = decide(wanted, facts, WriteOptions())
-    found = run_checks(decisions, changes_of(decisions), facts, WriteOptions())
+    found = run_checks(decisions, with_an_offset(decisions), facts, WriteOptions())
     assert [check.name for check in found if check.verdict == "pass"] == []
     assert {str(check.verdict) for check in found} == {"refuse", "not applicable"}
 

@@ -16,9 +16,10 @@ from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.planning.execution import Entry, Execution, Outcome
+from migrate_groups.planning.change import Change, Outcome
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Change, Plan, Verdict
+from migrate_groups.planning.plan import Plan, Verdict
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Verb
 from migrate_groups.snapshots.regroup import name_groups
@@ -77,13 +78,12 @@ def test_an_offset_outside_the_log_is_not_restored(cluster, start, end, verdict)
 
 
 def test_an_entry_refused_before_its_request_has_no_write_of_its_run():
-    """`Entry.own`, the offsets that a run may have written, stays empty if the entry was refused before its request.
+    """`Change.own`, the offsets that a run may have written, stays empty if the entry was refused before its request.
 
     If a request was sent, ``own`` contains the entry's offset once.
     """
     after = CommittedOffset(offset=5)
-    change = Change(source_group="old", group="new", topic="t", partition=0, before=None, after=after)
-    entry = Entry(change=change, outcome=Outcome.NOT_ATTEMPTED)
+    entry = Change(source_group="old", group="new", topic="t", partition=0, after=after)
     assert entry.refused("no").own == ()
     assert entry.refused("no", sent=True).own == (after,)
     assert entry.refused("no", sent=True).refused("no", sent=True).own == (after,)
@@ -95,8 +95,8 @@ def test_a_hand_over_with_an_unknown_outcome_is_undetermined(cluster):
     The error names the partition, and says that `migrate` or `apply` has not finished.
     """
     (execution,) = handed_over(cluster).executions
-    first, second = execution.entries
-    unanswered = replace(execution, entries=(first, structs.replace(second, outcome=Outcome.UNKNOWN)))
+    first, second = execution.changes
+    unanswered = replace(execution, changes=(first, structs.replace(second, outcome=Outcome.UNKNOWN)))
     with pytest.raises(Undetermined, match="new t-1: migrate or apply has not finished"):
         Receipt((unanswered,)).to_judge()
 
@@ -104,17 +104,17 @@ def test_a_hand_over_with_an_unknown_outcome_is_undetermined(cluster):
 def test_a_refused_partition_of_the_last_hand_over_is_judged(cluster):
     """`reconcile` also judges a partition whose offset the broker refused, because it was meant to be handed over."""
     (execution,) = handed_over(cluster).executions
-    first, second = execution.entries
-    refused = replace(execution, entries=(first, second.refused("UNKNOWN_TOPIC_OR_PARTITION")))
+    first, second = execution.changes
+    refused = replace(execution, changes=(first, second.refused("UNKNOWN_TOPIC_OR_PARTITION")))
     judged = Receipt((refused,)).to_judge()
-    assert [entry.outcome for entry in judged.entries] == [Outcome.CONFIRMED, Outcome.REFUSED]
+    assert [entry.outcome for entry in judged.changes] == [Outcome.CONFIRMED, Outcome.REFUSED]
 
 
 def test_hand_back_omits_partitions_that_are_done_or_were_refused(cluster):
     """`hand-back` leaves out partitions that are handed back already, and those whose hand-over was refused."""
     (execution,) = handed_over(cluster).executions
-    first, second = execution.entries
-    with_refused = Receipt((replace(execution, entries=(first, second.refused("no"))),))
+    first, second = execution.changes
+    with_refused = Receipt((replace(execution, changes=(first, second.refused("no"))),))
     plan = plan_hand_back(cluster, with_refused, FakeClock())
     assert [change.topic_partition for change in plan.changes] == [FIRST]
     receipt = handed_over(cluster)
@@ -122,8 +122,8 @@ def test_hand_back_omits_partitions_that_are_done_or_were_refused(cluster):
         cluster.commit("new", partition, offset)
     plan = plan_hand_back(cluster, receipt, FakeClock())
     begun = receipt.begun(Verb.HAND_BACK, plan, NOW)
-    one, other = begun.entries
-    half = replace(begun, entries=(structs.replace(one, outcome=Outcome.CONFIRMED), other))
+    one, other = begun.changes
+    half = replace(begun, changes=(structs.replace(one, outcome=Outcome.CONFIRMED), other))
     plan = plan_hand_back(cluster, receipt.with_execution(half), FakeClock())
     assert [change.topic_partition for change in plan.changes] == [SECOND]
     options = plan.options
@@ -157,21 +157,21 @@ def test_a_partition_that_was_added_later_is_handed_back(cluster):
     plan = plan_hand_back(cluster, receipt, FakeClock())
     done = write(cluster, cluster, receipt.begun(Verb.HAND_BACK, plan, NOW), lambda _: None)
     assert cluster.committed("old", [ADDED]) == {ADDED: CommittedOffset(offset=2, leader_epoch=0)}
-    lane = receipt.with_execution(done).lanes["new", "t", 2]
-    assert (lane.state, lane.sources, lane.execution) == (State.HANDED_BACK, frozenset({"old"}), 2)
-    assert (lane.entry.change.source_group, lane.entry.change.group) == ("old", "new")
-    assert lane.entry.outcome is Outcome.UNCHANGED
+    partition = receipt.with_execution(done).partition_states["new", "t", 2]
+    assert (partition.state, partition.sources, partition.execution) == (State.HANDED_BACK, frozenset({"old"}), 2)
+    assert (partition.change.source_group, partition.change.group) == ("old", "new")
+    assert partition.change.outcome is Outcome.UNCHANGED
 
 
 def test_a_resumed_rollback_keeps_confirmed_entries(cluster):
     """A resumed rollback keeps the confirmed entries of the receipt; only the other entries are still to be written."""
     receipt = handed_over(cluster)
     begun = receipt.begun(Verb.ROLLBACK, plan_rollback(cluster, receipt), NOW)
-    one, other = begun.entries
+    one, other = begun.changes
     cluster.delete_offsets("new", [FIRST])
-    half = receipt.with_execution(replace(begun, entries=(structs.replace(one, outcome=Outcome.CONFIRMED), other)))
+    half = receipt.with_execution(replace(begun, changes=(structs.replace(one, outcome=Outcome.CONFIRMED), other)))
     again = half.begun(Verb.ROLLBACK, plan_rollback(cluster, half), NOW)
-    assert [(entry.change.topic_partition, entry.outcome) for entry in again.entries] == [
+    assert [(entry.topic_partition, entry.outcome) for entry in again.changes] == [
         (FIRST, Outcome.CONFIRMED),
         (SECOND, Outcome.NOT_ATTEMPTED),
     ]
@@ -197,7 +197,7 @@ def test_delete_offsets_is_refused_while_a_source_member_is_on_the_topic(cluster
 def test_ways_back_of_a_run_that_wrote_nothing_are_refused(cluster):
     """If a run wrote no offset, `hand-back` and `delete-offsets` are refused, and the error gives this reason."""
     (execution,) = handed_over(cluster).executions
-    refused = Receipt((replace(execution, entries=tuple(each.refused("no") for each in execution.entries)),))
+    refused = Receipt((replace(execution, changes=tuple(each.refused("no") for each in execution.changes)),))
     with pytest.raises(Refused, match="nothing to hand back: this run wrote nothing"):
         plan_hand_back(cluster, refused, FakeClock())
     with pytest.raises(Refused, match="nothing to delete: this run handed over no offset"):

@@ -20,9 +20,10 @@ from migrate_groups.errors import InvalidInput
 from migrate_groups.files.runs import plan_json, receipt_json
 from migrate_groups.mirrors.place import Counts, Method, Place, Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.planning.execution import Entry, Execution, Outcome
+from migrate_groups.planning.change import Change, Outcome, sorted_changes
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_changes
+from migrate_groups.planning.plan import Check, Plan, Verdict
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.planning.translation import Translated, Translation
@@ -42,16 +43,17 @@ OPTIONS = st.builds(
     | {"trust_copy": st.lists(TOPIC, max_size=3).map(tuple)},
 )
 COMMITTED = st.none() | st.builds(CommittedOffset, offset=INT64, leader_epoch=st.none() | INT32, metadata=TEXT)
-CHANGE = st.builds(
-    Change,
-    source_group=st.none() | NAME,
-    group=NAME,
-    topic=TOPIC,
-    partition=INT32,
-    before=COMMITTED,
-    after=COMMITTED,
-    source_committed=COMMITTED,
-)
+SAVED = {
+    "group": NAME,
+    "topic": TOPIC,
+    "partition": INT32,
+    "before": COMMITTED,
+    "after": COMMITTED,
+}
+# Only the committed offset of a source group is saved.
+OF_SOURCE = {"source_group": NAME, "wanted": COMMITTED}
+CHANGE = st.builds(Change, source_group=st.none(), **SAVED) | st.builds(Change, **OF_SOURCE, **SAVED)
+OUTCOME = {"outcome": st.sampled_from(Outcome), "attempts": INT32, "error": TEXT}
 FINGERPRINT = st.none() | st.binary(min_size=16, max_size=16)
 PLACE = st.builds(
     Place,
@@ -111,7 +113,9 @@ ROWS = st.lists(
     max_size=4,
     unique_by=lambda each: (each.group, each.topic, each.partition),
 )
-ENTRY = st.builds(Entry, change=CHANGE, outcome=st.sampled_from(Outcome), attempts=INT32, error=TEXT)
+WRITTEN = st.builds(Change, source_group=st.none(), **SAVED, **OUTCOME) | st.builds(
+    Change, **OF_SOURCE, **SAVED, **OUTCOME
+)
 EXECUTION = st.builds(
     Execution,
     verb=st.sampled_from(Verb),
@@ -120,7 +124,7 @@ EXECUTION = st.builds(
     intent=TEXT,
     content=TEXT,
     started_at=MOMENT,
-    entries=st.lists(ENTRY, max_size=4).map(tuple),
+    changes=st.lists(WRITTEN, max_size=4).map(tuple),
     topic_ids=st.dictionaries(TOPIC, NAME, max_size=2),
     translation=TRANSLATION,
     moved=st.lists(TEXT, max_size=2).map(tuple),

@@ -14,9 +14,10 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.migration.carry_out import refuse_other_run
 from migrate_groups.migration.result import WriteResult
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.execution import Execution, Outcome
+from migrate_groups.planning.change import Change, Outcome
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Change, Plan
+from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from tests.support.rows import NOON
 
@@ -113,7 +114,7 @@ def test_the_rollback_command_that_exit_4_prints_works(tmp_path):
     file = ReceiptFile(tmp_path / "a b" / "r.json", NOTHING_WRITTEN)
     execution = Execution.of(made_and_moved(), NOON).with_moved(["group 'old' committed"])
     moved = replace(
-        execution, entries=tuple(structs.replace(each, outcome=Outcome.CONFIRMED) for each in execution.entries)
+        execution, changes=tuple(structs.replace(each, outcome=Outcome.CONFIRMED) for each in execution.changes)
     )
     with pytest.raises(PartlyApplied) as raised:
         result_of(moved, file).check()

@@ -355,7 +355,7 @@ def test_a_split_that_was_taken_back_is_not_judged(cli):
     retarget(cli, "newer")
     cli(*MIGRATE)
     judged = receipt_json.load(cli.folder / RUN / "receipt.json").to_judge()
-    assert {entry.change.group for entry in judged.entries} == {"newer"}
+    assert {entry.group for entry in judged.changes} == {"newer"}
 
 
 def refuse_after_rollback(cli: Refusing) -> None:

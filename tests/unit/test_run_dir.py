@@ -56,7 +56,7 @@ def test_after_parquet_has_the_target_groups_after_the_write(tmp_path, capsys):
     run = RunDir.beside(spec_file)
     run.make()
     unwritten = Execution.of(prepared.plan, FakeClock().now())
-    done = replace(unwritten, entries=())
+    done = replace(unwritten, changes=())
     save_files(made, b"source", prepared, run, done)
     assert "after.parquet was not written: group 'bill' does not exist" in capsys.readouterr().err
     assert not run.after.exists()

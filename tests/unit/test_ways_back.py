@@ -15,7 +15,8 @@ from migrate_groups.migration.ways_back.rollback import plan_rollback
 from migrate_groups.migration.write import write
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.planning.execution import Execution, Outcome
+from migrate_groups.planning.change import Outcome
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Verdict
 from migrate_groups.planning.receipt import Receipt
@@ -124,9 +125,9 @@ def test_a_resumed_run_keeps_the_before_offsets_of_the_first(monkeypatch):
     writes = []
     monkeypatch.setattr(made, "alter_offsets", lambda *arguments: writes.append(arguments))
     execution = Receipt((states[0],)).begun(Verb.HAND_OVER, again, FakeClock().now())
-    (entry,) = write(made, made, execution, states.append).entries
-    assert entry.change.before is not None
-    assert (entry.outcome, entry.change.before.offset, entry.change.after) == (Outcome.CONFIRMED, 1, offset)
+    (entry,) = write(made, made, execution, states.append).changes
+    assert entry.before is not None
+    assert (entry.outcome, entry.before.offset, entry.after) == (Outcome.CONFIRMED, 1, offset)
     assert writes == []
 
 

@@ -78,7 +78,7 @@ class Moved(Move):
 
     def states(self) -> set[State]:
         """Return the states of the partitions in the receipt of the run."""
-        return {lane.state for lane in self.receipt().lanes.values()}
+        return {partition.state for partition in self.receipt().partition_states.values()}
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_the_offsets_on_the_source_are_deleted_once(tmp_path, groups):
     moved.source.commit("g", TopicPartition("kept", 0), 0)
     done = moved.delete()
     assert done is not None
-    assert [(entry.change.order, entry.outcome) for entry in done.entries] == [
+    assert [(entry.order, entry.outcome) for entry in done.changes] == [
         (("g", "orders", 0), "confirmed"),
         (("g", "orders", 1), "confirmed"),
     ]

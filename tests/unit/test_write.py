@@ -18,9 +18,10 @@ from migrate_groups.migration.write_requests import rounds
 from migrate_groups.model.answers import Answer, WriteAnswer
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.planning.execution import Entry, Execution, Outcome
+from migrate_groups.planning.change import Change, Outcome
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Change, Verdict
+from migrate_groups.planning.plan import Verdict
 from migrate_groups.snapshots.regroup import name_groups
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.clock import FakeClock
@@ -52,7 +53,7 @@ def run(made, second_client=None, options: WriteOptions | None = None):
 
 
 def outcomes(receipt) -> list[Outcome]:
-    return [entry.outcome for entry in receipt.entries]
+    return [entry.outcome for entry in receipt.changes]
 
 
 def test_a_clean_write_is_confirmed_by_both_clients():
@@ -73,13 +74,13 @@ def test_the_receipt_is_recorded_before_the_first_request_and_after_every_answer
     made.commit("new", FIRST, 1)
     _, states = run(made, options=WriteOptions(on_existing="overwrite"))
     assert outcomes(states[0]) == [Outcome.NOT_ATTEMPTED] * 2
-    assert [entry.change.before and entry.change.before.offset for entry in states[0].entries] == [1, None]
+    assert [entry.before and entry.before.offset for entry in states[0].changes] == [1, None]
     assert [outcomes(state) for state in states[1:]] == [
         [Outcome.UNKNOWN] * 2,
         [Outcome.UNKNOWN] * 2,
         [Outcome.CONFIRMED] * 2,
     ]
-    assert [entry.error for entry in states[2].entries] == ["the second client has not answered yet"] * 2
+    assert [entry.error for entry in states[2].changes] == ["the second client has not answered yet"] * 2
 
 
 class InterruptedLater(InMemoryCluster):
@@ -178,7 +179,7 @@ def test_a_write_without_an_answer_is_read_back_and_retried_once():
     """
     receipt, _ = run(cluster(TimesOutOnce))
     assert outcomes(receipt) == [Outcome.CONFIRMED] * 2
-    assert {entry.attempts for entry in receipt.entries} == {2}
+    assert {entry.attempts for entry in receipt.changes} == {2}
 
 
 def test_an_applied_write_whose_answer_was_lost_is_not_written_again():
@@ -224,7 +225,7 @@ def test_a_partition_that_the_second_client_reads_differently_is_refused():
     """
     receipt, _ = run(cluster(), second_client=SecondClient(CommittedOffset(offset=4, leader_epoch=0)))
     assert outcomes(receipt) == [Outcome.REFUSED, Outcome.CONFIRMED]
-    assert receipt.entries[0].change.after in receipt.entries[0].own
+    assert receipt.changes[0].after in receipt.changes[0].own
     assert receipt.failed[0].error == "kafka-python reads 3, confluent-kafka reads 4"
 
 
@@ -359,19 +360,16 @@ def test_requests_are_split_by_bytes_and_by_group(after):
     Requests of several groups are sent together, but each deletion is sent alone.
     """
     entries = [
-        Entry(
-            change=Change(source_group=None, group=group, topic="topic", partition=number, before=None, after=after),
-            outcome=Outcome.NOT_ATTEMPTED,
-        )
+        Change(source_group=None, group=group, topic="topic", partition=number, after=after)
         for group, size in (("a", 10), ("b", 5))
         for number in range(size)
     ]
     size = 1 + 5 + (20 if after else 0) + 44
-    cut = [Counter(entry.change.group for entry in each) for each in rounds(entries, most_bytes=4 * size)]
+    cut = [Counter(entry.group for entry in each) for each in rounds(entries, most_bytes=4 * size)]
     side_by_side = [{"a": 4, "b": 4}, {"a": 4, "b": 1}, {"a": 2}]
     assert cut == (side_by_side if after else [{"a": 4}, {"a": 4}, {"a": 2}, {"b": 4}, {"b": 1}])
     sent = [entry for each in rounds(entries, most_bytes=4 * size) for entry in each]
-    assert sorted(sent, key=lambda entry: entry.change.order) == entries
+    assert sorted(sent, key=lambda entry: entry.order) == entries
 
 
 def test_a_target_at_another_offset_after_the_guard_is_a_remark():
@@ -399,7 +397,7 @@ def test_a_target_that_is_moved_back_during_the_guard_is_a_failure(offset):
     receipt, _ = run(made)
     made.delete_offsets("new", [FIRST]) if offset is None else made.commit("new", FIRST, offset)
     (entry,) = guard(made, receipt, 5, FakeClock()).failed
-    assert (entry.change.topic_partition, entry.outcome) == (FIRST, Outcome.REFUSED)
+    assert (entry.topic_partition, entry.outcome) == (FIRST, Outcome.REFUSED)
     assert "lowered or deleted by another client" in entry.error
 
 
@@ -506,7 +504,7 @@ def test_thousands_of_partitions_are_written_in_requests_that_fit():
         for number in range(4_000):
             made.commit("old", TopicPartition(topic, number), 0, metadata="m" * 4096 if number % 100 == 0 else "")
     receipt, _ = run(made)
-    assert len(receipt.entries) == 8_000
+    assert len(receipt.changes) == 8_000
     assert set(outcomes(receipt)) == {Outcome.CONFIRMED}
     assert max(sizes) <= 500_000
     assert min(sizes[:-1]) > 495_000

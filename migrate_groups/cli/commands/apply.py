@@ -156,8 +156,8 @@ def _say_what_is_next(execution: Execution, file: Path | None, receipt: Path) ->
 
     file: the snapshot that ``reconcile`` can compare with the new groups; None: there is no such snapshot.
     """
-    groups = sorted({entry.change.group for entry in execution.entries})
-    if not any(entry.change.source_group for entry in execution.entries):
+    groups = sorted({change.group for change in execution.changes})
+    if not any(change.source_group for change in execution.changes):
         watches = [shell_command("watch", [group]) for group in groups]
         talk(*(f"next: start the applications, then migrate-groups {watch}" for watch in watches))
         return

@@ -82,7 +82,7 @@ def audit(
         folders = audited_logs.log_folders(folder, sides)
         landed = [audited_logs.land_side(side, path) for side, path in zip(sides, folders, strict=True)]
         # Read after the logs: a topic that has its old id now had it when each of their commits was made.
-        now = audited_logs.current_topic_ids(written_to, {entry.change.topic for entry in execution.entries})
+        now = audited_logs.current_topic_ids(written_to, {change.topic for change in execution.changes})
         found = _prove(_handed_over(execution, now), sides, landed, vouched)
     from migrate_groups.show import audit as shown
 
@@ -100,7 +100,7 @@ def audit(
 
 def _vouched(execution: Execution, groups: list[str]) -> frozenset[str]:
     """Return the new groups that ``--without-membership`` names. Raises `UsageError` if one is not of this run."""
-    targets = {entry.change.group for entry in execution.entries}
+    targets = {change.group for change in execution.changes}
     for group in groups:
         if group not in targets:
             near = did_you_mean([group], targets) or f"they are {some(sorted(targets))}"
@@ -154,8 +154,7 @@ def _handed_over(execution: Execution, now: Mapping[str, str]) -> list[tuple[obj
     topic_ids = {topic: each.replace("-", "").upper() for topic, each in execution.topic_ids.items()}
     sources = execution.sources()
     rows: list[tuple[object, ...]] = []
-    for entry in execution.entries:
-        change = entry.change
+    for change in execution.changes:
         # A partition that was added during a run has no source group in its change, and is judged without one.
         is_handed_over = change.source_group is not None or execution.translation is not None
         source = next(iter(sources[change.order]), None) if is_handed_over else None
@@ -167,7 +166,7 @@ def _handed_over(execution: Execution, now: Mapping[str, str]) -> list[tuple[obj
                 source.stopped_at if source else change.handed_over_at,
                 change.before.offset if change.before else None,
                 change.after.offset if change.after else None,
-                sorted({offset.offset for offset in entry.written if offset}),
+                sorted({offset.offset for offset in change.written if offset}),
                 topic_ids.get(change.topic),
                 is_same_topic(execution.topic_ids.get(change.topic), now.get(change.topic)),
             )

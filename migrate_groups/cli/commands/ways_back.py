@@ -62,9 +62,9 @@ def rollback(
     terminal = Terminal(yes=yes, output_format=output_format, write="Restore")
     done = _go(receipt, Verb.ROLLBACK, connection, terminal, dry_run=dry_run)
     if done and not done.is_of_deletion:
-        changes = [entry.change for entry in done.executions[-1].entries]
+        changes = [*done.executions[-1].changes]
         kept = {change.group for change in changes if change.after is not None}
-        emptied = {group for group, *_ in done.lanes} - kept
+        emptied = {group for group, *_ in done.partition_states} - kept
         talk(f"later: {_delete_groups(emptied)}; or migrate again" if emptied else "later: migrate again")
     if done and (left := done.deleted):
         offsets = f"{counted(len(left), 'offset')} of {named('topic', {change.topic for change in left})}"
@@ -103,7 +103,9 @@ def hand_back(
         wait=seconds,
     )
     if done:
-        left = {group for (group, *_), lane in done.lanes.items() if lane.state is State.HANDED_BACK}
+        left = {
+            group for (group, *_), partition in done.partition_states.items() if partition.state is State.HANDED_BACK
+        }
         talk(f"later: {_delete_groups(left)}; or migrate again, which replaces their offsets")
 
 

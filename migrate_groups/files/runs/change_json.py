@@ -8,7 +8,7 @@ import msgspec
 
 from migrate_groups.files.strict_json import Strict
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.plan import Action, Change
+from migrate_groups.planning.change import Action, Change, Origin
 from migrate_groups.schema import MOST_TEXT
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
@@ -78,8 +78,8 @@ def value(found: ChangeJson) -> Change:
         partition=found.partition,
         before=committed(found.before),
         after=committed(found.after),
-        source_committed=committed(found.source_committed),
-        is_mirrored=found.action is not Action.NOT_MIRRORED,
+        wanted=committed(found.source_committed),
+        origin=Origin.NOT_MIRRORED if found.action is Action.NOT_MIRRORED else Origin.COMMITTED,
     )
 
 

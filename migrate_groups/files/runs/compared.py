@@ -12,8 +12,8 @@ from migrate_groups.files.kinds import SNAPSHOT, beginning_of, mistaken
 from migrate_groups.files.read import if_missing, is_file, status
 from migrate_groups.files.runs import plan_json, receipt_json
 from migrate_groups.files.runs.run_dir import RunDir, other_run
-from migrate_groups.planning.execution import Execution, Outcome
-from migrate_groups.planning.plan import Change
+from migrate_groups.planning.change import Change, Outcome
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import NOTHING_WRITTEN
 from migrate_groups.snapshots.row import Row
 from migrate_groups.text import counted, shell_command, some

@@ -15,7 +15,8 @@ from migrate_groups.files.read import read_bytes
 from migrate_groups.files.runs import change_json, translation_json
 from migrate_groups.files.runs.change_json import ChangeJson, CommittedJson, Int32
 from migrate_groups.files.runs.translation_json import SourceJson, TranslatedJson
-from migrate_groups.planning.execution import Entry, Execution, Outcome
+from migrate_groups.planning.change import Change, Outcome
+from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 
@@ -96,7 +97,7 @@ def to_bytes(receipt: Receipt) -> bytes:
             schema_version=SCHEMA_VERSION,
             executions=tuple(map(_execution, receipt.executions)),
             entries=tuple(
-                _entry(entry, execution.number) for execution in receipt.executions for entry in execution.entries
+                _entry(change, execution.number) for execution in receipt.executions for change in execution.changes
             ),
             translations=tuple(
                 TranslationJson(**msgspec.structs.asdict(line), execution=execution.number)
@@ -132,14 +133,14 @@ def read(data: bytes, name: str) -> Receipt:
         raise InvalidInput(
             f"{name} was edited after it was written: its entries are not in order; restore the original file"
         )
-    entries: dict[int, list[Entry]] = {number: [] for number in numbers}
+    changes: dict[int, list[Change]] = {number: [] for number in numbers}
     for entry in document.entries:
-        entries[entry.execution].append(_value(entry))
+        changes[entry.execution].append(_value(entry))
     return Receipt(
         tuple(
             _of_execution(
                 each,
-                entries[each.number],
+                changes[each.number],
                 [line for line in document.translations if line.execution == each.number],
                 name,
             )
@@ -169,7 +170,7 @@ def _execution(execution: Execution) -> ExecutionJson:
 
 
 def _of_execution(
-    found: ExecutionJson, entries: list[Entry], translated: list[TranslationJson], name: str
+    found: ExecutionJson, changes: list[Change], translated: list[TranslationJson], name: str
 ) -> Execution:
     return Execution(
         number=found.number,
@@ -180,7 +181,7 @@ def _of_execution(
         options=strict_json.options(found.options, name),
         started_at=found.started_at,
         topic_ids=found.topic_ids,
-        entries=tuple(entries),
+        changes=tuple(changes),
         translation=translation_json.value(found.source, translated),
         moved=found.moved,
         not_watched=found.not_watched,
@@ -191,11 +192,13 @@ def _of_execution(
     )
 
 
-def _entry(entry: Entry, execution: int) -> EntryJson:
-    return EntryJson(*change_json.cells(entry.change), entry.outcome, entry.attempts, entry.error, entry.own, execution)  # type: ignore[arg-type]
+def _entry(change: Change, execution: int) -> EntryJson:
+    cells = change_json.cells(change)
+    return EntryJson(*cells, change.outcome, change.attempts, change.error, change.own, execution)  # type: ignore[arg-type]
 
 
-def _value(found: EntryJson) -> Entry:
-    change = change_json.value(found)
+def _value(found: EntryJson) -> Change:
     own = tuple(map(change_json.committed, found.own))
-    return Entry(change=change, outcome=found.outcome, attempts=found.attempts, error=found.error, own=own)
+    return msgspec.structs.replace(
+        change_json.value(found), outcome=found.outcome, attempts=found.attempts, error=found.error, own=own
+    )

@@ -10,14 +10,14 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.files.runs.receipt_file import ReceiptFile
 from migrate_groups.migration.barrier import Barrier, after_barrier, barrier_of
-from migrate_groups.migration.carry_out import agree, is_over, refuse_other_run, watch_afterwards, write_plan
+from migrate_groups.migration.carry_out import agree, refuse_other_run, say_over, watch_afterwards, write_plan
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.ports import Clients, GroupReader
 from migrate_groups.migration.prepare import make_again, make_plan, plan_at_the_write, still_to_settle
 from migrate_groups.migration.progress import not_known
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.record import refuse_by_record
-from migrate_groups.migration.started import same_hand_over
+from migrate_groups.migration.started import same_hand_over, started_since
 from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
@@ -80,7 +80,9 @@ def _shown(reader: GroupReader, wanted: ApplyRequest, file: ReceiptFile, events:
     Returns None, and raises errors, as `plan_apply`.
     """
     refuse_by_record(file.receipt, Verb.HAND_OVER)
-    if same_hand_over(file.receipt, wanted.rows.rows()) and is_over(reader, file, events):
+    is_same = same_hand_over(file.receipt, wanted.rows.rows())
+    if is_same and (started := started_since(reader, file.receipt)) is not None:
+        say_over(started, file, events)
         return None
     with events.working(_reading(wanted), not_known):
         if wanted.approved:

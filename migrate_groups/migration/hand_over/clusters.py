@@ -6,28 +6,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from migrate_groups.migration.hand_over.knowledge import AllWanted
+from migrate_groups.migration.hand_over.knowledge import Knowledge
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.prepare import plan_of
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import read_cluster_facts
+from migrate_groups.migration.reading.take import Reading
 from migrate_groups.model.partitions import LogRange, TopicPartition
+from migrate_groups.planning.change import Change
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.survey import ClusterFacts
-from migrate_groups.planning.wanted import Wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
     """A plan to write offsets to target groups, and the facts from which it was made.
 
-    written: the partitions of the target groups, each with the offset to start at. bounds: the log ranges of these
-    partitions. facts: permissions and topic names for the next plan; None if it must read them again.
+    changes: those of the target groups, also those without an offset. bounds: the log ranges of their partitions.
+    facts: permissions and topic names for the next plan; None if it must read them again.
     """
 
     plan: Plan
-    written: Sequence[Wanted]
+    changes: Sequence[Change]
     bounds: Mapping[TopicPartition, LogRange]
     facts: ClusterFacts | None = None
 
@@ -54,11 +55,16 @@ class Clusters(Protocol):
         """Return these clusters with readers that cache topics and permissions, for one step, such as a plan."""
         ...
 
-    def plan(self, wanted: AllWanted, earlier: Planned | None = None) -> Planned:
+    def plan(
+        self, known: Knowledge, reading: Reading, wanted: Sequence[Change], earlier: Planned | None = None
+    ) -> Planned:
         """Return the plan to write offsets to the target groups, with the verdict of every check. Reads only.
 
-        wanted: the partitions and offsets to hand over. earlier: a plan from before the source group stopped, whose
-        permissions and topic names may be used again. Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
+        - known, reading: what is known of the source group, from before its stop and as it was just read.
+        - wanted: the partitions and offsets to hand over.
+        - earlier: a plan from before the source group stopped, whose permissions and topic names may be used again.
+
+        Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
         """
         ...
 
@@ -94,16 +100,17 @@ class OneCluster:
         """Return this cluster with a reader that caches topics and permissions, for one step, such as a plan."""
         return OneCluster(for_one_phase(self.reader))
 
-    def plan(self, wanted: AllWanted, earlier: Planned | None = None) -> Planned:
+    def plan(
+        self, known: Knowledge, reading: Reading, wanted: Sequence[Change], earlier: Planned | None = None
+    ) -> Planned:
         """Return the plan to write the source group's offsets to the target groups, with the verdict of every check.
 
         earlier: a plan from before the source group stopped, whose permissions, topic names and offsets retention are
         used again.
         """
-        known, partitions = wanted.knowledge, wanted.partitions
-        facts = earlier.facts if earlier and earlier.facts else read_cluster_facts(self.reader, partitions)
-        plan = plan_of(self.reader, partitions, known.options, known.receipt, facts, wanted.reading)
-        return Planned(plan=plan, written=partitions, bounds=wanted.reading.bounds, facts=facts)
+        facts = earlier.facts if earlier and earlier.facts else read_cluster_facts(self.reader, wanted)
+        plan = plan_of(self.reader, wanted, known.options, known.receipt, facts, reading)
+        return Planned(plan=plan, changes=wanted, bounds=reading.bounds, facts=facts)
 
     def delivered_again(self, execution: Execution) -> str:
         """Return an empty text, because a hand-over on one cluster involves no mirror."""

@@ -12,7 +12,6 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import GroupNotFound, InvalidInput, PendingCommits, Refused
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
-from migrate_groups.migration.hand_over.knowledge import AllWanted
 from migrate_groups.migration.hand_over.last_seen import EndsWhileConsumed
 from migrate_groups.migration.hand_over.prepared import Prepared
 from migrate_groups.migration.prepare import refuse_forbidden
@@ -49,7 +48,7 @@ class CutOver:
         self._clusters, self._shown, self._clock = clusters, shown, clock
         self._reader = clusters.source
         self._wait, self._events, self._keep_baseline = wait, events, keep_baseline
-        self._source, self._options, self._last = shown.spec.source, shown.plan.options, shown.wanted.knowledge.last
+        self._source, self._options, self._last = shown.spec.source, shown.plan.options, shown.knowledge.last
         self._may_be_gone = self._options.vanished == "restore"
         self._ends = EndsWhileConsumed.of(self._reader, shown.reading, self._options)
         # All topics seen so far: once the members have left, nothing shows that the group had a topic without a commit.
@@ -78,18 +77,18 @@ class CutOver:
             self._last.refuse_unless_restorable(self._source, self._options)
         _refuse_recreated(reading, shown.reading)
         try:
-            wanted = replace(shown.wanted.knowledge, ends=self._ends.proven, baseline=shown.reading).wanted(reading)
+            known = replace(shown.knowledge, ends=self._ends.proven, baseline=shown.reading)
+            wanted = known.wanted(reading)
         except InvalidInput as error:
             changed = f"the group's topics changed since the plan was shown: {error}"
             raise Refused(f"{changed}; nothing was written") from None
-        planned = self._planned(wanted)
+        planned = self._planned(partial(self._clusters.plan, known, reading, wanted, shown.planned))
         refuse_forbidden(planned.plan.refusals(at_the_write=True))
         _refuse_other_topics(shown.plan, planned.plan)
-        return replace(shown, wanted=wanted, planned=planned)
+        return replace(shown, knowledge=known, reading=reading, wanted=wanted, planned=planned)
 
-    def _planned(self, wanted: AllWanted) -> Planned:
+    def _planned(self, plan: Callable[[], Planned]) -> Planned:
         """Return the final plan. If a mirror is involved, first wait until it has reached the committed offsets."""
-        plan = partial(self._clusters.plan, wanted, self._shown.planned)
         deadline = self._clock.monotonic() + self._wait
         planned = plan()
         late = _late(planned.plan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -11,11 +11,10 @@ from operator import attrgetter
 from migrate_groups.migration.hand_over.last_seen import LastCommitted
 from migrate_groups.migration.reading.take import Reading
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.change import Change, Origin
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Change
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.translation import Translation
-from migrate_groups.planning.wanted import Origin, Wanted
 from migrate_groups.snapshots.split import SplitSpec, cover
 
 
@@ -37,8 +36,8 @@ class Knowledge:
     ends: Mapping[TopicPartition, int]
     baseline: Reading | None = None
 
-    def wanted(self, reading: Reading) -> AllWanted:
-        """Return the partitions and offsets that the target groups get, from what was read of the source group.
+    def wanted(self, reading: Reading) -> list[Change]:
+        """Return what is wanted for each partition of a target group, sorted, from what was read of the source group.
 
         Raises `InvalidInput` if the split does not cover the group's topics.
         """
@@ -51,61 +50,54 @@ class Knowledge:
             for partition, committed in reading.observed.committed.items()
             for group in takers.get(partition.topic, ())
         ]
-        partitions = sorted(found, key=attrgetter("group", "topic", "partition"))
-        return AllWanted(knowledge=self, reading=reading, partitions=partitions)
+        return sorted(found, key=attrgetter("order"))
 
     def _wanted(
         self, reading: Reading, group: str, partition: TopicPartition, committed: CommittedOffset | None
-    ) -> Wanted:
-        start: int | None = None
-        source: str | None = self.spec.source
-        if committed is not None:
-            origin = Origin.COMMITTED
-        elif (committed := self.last.committed.get(partition)) is not None:
-            origin = Origin.RESTORED
-        else:
-            origin, committed, start = self._uncommitted(reading, group, partition)
-            source = None if origin is Origin.ADDED else source
-        return Wanted(
+    ) -> Change:
+        origin = Origin.COMMITTED
+        if committed is None:
+            origin, committed = self._without_commit(reading, group, partition)
+        return Change(
             group=group,
-            source_group=source,
+            source_group=None if origin is Origin.ADDED else self.spec.source,
             topic=partition.topic,
             partition=partition.partition,
-            committed=committed,
             origin=origin,
-            start=start,
+            wanted=committed,
             cluster_id=reading.cluster_id,
             topic_id=reading.observed.topics[partition.topic].topic_id,
         )
 
-    def _uncommitted(
+    def _without_commit(
         self, reading: Reading, group: str, partition: TopicPartition
-    ) -> tuple[Origin, CommittedOffset | None, int | None]:
-        """Return what a target group gets for a partition in which the source group has no committed offset now.
+    ) -> tuple[Origin, CommittedOffset | None]:
+        """Return where a target group starts if the source group has no committed offset now, and the offset's origin.
 
-        The result is the origin of the offset, the source group's expired committed offset, and the offset to start at
-        instead. At least one of the two offsets is None.
+        The offset is None if none is known.
         """
+        if (last := self.last.committed.get(partition)) is not None:
+            return Origin.RESTORED, last
         if (translation := self._translation) is not None and (known := translation.of(partition)) is not None:
             if known.committed is None:
-                return Origin.ADDED, None, known.offset
-            return Origin.RESTORED, CommittedOffset(offset=known.committed), None
+                return Origin.ADDED, CommittedOffset(offset=known.offset)
+            return Origin.RESTORED, CommittedOffset(offset=known.committed)
         earlier = self._earlier.get((group, *partition))
         if earlier is not None and earlier.after is not None:
             if earlier.source_committed is not None:  # the source offset has expired since
-                return Origin.RESTORED, earlier.source_committed, None
-            added = earlier.source_group is None
-            return Origin.ADDED if added else Origin.PROVEN_END, None, earlier.after.offset
+                return Origin.RESTORED, earlier.source_committed
+            origin = Origin.ADDED if earlier.source_group is None else Origin.PROVEN_END
+            return origin, CommittedOffset(offset=earlier.after.offset)
         bounds = reading.bounds.get(partition)
         # A partition that is missing in the interrupted run was added since, unless that run left out partitions
         # without a commit.
         of_earlier = (group, partition.topic) in self._earlier_topics and self.options.uncommitted != "leave"
         is_new = self.baseline is not None and partition not in self.baseline.observed.committed
         if bounds is not None and (of_earlier or is_new):
-            return Origin.ADDED, None, bounds.start
+            return Origin.ADDED, CommittedOffset(offset=bounds.start)
         if partition in self.ends:
-            return Origin.PROVEN_END, None, self.ends[partition]
-        return Origin.UNCOMMITTED, None, None
+            return Origin.PROVEN_END, CommittedOffset(offset=self.ends[partition])
+        return Origin.UNCOMMITTED, None
 
     @property
     def _translation(self) -> Translation | None:
@@ -114,26 +106,13 @@ class Knowledge:
     @cached_property
     def _earlier(self) -> Mapping[tuple[str, str, int], Change]:
         hand_over = self.receipt.hand_over
-        changes = (entry.change for entry in hand_over.entries) if hand_over else ()
+        changes = hand_over.changes if hand_over else ()
         return {change.order: change for change in changes if change.after is not None}
 
     @cached_property
     def _earlier_topics(self) -> frozenset[tuple[str, str]]:
         copied = {copy: topic for topic, copy in self._translation.topics} if self._translation else {}
         return frozenset((group, copied.get(topic, topic)) for group, topic, _ in self._earlier)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllWanted:
-    """The partitions and offsets that the target groups are to get, and the facts from which they were found.
-
-    knowledge: facts from before the source group stopped. reading: the source group's description, committed offsets
-    and log ranges. partitions: sorted by group, topic and partition.
-    """
-
-    knowledge: Knowledge
-    reading: Reading
-    partitions: Sequence[Wanted]
 
 
 def ends_of_live(reading: Reading) -> Mapping[TopicPartition, int]:

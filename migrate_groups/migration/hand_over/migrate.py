@@ -14,7 +14,14 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import RunDir
 from migrate_groups.files.split_toml import SplitFile
 from migrate_groups.migration.barrier import after_barrier
-from migrate_groups.migration.carry_out import agree, is_over, refuse_other_run, watch_afterwards, write_plan
+from migrate_groups.migration.carry_out import (
+    agree,
+    refuse_differences,
+    refuse_other_run,
+    say_over,
+    watch_afterwards,
+    write_plan,
+)
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.hand_over.after_hold import watch_after_hold
 from migrate_groups.migration.hand_over.clusters import Clusters, OneCluster
@@ -27,6 +34,7 @@ from migrate_groups.migration.reading.stop_checkpoint import take_stop_checkpoin
 from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.result import WriteResult, result_of
+from migrate_groups.migration.started import started_since
 from migrate_groups.planning.checks.mirror import PLACES
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import intent_differences, shorter_settle, split_differences
@@ -79,11 +87,7 @@ def plan_migration(reader: GroupReader, wanted: MigrateRequest, clock: Clock, ev
     `PendingCommits`.
     """
     with open_receipt(wanted.run.receipt, read_only=True) as file:
-        refuse_by_record(file.receipt, Verb.HAND_OVER)
-        clusters = _clusters(reader, wanted)
-        if _is_over(clusters, wanted, file, events):
-            return None
-        return _prepared(clusters, wanted, file, clock, events)
+        return _shown(_clusters(reader, wanted), wanted, file, clock, events)
 
 
 def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Events) -> WriteResult | None:
@@ -100,10 +104,9 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
     at_source = wanted.mirror.source_writer if wanted.mirror else writer
     readers = [clusters.source, clusters.target] if clusters.elsewhere else [clusters.source]
     with run.made(), open_receipt(run.receipt) as file, _with_end(events):
-        refuse_by_record(file.receipt, Verb.HAND_OVER)
-        if _is_over(clusters, wanted, file, events):
+        shown = _shown(clusters, wanted, file, clock, events)
+        if shown is None:
             return None
-        shown = _prepared(clusters, wanted, file, clock, events)
         agree(shown.plan, shown.rows, events, provisional=True)
         run.keep_baseline(shown.reading.rows())
         stop = _planned_stop(shown, wanted)
@@ -158,18 +161,6 @@ def _with_end(events: Events) -> Iterator[None]:
     events.ending()
 
 
-def _is_over(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, events: Events) -> bool:
-    """Return whether the offsets are handed over and a target group has started since; if so, tell the user."""
-    spec = wanted.file.spec
-    return is_over(
-        clusters.target,
-        file,
-        events,
-        clusters.elsewhere,
-        lambda: split_differences(file.receipt, spec, wanted.run.load_baseline(spec.source)),
-    )
-
-
 def _clusters(target: GroupReader, wanted: MigrateRequest) -> Clusters:
     """Return the clusters of a hand-over: one, or two with a mirror.
 
@@ -195,14 +186,21 @@ def _await_mirror(mirror: Mirror, stop: PlannedStop, plan: Plan, clock: Clock, e
     wait_for_mirror(mirror, plan, clock, stop.wait, events, is_running=bool(stop.must_stop))
 
 
-def _prepared(clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clock: Clock, events: Events) -> Prepared:
+def _shown(
+    clusters: Clusters, wanted: MigrateRequest, file: ReceiptFile, clock: Clock, events: Events
+) -> Prepared | None:
     """Return the plan to show to the user, and tell the user which members must stop.
 
-    Raises `UsageError` for other options than in the reviewed plan, or a receipt of another migration; `Refused` if
-    groups, partitions or cluster differ from the reviewed plan.
+    Returns None, and raises errors, as `plan_migration`.
     """
+    refuse_by_record(file.receipt, Verb.HAND_OVER)
     spec = wanted.file.spec
     baseline = wanted.run.load_baseline(spec.source)
+    started = started_since(clusters.target, file.receipt, clusters.elsewhere)
+    if started is not None:
+        refuse_differences(file, split_differences(file.receipt, spec, baseline))
+        say_over(started, file, events)
+        return None
     with events.working(f"reading group {spec.source}", not_known):
         prepared = prepare(clusters, spec, wanted.options, clock, file.receipt, baseline, hold=wanted.hold)
     if not _lacks_places(prepared.plan):
@@ -219,7 +217,7 @@ def _lacks_places(plan: Plan) -> bool:
 
 def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
     spec, observed, plan = prepared.spec, prepared.reading.observed, prepared.plan
-    handed_over = {each.topic for each in prepared.wanted.partitions}
+    handed_over = {each.topic for each in prepared.wanted}
     return PlannedStop(
         source=observed.description,
         moved=plan.source_topics if spec.stay else None,

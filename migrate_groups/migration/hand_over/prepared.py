@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from migrate_groups.clock import Clock
 from migrate_groups.migration.barrier import Barrier, barrier_for, barrier_of
 from migrate_groups.migration.hand_over.clusters import Clusters, Planned
-from migrate_groups.migration.hand_over.knowledge import AllWanted, Knowledge, ends_of_live
+from migrate_groups.migration.hand_over.knowledge import Knowledge, ends_of_live
 from migrate_groups.migration.hand_over.last_seen import LastCommitted
 from migrate_groups.migration.reading.hidden import hidden_topics_named
 from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import Reading, TopicsToRead, check_visible, read_group
 from migrate_groups.model.permissions import Resource, ResourceType
+from migrate_groups.planning.change import Change
 from migrate_groups.planning.checks.barrier import NAME, TARGET_NAME
 from migrate_groups.planning.checks.hold import can_be_held
 from migrate_groups.planning.checks.permission import of_hand_over
@@ -30,11 +31,15 @@ from migrate_groups.snapshots.split import SplitSpec
 class Prepared:
     """A plan to write offsets to target groups, and the facts from which it was made.
 
-    barrier: how to wait for commits of these groups before they are read for the last time. source_barrier: the same on
-    the source group's cluster if that is another one; otherwise it waits for nothing.
+    - knowledge, reading: what is known of the source group, from before its stop and as it was just read.
+    - wanted: the partitions and offsets to hand over, as they are named on the source group's cluster.
+    - barrier: how to wait for commits of these groups before they are read for the last time.
+    - source_barrier: the same on the source group's cluster if that is another one; otherwise it waits for nothing.
     """
 
-    wanted: AllWanted
+    knowledge: Knowledge
+    reading: Reading
+    wanted: Sequence[Change]
     planned: Planned
     barrier: Barrier
     source_barrier: Barrier
@@ -47,17 +52,12 @@ class Prepared:
     @property
     def spec(self) -> SplitSpec:
         """The split: which target group gets which topics."""
-        return self.wanted.knowledge.spec
+        return self.knowledge.spec
 
     @property
     def receipt(self) -> Receipt:
         """The record of the run so far."""
-        return self.wanted.knowledge.receipt
-
-    @property
-    def reading(self) -> Reading:
-        """The source group's description, committed offsets and log ranges."""
-        return self.wanted.reading
+        return self.knowledge.receipt
 
     def judged_by(self, checks: Iterable[Check]) -> Prepared:
         """Return the same plan with these checks added."""
@@ -69,7 +69,7 @@ class Prepared:
         The offset is None if the source group has none; the option ``uncommitted`` then decides where to start.
         """
         look, bounds = self.reading.observed, self.planned.bounds
-        for each in self.planned.written:
+        for each in self.planned.changes:
             log = bounds.get(each.topic_partition)
             yield Row(
                 cluster_id=each.cluster_id,
@@ -81,7 +81,7 @@ class Prepared:
                 topic=each.topic,
                 topic_id=each.topic_id,
                 partition=each.partition,
-                offset=each.offset,
+                offset=each.start,
                 leader_epoch=each.committed.leader_epoch if each.committed else None,
                 metadata=each.committed.metadata if each.committed else "",
                 log_start_offset=log.start if log else None,
@@ -132,8 +132,8 @@ def prepare(
     knowledge = Knowledge(spec=spec, options=options, receipt=receipt, last=last, ends=ends_of_live(reading))
     with hidden_topics_named(reader):
         wanted = knowledge.wanted(reading)
-    planned = clusters.plan(wanted)
-    at_source = [each.topic_partition for each in wanted.partitions] if clusters.elsewhere else []
+    planned = clusters.plan(knowledge, reading, wanted)
+    at_source = [each.topic_partition for each in wanted] if clusters.elsewhere else []
     source_barrier = barrier_for(reader, {spec.source}, at_source, options.settle)
     barrier = barrier_of(clusters.target, planned.plan, TARGET_NAME if clusters.elsewhere else NAME)
     checks = (*planned.plan.checks, *source_barrier.checks, *barrier.checks)
@@ -142,8 +142,15 @@ def prepare(
         check = can_be_held(reader.principal, reader.describe_group(spec.source), reader.permissions({group})[group])
         checks = (*checks, check)
     if spec.stay and not clusters.elsewhere:
-        checks = (*checks, way_back(spec.source, wanted.partitions, reading.observed.topics, options))
+        checks = (*checks, way_back(spec.source, wanted, reading.observed.topics, options))
     plan = replace(planned.plan, checks=checks)
     # A running group may commit while places are looked for. The final plan reads the group again.
     planned = replace(planned, plan=plan.provisional(("not moved", "vanished")) if clusters.elsewhere else plan)
-    return Prepared(wanted=wanted, planned=planned, barrier=barrier, source_barrier=source_barrier)
+    return Prepared(
+        knowledge=knowledge,
+        reading=reading,
+        wanted=wanted,
+        planned=planned,
+        barrier=barrier,
+        source_barrier=source_barrier,
+    )

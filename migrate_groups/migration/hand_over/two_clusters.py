@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-
-from msgspec import structs
 
 from migrate_groups.migration.across.again import delivered_again
 from migrate_groups.migration.across.mirror import Mirror
@@ -13,21 +11,21 @@ from migrate_groups.migration.across.places import copies
 from migrate_groups.migration.across.progress import progress
 from migrate_groups.migration.across.translate import translate
 from migrate_groups.migration.hand_over.clusters import Planned
-from migrate_groups.migration.hand_over.knowledge import AllWanted
+from migrate_groups.migration.hand_over.knowledge import Knowledge
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import survey
-from migrate_groups.migration.reading.take import read_committed
+from migrate_groups.migration.reading.take import Reading, read_committed
 from migrate_groups.mirrors.place import Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.change import Change, Origin
 from migrate_groups.planning.checks.run_across import checks_of_mirror, checks_of_source, checks_of_target
-from migrate_groups.planning.decide import Decision, changes_of, decide
+from migrate_groups.planning.decide import decide, starts, with_an_offset
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.translation import Translation
-from migrate_groups.planning.wanted import Origin, Wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,42 +50,43 @@ class TwoClusters:
         source = self.mirror.source._replace(groups=for_one_phase(self.source))
         return TwoClusters(for_one_phase(self.target), self.mirror._replace(source=source))
 
-    def plan(self, wanted: AllWanted, earlier: Planned | None = None) -> Planned:
+    def plan(
+        self, known: Knowledge, reading: Reading, wanted: Sequence[Change], earlier: Planned | None = None
+    ) -> Planned:
         """Return the plan to write translated offsets to the target groups, with the verdict of every check.
 
         A translated offset is the one in the mirror's copy at which the group must continue. earlier: not used.
         """
         # Nothing of `earlier` is used: a mirror that was killed meanwhile may have delivered records again. Then a
         # group must continue after these records, at a higher offset in the copy.
-        reading, options, receipt = wanted.reading, wanted.knowledge.options, wanted.knowledge.receipt
-        group = reading.observed.description.group
-        # On its own cluster, the group is judged as if it handed each partition over to itself.
-        own = [*{each.topic_partition: structs.replace(each, group=group) for each in wanted.partitions}.values()]
-        here = survey(for_one_phase(self.source), own, None, reading)
-        decisions = decide(own, here, options)
-        starts = _starts(decisions)
-        stopped = {each.topic_partition: each.committed.offset for each in own if each.committed is not None}
-        asked = {partition: (start.offset, stopped.get(partition)) for partition, start in starts.items()}
-        translation = translate(self.mirror, group, asked, options.trust_copy)
+        options, receipt = known.options, known.receipt
+        here = survey(for_one_phase(self.source), wanted, None, reading, has_targets=False)
+        started = starts(wanted, here, options)
+        offsets = {
+            each.topic_partition: (each.after.offset, each.committed.offset if each.committed else None)
+            for each in started
+            if each.after is not None
+        }
+        translation = translate(self.mirror, known.spec.source, offsets, options.trust_copy)
         if earlier is None:  # after the stop it would only take time
             translation = self._with_progress(translation)
-        here = _read_again(self.source, here, starts)
-        written = self._written(wanted.partitions, starts, translation, options)
-        there = survey(for_one_phase(self.target), written)
-        chosen = decide(written, there, options)
+        here = _read_again(self.source, here, offsets)
+        moved = self._in_copies(started, translation, options)
+        there = survey(for_one_phase(self.target), moved)
+        decided = decide(moved, there, options)
         plan = Plan(
             cluster_id=there.cluster_id,
             options=options,
-            changes=changes_of(chosen),
+            changes=with_an_offset(decided),
             checks=(
-                *checks_of_source(decisions, here, options, receipt),
+                *checks_of_source(started, here, options, receipt),
                 *checks_of_mirror(translation, here, there, options, is_stopped=earlier is not None),
-                *checks_of_target(chosen, there, options, receipt),
+                *checks_of_target(decided, there, options, receipt),
             ),
             topic_ids={name: topic.topic_id for name, topic in there.topics.items() if topic.topic_id},
             translation=translation,
         )
-        return Planned(plan=plan, written=written, bounds=there.bounds)
+        return Planned(plan=plan, changes=decided, bounds=there.bounds)
 
     def delivered_again(self, execution: Execution) -> str:
         """Return a remark that names copies to which the mirror has delivered records again since the plan was made.
@@ -105,71 +104,43 @@ class TwoClusters:
         )
         return replace(translation, partitions=partitions)
 
-    def _written(
-        self,
-        wanted: Sequence[Wanted],
-        starts: Mapping[TopicPartition, CommittedOffset],
-        translation: Translation,
-        options: WriteOptions,
-    ) -> list[Wanted]:
-        """Return the mirror's copies of the wanted partitions, with the offset at which a group continues in each.
+    def _in_copies(self, started: Sequence[Change], translation: Translation, options: WriteOptions) -> list[Change]:
+        """Return the changes in the mirror's copies of the partitions, with the offset at which a group continues.
 
-        starts: by source partition, the offset to hand over. The copy of a partition that is not in ``starts`` gets no
-        offset. A copy whose right offset is not known is left out, unless the mirror is about to show it.
+        The copy of a partition without an offset to hand over gets none. A copy in which the right offset is not known
+        is left out, unless the mirror is about to show it; so is a partition without a copy. started: the offsets to
+        hand over, on the source group's cluster.
         """
+        topics = self.target.describe_topics(None)
+        translated = {each.source: each for each in translation.partitions}
+        # A check needs these copies to find committed offsets that the target groups already have.
+        without = copies({each.topic_partition for each in started if each.after is None}, topics, self.mirror.names)
         cluster_id = self.target.cluster_id()
-        topics = self.target.describe_topics({copy for _, copy in translation.topics})
-        found = {}
-        for each in translation.partitions:
-            start = each.start(options.accept_reread)
-            if each.target is None or each.target.topic not in topics:
+        moved = []
+        for change in started:
+            found = translated.get(change.topic_partition)
+            copy = without.get(change.topic_partition) if found is None else found.target
+            start = None if found is None else found.start(options.accept_reread)
+            is_unknown = found is not None and start is None and found.place.status is not Status.NOT_MIRRORED
+            if copy is None or copy.topic not in topics or is_unknown:
                 continue
-            if start is not None or each.place.status is Status.NOT_MIRRORED:
-                found[each.source] = each.target, start
-        placed = [
-            Wanted(
-                group=each.group,
-                source_group=None,
-                topic=copy.topic,
-                partition=copy.partition,
-                committed=None
-                if start is None
-                else CommittedOffset(offset=start, metadata=starts[each.topic_partition].metadata),
-                origin=Origin.NOT_MIRRORED if start is None else Origin.COMMITTED,
-                cluster_id=cluster_id,
-                topic_id=topics[copy.topic].topic_id,
+            origin = Origin.COMMITTED
+            if start is None:
+                origin = Origin.UNCOMMITTED if found is None else Origin.NOT_MIRRORED
+            metadata = change.after.metadata if change.after else ""
+            moved.append(
+                Change(
+                    group=change.group,
+                    source_group=None,
+                    topic=copy.topic,
+                    partition=copy.partition,
+                    wanted=None if start is None else CommittedOffset(offset=start, metadata=metadata),
+                    origin=origin,
+                    cluster_id=cluster_id,
+                    topic_id=topics[copy.topic].topic_id,
+                )
             )
-            for each in wanted
-            if each.topic_partition in found
-            for copy, start in [found[each.topic_partition]]
-        ]
-        return placed + self._without_start([each for each in wanted if each.topic_partition not in starts])
-
-    def _without_start(self, wanted: Sequence[Wanted]) -> list[Wanted]:
-        """Return the mirror's copy of each of these source partitions, without an offset to write.
-
-        Partitions without a copy are left out.
-        """
-        # A check needs the copies to find committed offsets that the target groups already have.
-        copy_of = copies(
-            {each.topic_partition for each in wanted}, self.target.describe_topics(None), self.mirror.names
-        )
-        return [
-            Wanted(
-                group=each.group,
-                source_group=None,
-                topic=copy.topic,
-                partition=copy.partition,
-                committed=None,
-                origin=Origin.UNCOMMITTED,
-            )
-            for each in wanted
-            if (copy := copy_of.get(each.topic_partition)) is not None
-        ]
-
-
-def _starts(decisions: Sequence[Decision]) -> Mapping[TopicPartition, CommittedOffset]:
-    return {each.wanted.topic_partition: each.after for each in decisions if each.after is not None}
+        return moved
 
 
 def _read_again(reader: GroupReader, facts: Survey, partitions: Collection[TopicPartition]) -> Survey:

@@ -18,9 +18,9 @@ from migrate_groups.model.partitions import (
 )
 from migrate_groups.model.permissions import Operation, Resource
 from migrate_groups.model.topics import TopicDescription
+from migrate_groups.planning.change import Change
 from migrate_groups.planning.checks.permission import hidden, lacks, missing, needed, of_hand_over
 from migrate_groups.planning.survey import ClusterFacts, Survey
-from migrate_groups.planning.wanted import Wanted
 
 
 def permissions_unless_hidden(
@@ -46,13 +46,14 @@ def refuse_unreadable(reader: GroupReader, topics: Collection[str]) -> None:
         raise NotAuthorized(f"not authorized: {lacks(reader.principal, lacking)}")
 
 
-def read_cluster_facts(reader: GroupReader, wanted: Sequence[Wanted]) -> ClusterFacts:
+def read_cluster_facts(reader: GroupReader, wanted: Sequence[Change], *, has_targets: bool = True) -> ClusterFacts:
     """Return the permissions on the groups and topics in ``wanted``, all visible topics, and the limits of offsets.
 
-    Raises `NotAuthorized` if the client's principal lacks Describe on a group or topic; `ClusterUnavailable`.
+    has_targets: as for `survey`. Raises `NotAuthorized` if the client's principal lacks Describe on a group or topic;
+    `ClusterUnavailable`.
     """
     visible = reader.describe_topics(None)
-    permissions = permissions_unless_hidden(reader, needed(wanted))
+    permissions = permissions_unless_hidden(reader, needed(wanted, has_targets=has_targets))
     limits = reader.offset_limits()
     return ClusterFacts(
         principal=reader.principal,
@@ -66,23 +67,27 @@ def read_cluster_facts(reader: GroupReader, wanted: Sequence[Wanted]) -> Cluster
 
 def survey(
     reader: GroupReader,
-    wanted: Sequence[Wanted],
+    wanted: Sequence[Change],
     cluster_facts: ClusterFacts | None = None,
     reading: Reading | None = None,
+    *,
+    has_targets: bool = True,
 ) -> Survey:
     """Return the groups in ``wanted`` with their committed offsets, topics and log ranges.
 
-    cluster_facts: permissions, topic names and limits, if they were just read. reading: the source group, if
-    it was just read.
+    - cluster_facts: permissions, topic names and limits, if they were just read.
+    - reading: the source group, if it was just read.
+    - has_targets: whether the target groups are on this cluster; otherwise only the source groups are.
 
     Raises `NotAuthorized` if the client's principal lacks Describe on a group or topic; `PendingCommits` if a
     transactional commit is still pending at the time-out; `ClusterUnavailable`.
     """
     if cluster_facts is None or not needed(wanted).keys() <= cluster_facts.permissions.keys():
-        cluster_facts = read_cluster_facts(reader, wanted)
+        cluster_facts = read_cluster_facts(reader, wanted, has_targets=has_targets)
     looks = {reading.observed.description.group: reading.observed} if reading else {}
     topics = reading.observed.topics if reading else reader.describe_topics({each.topic for each in wanted})
-    involved = {group for each in wanted for group in (each.group, each.source_group) if group is not None}
+    involved = {each.group for each in wanted} if has_targets else set()
+    involved |= {each.source_group for each in wanted if each.source_group is not None}
     groups = {group: look.description for group, look in looks.items() if group in involved}
     groups |= reader.describe_groups(sorted(involved - groups.keys()))
     to_read = {group for group, described in groups.items() if described.exists and group not in looks}
@@ -104,7 +109,7 @@ def survey(
     )
 
 
-def _cut(reader: GroupReader, wanted: Sequence[Wanted]) -> Mapping[tuple[TopicPartition, CommittedOffset], int]:
+def _cut(reader: GroupReader, wanted: Sequence[Change]) -> Mapping[tuple[TopicPartition, CommittedOffset], int]:
     """Return the wanted offsets below which an unclean leader election replaced records.
 
     The values are the offsets of the first replaced records.
@@ -135,7 +140,7 @@ def _cut(reader: GroupReader, wanted: Sequence[Wanted]) -> Mapping[tuple[TopicPa
     }
 
 
-def _with_epochs(wanted: Sequence[Wanted]) -> Iterator[tuple[TopicPartition, CommittedOffset, LeaderEpoch]]:
+def _with_epochs(wanted: Sequence[Change]) -> Iterator[tuple[TopicPartition, CommittedOffset, LeaderEpoch]]:
     """Yield each committed offset that has a leader epoch, with its partition and its leader epoch."""
     for each in wanted:
         if (committed := each.committed) is not None and committed.leader_epoch is not None:
@@ -148,7 +153,7 @@ def _partitions(topics: Mapping[str, TopicDescription]) -> list[TopicPartition]:
 
 
 def _involved_partitions(
-    groups: Collection[str], wanted: Sequence[Wanted], topics: Mapping[str, TopicDescription]
+    groups: Collection[str], wanted: Sequence[Change], topics: Mapping[str, TopicDescription]
 ) -> Mapping[str, Collection[TopicPartition]]:
     """Return, for each of these groups, all partitions of the topics that the group gets or hands over."""
     own: dict[str, dict[TopicPartition, None]] = defaultdict(dict)

@@ -16,7 +16,7 @@ from migrate_groups.migration.progress import Working, in_silence
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, LogRange, TopicPartition
 from migrate_groups.model.topics import TopicDescription
-from migrate_groups.planning.execution import Order
+from migrate_groups.planning.change import Order
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.text import counted

@@ -9,12 +9,13 @@ from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.planning.change import Change
 from migrate_groups.planning.checks.permission import Permissions, not_granted
 from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.checks.target import is_trimmed
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Change, Check, Plan
+from migrate_groups.planning.plan import Check, Plan
 from migrate_groups.planning.receipt import Receipt
 
 _DELETE = frozenset({Operation.DESCRIBE, Operation.DELETE})

@@ -22,8 +22,9 @@ from migrate_groups.migration.ways_back.common import (
     plan_for_wrong_cluster,
 )
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.execution import Order, Source
-from migrate_groups.planning.plan import Change, Check, Plan, Verdict, sorted_changes
+from migrate_groups.planning.change import Change, Order, sorted_changes
+from migrate_groups.planning.execution import Source
+from migrate_groups.planning.plan import Check, Plan, Verdict
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, Verb
 from migrate_groups.text import named, some
@@ -39,8 +40,15 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
     ``elsewhere`` is missing or not needed; `NotAuthorized`, `ClusterUnavailable` and `PendingCommits`.
     """
     refuse_by_record(receipt, Verb.DELETE_OFFSETS)
-    lanes = [lane for lane in receipt.lanes.values() if lane.takes(Verb.DELETE_OFFSETS, *WORKS)]
-    moved = [(lane.entry.change, source) for lane in lanes if lane.entry.change.after for source in lane.handed_over_by]
+    states = [
+        partition for partition in receipt.partition_states.values() if partition.takes(Verb.DELETE_OFFSETS, *WORKS)
+    ]
+    moved = [
+        (partition.change, source)
+        for partition in states
+        if partition.change.after
+        for source in partition.handed_over_by
+    ]
     if not moved and not receipt.is_done(Verb.DELETE_OFFSETS):
         raise Refused("nothing to delete: this run handed over no offset of a source group")
     execution = last_hand_over(receipt)
@@ -102,7 +110,7 @@ def _refused(reader: GroupReader, receipt: Receipt) -> list[Change]:
     reader: reads the target groups.
     """
     # If several target groups get the same partition (fan_out), one of them may still need the offset to delete.
-    changes = [lane.entry.change for lane in receipt.refused.values() if lane.handed_over_by]
+    changes = [partition.change for partition in receipt.refused.values() if partition.handed_over_by]
     topics = reader.describe_topics({change.topic for change in changes}) if changes else {}
     return [change for change in changes if change.topic in topics]
 

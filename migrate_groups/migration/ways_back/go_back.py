@@ -114,7 +114,7 @@ def go_back(
         plan = _plan(reader, verb, file, clock, clients.elsewhere)
         refuse_forbidden(plan.refusals(at_the_write=True))
         execution = write_plan(clients, plan, file, clock, events, verb)
-    if not any(lane.handed_over_by for lane in file.receipt.lanes.values()):
+    if not any(partition.handed_over_by for partition in file.receipt.partition_states.values()):
         return execution  # no source group processes the records of these groups again
     return watch_afterwards(reader, execution, file, clock, events)
 

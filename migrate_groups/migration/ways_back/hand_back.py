@@ -25,7 +25,7 @@ from migrate_groups.model.partitions import CommittedOffset
 from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.checks.permission import of_hand_over
 from migrate_groups.planning.checks.source import running
-from migrate_groups.planning.lanes import Lane
+from migrate_groups.planning.partition_states import PartitionState
 from migrate_groups.planning.plan import Check, Plan, Verdict
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Step, Verb
@@ -51,10 +51,12 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
     `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
     refuse_by_record(receipt, Verb.HAND_BACK)
-    lanes = {order: lane for order, lane in receipt.lanes.items() if lane.state is not State.NEW}
+    states = {
+        order: partition for order, partition in receipt.partition_states.items() if partition.state is not State.NEW
+    }
     # The source groups by topic, not by partition, because a target group also consumes partitions that were added
     # later or had no commit at the hand-over.
-    origin = {(group, topic): lane.sources for (group, topic, _), lane in lanes.items()}
+    origin = {(group, topic): partition.sources for (group, topic, _), partition in states.items()}
     if not origin:
         raise Refused("nothing to hand back: this run wrote nothing")
     if not any(origin.values()):
@@ -67,9 +69,9 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
             f"no single source group for {named('topic', unclear)} in the receipt, so no group can take this back: "
             "set the offsets with snapshot and apply"
         )
-    refused = [lane for lane in receipt.refused.values() if lane.sources]
-    if {each.order for lane in refused for each in lane.handed_over_by} & {
-        each.order for lane in lanes.values() for each in lane.handed_over_by
+    refused = [partition for partition in receipt.refused.values() if partition.sources]
+    if {each.order for partition in refused for each in partition.handed_over_by} & {
+        each.order for partition in states.values() for each in partition.handed_over_by
     }:
         raise Refused(_SHARED)
     hand_over = last_hand_over(receipt)
@@ -80,7 +82,11 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
     permissions_unless_hidden(
         reader, of_hand_over(groups, set().union(*origin.values()), {topic for _, topic in origin})
     )
-    skipped = {order for order, lane in receipt.lanes.items() if lane.takes(Verb.HAND_BACK, Step.SKIP, Step.NO_OP)}
+    skipped = {
+        order
+        for order, partition in receipt.partition_states.items()
+        if partition.takes(Verb.HAND_BACK, Step.SKIP, Step.NO_OP)
+    }
     taken = [*take_snapshot(reader, groups, clock).rows()]
     rows = [
         structs.replace(row, group=next(iter(origin[row.group or "", row.topic])), source_group=row.group)
@@ -95,8 +101,8 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
     there = {(row.source_group or "", row.topic, row.partition) for row in rows if row.offset is not None}
     lost = [
         f"{group} {topic}-{number}"
-        for (group, topic, number), lane in lanes.items()
-        if (group, topic, number) not in there | skipped and lane.entry.change.after
+        for (group, topic, number), partition in states.items()
+        if (group, topic, number) not in there | skipped and partition.change.after
     ]
     if lost:
         raise Refused(
@@ -111,7 +117,7 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
     )
 
 
-def _not_handed_over(reader: GroupReader, refused: Sequence[Lane], groups: Collection[str]) -> list[Check]:
+def _not_handed_over(reader: GroupReader, refused: Sequence[PartitionState], groups: Collection[str]) -> list[Check]:
     """Return a check of the partitions that brokers refused to write in the hand-over; an empty list if there are none.
 
     The check refuses if, on such a partition, a target group has committed beyond the source group's offset, or the
@@ -120,7 +126,7 @@ def _not_handed_over(reader: GroupReader, refused: Sequence[Lane], groups: Colle
     """
     if not refused:
         return []
-    moved = [(lane.entry.change, source) for lane in refused for source in lane.handed_over_by]
+    moved = [(partition.change, source) for partition in refused for source in partition.handed_over_by]
     now = committed_by_order(reader, [each.order for pair in moved for each in pair])
     topics: dict[str, set[str]] = defaultdict(set)
     # The hand-back waits for the members of `groups` anyway.

@@ -27,9 +27,9 @@ from migrate_groups.migration.ways_back.rollback_checks import (
     same_topics,
     source_group,
 )
-from migrate_groups.planning.execution import Order
-from migrate_groups.planning.lanes import Lane
-from migrate_groups.planning.plan import Action, Change, Check, Plan, Verdict, sorted_changes
+from migrate_groups.planning.change import Action, Change, Order, sorted_changes
+from migrate_groups.planning.partition_states import PartitionState
+from migrate_groups.planning.plan import Check, Plan, Verdict
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import WORKS, State, Verb
 from migrate_groups.text import counted, named
@@ -46,11 +46,11 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     `PendingCommits`.
     """
     refuse_by_record(receipt, Verb.ROLLBACK)
-    undoes, lanes = receipt.to_roll_back()
+    undoes, states = receipt.to_roll_back()
     # Includes partitions whose offset was in place before the run: the rollback does not change it, and records these
     # partitions as undone.
-    undone = {order: lane for order, lane in lanes.items() if lane.takes(Verb.ROLLBACK, *WORKS)}
-    wrote = any(lane.entry.change.action is not Action.UNCHANGED for lane in undone.values())
+    undone = {order: partition for order, partition in states.items() if partition.takes(Verb.ROLLBACK, *WORKS)}
+    wrote = any(partition.change.action is not Action.UNCHANGED for partition in undone.values())
     if not wrote and not receipt.is_done(Verb.ROLLBACK):
         why = (
             "the receipt has no deleted offset, for instance because the topic was deleted and created again while the "
@@ -63,11 +63,11 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     cluster = same_cluster(reader, execution)
     if cluster.verdict is Verdict.REFUSE:
         return plan_for_wrong_cluster(reader, execution, cluster)
-    inverses = [lane.entry.change.inverse for lane in undone.values()]
+    inverses = [partition.change.inverse for partition in undone.values()]
     at_hand_over = _stopped(receipt.to_restore.values())
     wanted = permissions_wanted([*inverses, *at_hand_over.values()])
     permissions = permissions_unless_hidden(reader, wanted)
-    topics = reader.describe_topics({topic for _, topic, _ in (*lanes, *at_hand_over)})
+    topics = reader.describe_topics({topic for _, topic, _ in (*states, *at_hand_over)})
     stopped = {
         order: change
         for order, change in at_hand_over.items()
@@ -75,7 +75,7 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     }
     # Includes partitions for which brokers refused the hand-over, because their target group must not have committed
     # since either.
-    now = committed_by_order(reader, lanes)
+    now = committed_by_order(reader, states)
     added = committed_by_order(reader, receipt.added(topics))
     changes = [structs.replace(inverse, before=now[inverse.order]) for inverse in inverses]
     of_sources = committed_by_order(reader, stopped)
@@ -90,8 +90,8 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
             cluster,
             permitted(reader, wanted, permissions),
             same_topics(topics, execution, {change.topic for change in changes}),
-            nobody_in(reader, {group for group, *_ in lanes}),
-            not_committed_since(execution, lanes.values(), now, added),
+            nobody_in(reader, {group for group, *_ in states}),
+            not_committed_since(execution, states.values(), now, added),
             source_group(reader, execution, stopped, of_sources),
             in_range(reader, restored, changes, of_sources),
             *_earlier_deletions(receipt, {change.order for change in changes}),
@@ -112,17 +112,17 @@ def _earlier_deletions(receipt: Receipt, undone: set[Order]) -> list[Check]:
     return [Check.warned("earlier deletions", f"{reason}next rollback of this receipt")]
 
 
-def _stopped(lanes: Iterable[Lane]) -> dict[Order, Change]:
+def _stopped(states: Iterable[PartitionState]) -> dict[Order, Change]:
     """Return, by partition of a source group, the change that sets the offset at which the group stopped.
 
     This is the group's committed offset at the hand-over. If there was none, it is the offset that the target group
-    got. lanes: the partitions of the target groups.
+    got. states: the partitions of the target groups.
     """
     found = {}
-    for lane in lanes:
-        change = lane.entry.change
-        offset = change.source_committed or (None if lane.state is State.NEW else change.after)
-        for source in lane.sources if offset is not None else ():
+    for partition in states:
+        change = partition.change
+        offset = change.source_committed or (None if partition.state is State.NEW else change.after)
+        for source in partition.sources if offset is not None else ():
             found[source, change.topic, change.partition] = Change(
                 source_group=change.group,
                 group=source,

@@ -10,10 +10,11 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
 from migrate_groups.model.topics import TopicDescription, is_recreated, is_same_topic
+from migrate_groups.planning.change import Change, Order
 from migrate_groups.planning.checks.source import NO_SOURCE_GROUP, running
-from migrate_groups.planning.execution import Execution, Order
-from migrate_groups.planning.lanes import Lane
-from migrate_groups.planning.plan import Change, Check
+from migrate_groups.planning.execution import Execution
+from migrate_groups.planning.partition_states import PartitionState
+from migrate_groups.planning.plan import Check
 from migrate_groups.planning.run_states import State, Verb
 from migrate_groups.text import named, shell_command, some
 
@@ -170,23 +171,25 @@ def nobody_in(reader: GroupReader, groups: set[str]) -> Check:
 
 def not_committed_since(
     execution: Execution,
-    lanes: Collection[Lane],
+    states: Collection[PartitionState],
     now: Mapping[Order, CommittedOffset | None],
     added: Mapping[Order, CommittedOffset | None],
 ) -> Check:
     """Return a check that refuses if a group has committed since the run's write, or has lost an offset.
 
-    lanes: the written partitions, with what the receipt (the record of the run) says about them. now: their current
+    states: the written partitions, with what the receipt (the record of the run) says about them. now: their current
     committed offsets. added: committed offsets on partitions that were added since; all must be None.
     """
     since = [f"{group} {topic}-{number}" for (group, topic, number), committed in added.items() if committed]
     gone: list[str] = []
-    for lane in lanes:
-        change, committed = lane.entry.change, now[lane.entry.change.order]
-        is_whole = lane.state is State.HANDED_OVER and lane.entry.settled
+    for partition in states:
+        change, committed = partition.change, now[partition.change.order]
+        is_whole = partition.state is State.HANDED_OVER and partition.change.settled
         # The offset from before the run passes too, if the new one was not read back, or if the write is already
         # undone.
-        if committed in lane.entry.written or (committed == change.before and not (is_whole and lane.entry.written)):
+        if committed in partition.change.written or (
+            committed == change.before and not (is_whole and partition.change.written)
+        ):
             continue
         (since if committed else gone).append(f"{change.group} {change.topic_partition}")
     if gone and not since:
@@ -200,8 +203,8 @@ def not_committed_since(
             "let it run on here"
         )
         return Check.refused("not committed since", f"{some(since, 3)}: {complaint}")
-    if execution.verb is Verb.HAND_OVER and since and not any(lane.sources for lane in lanes):
-        delete = shell_command("delete-group", sorted({lane.entry.change.group for lane in lanes}))
+    if execution.verb is Verb.HAND_OVER and since and not any(partition.sources for partition in states):
+        delete = shell_command("delete-group", sorted({partition.change.group for partition in states}))
         complaint = (
             "the group has committed since the write, and no old group can take that back: stop it, and delete it with "
             f"migrate-groups {delete}, or set other offsets with rewind and apply --on-existing overwrite"
@@ -210,9 +213,13 @@ def not_committed_since(
     if execution.verb is Verb.HAND_OVER:
         complaint = "the group has committed since the hand-over: use hand-back, which moves the source group forward"
         return Check.of(
-            "not committed since", since, complaint, "no target group has committed since the hand-over", compared=lanes
+            "not committed since",
+            since,
+            complaint,
+            "no target group has committed since the hand-over",
+            compared=states,
         )
     complaint = "the group has committed since the deletion: set the right offsets with apply"
     return Check.of(
-        "not committed since", since, complaint, "the group has not committed since the deletion", compared=lanes
+        "not committed since", since, complaint, "the group has not committed since the deletion", compared=states
     )

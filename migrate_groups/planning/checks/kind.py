@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from migrate_groups.model.groups import GroupDescription
+from migrate_groups.planning.change import Change
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check
 from migrate_groups.planning.survey import Survey
-from migrate_groups.planning.wanted import Wanted
 from migrate_groups.text import named, some
 
 _INTERNAL = ("-changelog", "-repartition")
 
 
-def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
+def kind(wanted: Sequence[Change], survey: Survey, options: WriteOptions) -> Check:
     """Check that all groups are plain consumer groups, which start at committed offsets and keep no other state.
 
     The check refuses share groups, Connect sinks, groups that are not consumer groups, and Kafka Streams applications
@@ -23,7 +23,8 @@ def kind(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Che
     """
     name = "kind"
     involved = {group for row in wanted for group in (row.group, row.source_group) if group is not None}
-    groups = [survey.groups[group] for group in sorted(involved)]
+    # In a move, each cluster has only its own groups.
+    groups = [survey.groups[group] for group in sorted(involved & survey.groups.keys())]
     if not groups:
         return Check.not_applicable(name, "no group to write to")
     share = [group.group for group in groups if group.group_type == "share"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from migrate_groups.model.offset_limits import metadata_length
-from migrate_groups.planning.plan import Action, Change, Check
+from migrate_groups.planning.change import Action, Change
+from migrate_groups.planning.plan import Check
 from migrate_groups.planning.survey import Survey
 from migrate_groups.text import counted, some
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from migrate_groups.mirrors.place import Status
 from migrate_groups.model.topics import TopicDescription
-from migrate_groups.planning.decide import Decision
+from migrate_groups.planning.change import Change
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check
 from migrate_groups.planning.translation import Translated, Translation
@@ -100,7 +100,7 @@ def delivered(translation: Translation) -> Check:
     return Check.warned("mirror", reason)
 
 
-def synchronised(decisions: Sequence[Decision]) -> Check:
+def synchronised(decisions: Sequence[Change]) -> Check:
     """Warn if target groups have committed offsets already: a mirror that syncs offsets may overwrite planned ones.
 
     MirrorMaker 2 syncs offsets if ``sync.group.offsets.enabled`` is set. The check refuses if a target group would keep
@@ -108,10 +108,9 @@ def synchronised(decisions: Sequence[Decision]) -> Check:
     """
     name = "group sync"
     ahead = [
-        f"{wanted.group} {wanted.topic_partition} is at {each.before.offset}, the place is {each.after.offset}"
+        f"{each.group} {each.topic_partition} is at {each.before.offset}, the place is {each.given_up.offset}"
         for each in decisions
-        if each.stays and each.before and each.after
-        for wanted in [each.wanted]
+        if each.given_up and each.before
     ]
     if ahead:
         reason = (
@@ -119,7 +118,7 @@ def synchronised(decisions: Sequence[Decision]) -> Check:
             "pass --on-existing overwrite, unless an application has run there"
         )
         return Check.refused(name, reason)
-    groups = {each.wanted.group for each in decisions if each.before is not None}
+    groups = {each.group for each in decisions if each.before is not None}
     if not decisions:
         return Check.not_applicable(name, "no copy was found, in which a target group could have an offset")
     if not groups:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.planning.change import Change, Origin
 from migrate_groups.planning.checks.advice import Advice
-from migrate_groups.planning.decide import Decision
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check
 from migrate_groups.planning.survey import Survey
-from migrate_groups.planning.wanted import Origin
 from migrate_groups.text import counted, some
 
 Offset = tuple[TopicPartition, CommittedOffset]
 """A partition, and an offset to write or to translate."""
 
 
-def in_range(decisions: Sequence[Decision], offsets: Iterable[Offset], survey: Survey) -> Check:
+def in_range(decisions: Sequence[Change], offsets: Iterable[Offset], survey: Survey) -> Check:
     """Check that every offset to write lies between the log start offset and the log end offset.
 
     Brokers accept other offsets too (docs/kafka-behaviour.md#altering-offsets). The check also refuses a partition
@@ -65,17 +64,17 @@ def in_range(decisions: Sequence[Decision], offsets: Iterable[Offset], survey: S
     return Check.passed("in range", f"{counted(len(written), 'offset')} within the log")
 
 
-def _raised(decisions: Sequence[Decision]) -> Iterator[str]:
+def _raised(decisions: Sequence[Change]) -> Iterator[str]:
     for each in decisions:
         if each.raised_from is not None and each.after is not None:
-            yield _gone(each.wanted.topic_partition, each.raised_from, each.after.offset)
+            yield _gone(each.topic_partition, each.raised_from, each.after.offset)
 
 
 def _gone(partition: TopicPartition, offset: int, start: int) -> str:
     return f"{partition} at {offset}: {counted(start - offset, 'record')} deleted already"
 
 
-def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOptions, advice: Advice) -> Check:
+def complete(decisions: Sequence[Change], survey: Survey, options: WriteOptions, advice: Advice) -> Check:
     """Check that every partition of the topics has an offset to write.
 
     In a partition without an offset, the target group's auto.offset.reset decides, and may skip records
@@ -83,7 +82,7 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
     only warns if no source group hands them over.
     """
     name = "complete"
-    missing = [each.wanted for each in decisions if each.wanted.offset is None]
+    missing = [each for each in decisions if each.start is None]
     left_out = _left_out(decisions, survey)
     if not decisions:
         return Check.not_applicable(name, "no topic to compare")
@@ -125,20 +124,20 @@ def complete(decisions: Sequence[Decision], survey: Survey, options: WriteOption
     return Check.warned(name, f"{found}; the log {edge} offset is written (uncommitted = {options.uncommitted})")
 
 
-def _left_out(decisions: Sequence[Decision], survey: Survey) -> set[TopicPartition]:
+def _left_out(decisions: Sequence[Change], survey: Survey) -> set[TopicPartition]:
     """Return the partitions for which no offset was decided and the target group has no committed offset.
 
     Only topics whose offsets are set without a source group are searched.
     """
-    topics = {(each.wanted.group, each.wanted.topic) for each in decisions if each.wanted.source_group is None}
+    topics = {(each.group, each.topic) for each in decisions if each.source_group is None}
     # If a source group hands over a topic, every partition has a decision.
     if not topics:
         return set()
-    known = {(each.wanted.group, each.wanted.topic_partition) for each in decisions}
+    known = {(each.group, each.topic_partition) for each in decisions}
     return {
         partition
         for group, topic in topics
         if topic in survey.topics
         for partition in (TopicPartition(topic, number) for number in survey.topics[topic].partitions)
-        if (group, partition) not in known and survey.committed[group].get(partition) is None
+        if (group, partition) not in known and survey.committed.get(group, {}).get(partition) is None
     }

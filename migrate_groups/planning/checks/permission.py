@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
+from migrate_groups.planning.change import Change
 from migrate_groups.planning.plan import Check
 from migrate_groups.planning.survey import Survey
-from migrate_groups.planning.wanted import Wanted
 from migrate_groups.text import some
 
 Permissions = Mapping[Resource, frozenset[Operation] | None]
@@ -22,7 +22,7 @@ _LOOK = frozenset({Operation.DESCRIBE})
 _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
 
 
-def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
+def permission(rows: Sequence[Change], survey: Survey) -> Check:
     """Check that the principal has Describe on the source groups, and Read on the target groups and on each topic.
 
     The verdict is ``not known`` if brokers don't return the permissions. The check warns if the permissions for a later
@@ -42,13 +42,13 @@ def permission(rows: Sequence[Wanted], survey: Survey) -> Check:
     return Check.passed(name, f"{principal} has all permissions for the write and for a rollback")
 
 
-def source_permission(rows: Sequence[Wanted], survey: Survey) -> Check:
+def source_permission(rows: Sequence[Change], survey: Survey) -> Check:
     """Check that the principal has Describe on the source groups, and Read on each topic, on the source cluster.
 
     The verdict is ``not known`` if brokers don't return the permissions.
     """
     name = "permission"
-    wanted = of_hand_over({row.source_group for row in rows if row.source_group}, (), {row.topic for row in rows})
+    wanted = needed(rows, has_targets=False)
     reason = f"{survey.cluster_facts.principal} has all permissions"
     return _not_granted(name, wanted, survey) or Check.passed(name, reason)
 
@@ -75,7 +75,7 @@ def not_granted(
     return None
 
 
-def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
+def hidden_topics(rows: Sequence[Change], survey: Survey) -> Check:
     """Say whether a source group may have offsets on topics that the principal can't see because it lacks Describe.
 
     Brokers leave out these topics without an error (docs/kafka-behaviour.md#what-a-principal-may-not-see). The verdict
@@ -95,11 +95,14 @@ def hidden_topics(rows: Sequence[Wanted], survey: Survey) -> Check:
     return Check.not_known(name, reason)
 
 
-def needed(rows: Sequence[Wanted]) -> Mapping[Resource, frozenset[Operation]]:
-    """Return, for each group and topic, the operations that the principal needs to hand over these partitions."""
+def needed(rows: Sequence[Change], *, has_targets: bool = True) -> Mapping[Resource, frozenset[Operation]]:
+    """Return, for each group and topic, the operations that the principal needs to hand over these partitions.
+
+    has_targets: whether the target groups are on the same cluster.
+    """
     return of_hand_over(
         {row.source_group for row in rows if row.source_group is not None},
-        {row.group for row in rows if row.group is not None},
+        {row.group for row in rows} if has_targets else (),
         {row.topic for row in rows},
     )
 

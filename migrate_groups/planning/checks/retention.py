@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from migrate_groups.model.groups import GroupDescription
-from migrate_groups.planning.plan import Action, Change, Check, Verdict
+from migrate_groups.planning.change import Action, Change
+from migrate_groups.planning.plan import Check, Verdict
 from migrate_groups.planning.survey import Survey
 from migrate_groups.text import counted, some
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from migrate_groups.planning.change import Action, Change, Origin
 from migrate_groups.planning.checks import offsets, source, target
 from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.checks.kind import kind
 from migrate_groups.planning.checks.metadata import metadata
 from migrate_groups.planning.checks.permission import hidden_topics, permission
 from migrate_groups.planning.checks.retention import retention
-from migrate_groups.planning.decide import Decision
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Action, Change, Check, Verdict
+from migrate_groups.planning.plan import Check, Verdict
 from migrate_groups.planning.receipt import NOTHING_WRITTEN, Receipt
 from migrate_groups.planning.survey import Survey
-from migrate_groups.planning.wanted import Origin
 
 
 def written(changes: Iterable[Change]) -> Iterator[offsets.Offset]:
@@ -26,7 +25,7 @@ def written(changes: Iterable[Change]) -> Iterator[offsets.Offset]:
 
 
 def run_checks(
-    decisions: Sequence[Decision],
+    decisions: Sequence[Change],
     changes: Sequence[Change],
     survey: Survey,
     options: WriteOptions,
@@ -37,7 +36,7 @@ def run_checks(
 
     changes: the changes that follow from the decisions. receipt: the record of the run so far.
     """
-    wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
+    wanted = [each for each in decisions if each.origin is not Origin.ABSENT]
     topics = source.same_topics(wanted, survey, advice)
     stopped = source.stopped(wanted, survey, options, advice)
     not_moved = source.not_moved(wanted, survey, advice).depending_on(topics)

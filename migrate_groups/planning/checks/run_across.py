@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from migrate_groups.planning.change import Change, Origin
 from migrate_groups.planning.checks import mirror, offsets, source, target
 from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.checks.kind import kind
@@ -12,27 +13,26 @@ from migrate_groups.planning.checks.metadata import metadata
 from migrate_groups.planning.checks.permission import hidden_topics, permission, source_permission
 from migrate_groups.planning.checks.retention import retention
 from migrate_groups.planning.checks.run import written
-from migrate_groups.planning.decide import Decision, changes_of
+from migrate_groups.planning.decide import with_an_offset
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.survey import Survey
 from migrate_groups.planning.translation import Translation
-from migrate_groups.planning.wanted import Origin
 
 _ADVICE = Advice(read_again="run the same command again")
 
 
 def checks_of_source(
-    decisions: Sequence[Decision], survey: Survey, options: WriteOptions, receipt: Receipt
+    decisions: Sequence[Change], survey: Survey, options: WriteOptions, receipt: Receipt
 ) -> tuple[Check, ...]:
     """Return the checks of a source group whose offsets are translated to another cluster.
 
     decisions: the offsets to translate, with the source group in place of the target groups. survey: facts of the
     source cluster, with committed offsets that were read after the translation.
     """
-    wanted = [each.wanted for each in decisions if each.wanted.origin is not Origin.ABSENT]
-    starts = [(each.wanted.topic_partition, each.after) for each in decisions if each.after is not None]
+    wanted = [each for each in decisions if each.origin is not Origin.ABSENT]
+    starts = [(each.topic_partition, each.after) for each in decisions if each.after is not None]
     topics = source.same_topics(wanted, survey, _ADVICE)
     return (
         source.hand_over(wanted, _ADVICE),
@@ -66,14 +66,14 @@ def checks_of_mirror(
 
 
 def checks_of_target(
-    decisions: Sequence[Decision], survey: Survey, options: WriteOptions, receipt: Receipt
+    decisions: Sequence[Change], survey: Survey, options: WriteOptions, receipt: Receipt
 ) -> tuple[Check, ...]:
     """Return the checks of the target groups, on the target cluster.
 
     The name of a check that is also made of the source group begins with ``target``. receipt: the record of the run so
     far.
     """
-    wanted, changes = [each.wanted for each in decisions], changes_of(decisions)
+    wanted, changes = decisions, with_an_offset(decisions)
     return (
         _of_target(kind(wanted, survey, options)),
         _of_target(permission(wanted, survey)),

@@ -9,12 +9,12 @@ from migrate_groups.errors import InvalidInput
 from migrate_groups.model.groups import GroupDescription, Member
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.topics import is_same_topic
+from migrate_groups.planning.change import Change
 from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Verdict
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.survey import Survey
-from migrate_groups.planning.wanted import Wanted
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.text import counted, did_you_mean, named, some
 
@@ -25,7 +25,7 @@ NO_SOURCE_GROUP = "no source group to compare with"
 _LINGERS = "a killed member, or a closed static one, stays until its session timeout, 45 s by default"
 
 
-def cluster(wanted: Sequence[Wanted], cluster_id: str, advice: Advice) -> Check:
+def cluster(wanted: Sequence[Change], cluster_id: str, advice: Advice) -> Check:
     """Check that the offsets were read on this cluster, because elsewhere the same offset is another record.
 
     The verdict is ``not known`` if an offset names no cluster. cluster_id: the id of this cluster.
@@ -46,7 +46,7 @@ def cluster(wanted: Sequence[Wanted], cluster_id: str, advice: Advice) -> Check:
     return Check.passed("cluster", f"the offsets are from this cluster, {cluster_id}")
 
 
-def hand_over(wanted: Sequence[Wanted], advice: Advice) -> Check:
+def hand_over(wanted: Sequence[Change], advice: Advice) -> Check:
     """Check that every partition is handed over by a source group, to only one target group.
 
     The check warns if an offset has no source group, or if several target groups get the same partition from one
@@ -72,7 +72,7 @@ def hand_over(wanted: Sequence[Wanted], advice: Advice) -> Check:
     return Check.passed("hand-over", f"handed over by {some({source for source, _ in takers})}")
 
 
-def stopped(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, advice: Advice) -> Check:
+def stopped(wanted: Sequence[Change], survey: Survey, options: WriteOptions, advice: Advice) -> Check:
     """Check that no member of a source group may still consume the topics that the group hands over.
 
     If a member may, the verdict is ``pending``, because the group may stop before the write. A source group that does
@@ -163,7 +163,7 @@ def describe_member(member: Member) -> str:
     return f"{member.client_id or member.member_id} at {member.host.removeprefix('/')}{static}{topics}{regex}"
 
 
-def not_moved(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check:
+def not_moved(wanted: Sequence[Change], survey: Survey, advice: Advice) -> Check:
     """Check that the source groups' committed offsets are still those of the snapshot, with the same leader epochs.
 
     If an offset differs, the verdict is ``pending`` while a source group runs, and otherwise ``refuse``. Offsets that
@@ -176,7 +176,7 @@ def not_moved(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check
         if each.source_group is None:
             continue
         now = survey.committed[each.source_group].get(each.topic_partition)
-        if now is None and each.offset is not None:
+        if now is None and each.start is not None:
             gone.add((each.source_group, each.topic_partition))
         else:
             changes[each.source_group, each.topic_partition] = _change(each, now)
@@ -199,7 +199,7 @@ def not_moved(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check
 
 
 def vanished(
-    wanted: Sequence[Wanted], survey: Survey, options: WriteOptions, receipt: Receipt, instead: str = ""
+    wanted: Sequence[Change], survey: Survey, options: WriteOptions, receipt: Receipt, instead: str = ""
 ) -> Check:
     """Check that no committed offset of the snapshot has expired in its source group, or was deleted from it.
 
@@ -208,28 +208,27 @@ def vanished(
     if restoring these offsets is not the right advice because others have moved.
     """
     compared = [
-        (each, each.source_group) for each in wanted if each.source_group is not None and each.offset is not None
+        (each, each.source_group) for each in wanted if each.source_group is not None and each.start is not None
     ]
     if not compared:
         has_source = any(each.source_group for each in wanted)
         reason = "the snapshot has no committed offset of a source group" if has_source else NO_SOURCE_GROUP
         return Check.not_applicable("vanished", reason)
-    handed_over = receipt.source_offsets
     missing = [each for each, source in compared if survey.committed[source].get(each.topic_partition) is None]
     if not missing:
         return Check.passed("vanished", "no committed offset has expired since the snapshot")
-    gone = {(each.source_group, each.topic_partition): f"{each.topic_partition} at {each.offset}" for each in missing}
+    gone = {(each.source_group, each.topic_partition): f"{each.topic_partition} at {each.start}" for each in missing}
     found = (
         f"{counted(len(gone), 'committed offset')} expired or deleted since the snapshot: {some(gone.values(), most=3)}"
     )
-    new = any(handed_over.get((each.group, each.topic, each.partition)) != each.offset for each in missing)
+    new = any(receipt.source_offset(each) != each.start for each in missing)
     if new and options.vanished == "refuse":
         help_ = instead or "pass --vanished restore to hand over the offsets of the snapshot"
         return Check.refused("vanished", f"{found}; {help_}")
     return Check.warned("vanished", f"{found}; handed over anyway")
 
 
-def way_back(source: str, wanted: Sequence[Wanted], source_topics: Collection[str], options: WriteOptions) -> Check:
+def way_back(source: str, wanted: Sequence[Change], source_topics: Collection[str], options: WriteOptions) -> Check:
     """Warn if the source group keeps some topics: a later hand-back of the others requires all its members to stop.
 
     wanted: the partitions that are handed over. source_topics: all topics of the source group.
@@ -244,7 +243,7 @@ def way_back(source: str, wanted: Sequence[Wanted], source_topics: Collection[st
     return Check.warned("way back", reason)
 
 
-def same_topics(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Check:
+def same_topics(wanted: Sequence[Change], survey: Survey, advice: Advice) -> Check:
     """Check that every topic exists and has the topic id of the snapshot (KIP-516).
 
     The offsets of the snapshot do not apply to a topic that was deleted and created again. The verdict is ``not known``
@@ -272,17 +271,17 @@ def same_topics(wanted: Sequence[Wanted], survey: Survey, advice: Advice) -> Che
     return Check.passed("topics", f"{counted(len(same), 'topic')}, as in the snapshot")
 
 
-def _change(wanted: Wanted, now: CommittedOffset | None) -> str:
+def _change(wanted: Change, now: CommittedOffset | None) -> str:
     """Return how a source group's current committed offset differs from the wanted one; empty if it does not.
 
     now: None if neither the group nor the snapshot has an offset.
     """
     if now is None:
         return ""
-    if wanted.offset is None:
+    if wanted.start is None:
         return f"no offset → {now.offset}"
-    if wanted.offset != now.offset:
-        return f"{wanted.offset} → {now.offset} ({now.offset - wanted.offset:+,})"
+    if wanted.start != now.offset:
+        return f"{wanted.start} → {now.offset} ({now.offset - wanted.start:+,})"
     # A written epoch above the current one would stop a Java consumer (docs/kafka-behaviour.md#logs).
     epoch = wanted.committed.leader_epoch if wanted.committed else None
     if epoch is None or epoch == now.leader_epoch:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from migrate_groups.planning.change import Change, Origin
 from migrate_groups.planning.checks.source import running
-from migrate_groups.planning.decide import Decision
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.survey import Survey
-from migrate_groups.planning.wanted import Origin, Wanted
 from migrate_groups.text import counted, named, some
 
 _TRIMMED = frozenset(" \t\n\v\f\r")  # librdkafka trims these (docs/kafka-behaviour.md#confluent-kafka)
 
 
-def writable(wanted: Sequence[Wanted], survey: Survey, options: WriteOptions) -> Check:
+def writable(wanted: Sequence[Change], survey: Survey, options: WriteOptions) -> Check:
     """Check that every target group is Empty or does not exist, and that no target group is also a source group.
 
     With the option ``restore`` (write a group's own snapshot back to it), a group may be both. A group name that
@@ -75,7 +74,7 @@ def second_client(survey: Survey, options: WriteOptions) -> tuple[Check, ...]:
     return (Check.warned(name, f"{lacks}: kafka-python alone reads back"),)
 
 
-def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, receipt: Receipt) -> Check:
+def existing_offsets(decisions: Sequence[Change], options: WriteOptions, receipt: Receipt) -> Check:
     """Check that no target group has another committed offset than the planned one.
 
     With the option ``on_existing`` "forward" or "overwrite", the check only warns. Offsets that this migration wrote
@@ -85,16 +84,16 @@ def existing_offsets(decisions: Sequence[Decision], options: WriteOptions, recei
         return Check.not_applicable("existing offsets", "no group to write to")
     own = receipt.own_writes()
     differing = []
-    for decision in decisions:
-        before, after, wanted = decision.before, decision.after, decision.wanted
+    for each in decisions:
+        before, after = each.before, each.given_up or each.after
         if before is None:
             continue
-        late = wanted.origin is Origin.NOT_MIRRORED
+        late = each.origin is Origin.NOT_MIRRORED
         # Without an offset to write, the group would start at the offset that it has.
-        ours = (after is not None or late) and before in own.get((wanted.group, wanted.topic, wanted.partition), ())
+        ours = (after is not None or late) and before in own.get(each.order, ())
         if not ours and (after is None or before.offset != after.offset):
             instead = f"not {after.offset}" if after else "its place is not known yet" if late else "and stays there"
-            differing.append(f"{wanted.group} {wanted.topic_partition} is at {before.offset}, {instead}")
+            differing.append(f"{each.group} {each.topic_partition} is at {before.offset}, {instead}")
     if not differing:
         same = sum(each.before is not None and each.after is not None for each in decisions)
         return Check.passed(

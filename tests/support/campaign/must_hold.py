@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from migrate_groups.files.runs import receipt_json
-from migrate_groups.planning.execution import Execution, Outcome
+from migrate_groups.planning.change import Outcome
+from migrate_groups.planning.execution import Execution
 from tests.support.campaign.scenario import Offsets
 
 NOTHING_WRITTEN = (2, 3, 5)
@@ -44,8 +45,8 @@ def receipt_problems(receipt: Path, before: Before, now: Offsets, expected: Offs
         if any(now[key] != offset for key, offset in before.offsets.items()):
             yield f"exit {code}: {now} is committed, before it was {before.offsets}"
         return
-    for entry in executions[-1].entries:
-        change = entry.change
+    for entry in executions[-1].changes:
+        change = entry
         key = change.group, change.topic_partition
         earlier, planned = (each.offset if each else None for each in (change.before, change.after))
         allowed = (planned,) if is_settled(entry.outcome) else (earlier, planned)
@@ -70,8 +71,8 @@ def completion_problems(receipt: Path, before: Before, now: Offsets, expected: O
     executions = executions_in(receipt)
     if len(executions) == before.executions:
         yield "the receipt has no execution of the command"
-    elif not all(is_settled(entry.outcome) for entry in executions[-1].entries):
-        yield f"exit 0, and the receipt has open entries: {executions[-1].entries}"
+    elif not all(is_settled(entry.outcome) for entry in executions[-1].changes):
+        yield f"exit 0, and the receipt has open entries: {executions[-1].changes}"
 
 
 def ledger(wanted: Collection[str], processed: Counter[str]) -> tuple[int, int]:

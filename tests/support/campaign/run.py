@@ -165,7 +165,7 @@ class _Running:
         )
         self.found.receipts += 1
         for execution in must_hold.executions_in(self.scenario.receipt)[self._before.executions :]:
-            self.found.open_entries += sum(not must_hold.is_settled(entry.outcome) for entry in execution.entries)
+            self.found.open_entries += sum(not must_hold.is_settled(entry.outcome) for entry in execution.changes)
             self.found.one_client_only |= any("one client only" in remark for remark in execution.remarks)
 
     def _complete(self) -> None:

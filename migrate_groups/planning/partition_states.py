@@ -1,4 +1,4 @@
-"""Compute lanes: what the writes of a migration did with each partition, and the partition's state now."""
+"""What the writes of a migration did with each partition, and the partition's state now."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.execution import Entry, Execution, Order, Outcome, Source
-from migrate_groups.planning.plan import Change
+from migrate_groups.planning.change import Change, Order, Outcome
+from migrate_groups.planning.execution import Execution, Source
 from migrate_groups.planning.run_states import State, Step, Verb, state_after, step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
+class PartitionState:
     """What the writes of a migration did with one partition of a target group, and the partition's state now.
 
     - state: such as handed over.
-    - entry: the partition's change in the last hand-over or deletion that included it, with the outcome.
+    - change: the partition's change in the last hand-over or deletion that included it, with the outcome.
     - sources: the source groups of the topic; empty if they are on another cluster than the target groups.
     - handed_over_by: the source groups of this partition, on any cluster, with the offsets at which they stopped.
     - execution: the number of the write that led to the state.
@@ -27,7 +27,7 @@ class Lane:
     """
 
     state: State
-    entry: Entry
+    change: Change
     sources: frozenset[str]
     handed_over_by: tuple[Source, ...] = ()
     execution: int
@@ -42,116 +42,124 @@ class Lane:
         return step(self.state, verb) in steps
 
 
-def lanes_after(executions: Iterable[Execution]) -> Mapping[Order, Lane]:
+def partition_states_after(executions: Iterable[Execution]) -> Mapping[Order, PartitionState]:
     """Return what these writes did with each partition, and the partition's state now.
 
     The keys are group, topic and partition number. executions: the writes, oldest first.
     """
-    lanes: dict[Order, Lane] = {}
+    states: dict[Order, PartitionState] = {}
     has_handed_over = False
     for execution in executions:
         has_handed_over |= execution.verb is Verb.HAND_OVER
         if execution.verb is Verb.HAND_OVER:
-            _fold_hand_over(lanes, execution)
+            _fold_hand_over(states, execution)
         elif execution.verb is Verb.DELETE_OFFSETS and not has_handed_over:
-            _fold_deletion(lanes, execution)
+            _fold_deletion(states, execution)
         else:
-            _fold_way_back(lanes, execution)
-    return lanes
+            _fold_way_back(states, execution)
+    return states
 
 
-def _fold_hand_over(lanes: dict[Order, Lane], execution: Execution) -> None:
+def _fold_hand_over(states: dict[Order, PartitionState], execution: Execution) -> None:
     origins, by = execution.origins(), execution.sources()
-    planned = {entry.change.order for entry in execution.entries}
-    for order in [order for order, lane in lanes.items() if _is_over(lane, is_planned=order in planned)]:
-        del lanes[order]
-    for entry in execution.entries:
-        change = entry.change
+    planned = {change.order for change in execution.changes}
+    for order in [order for order, partition in states.items() if _is_over(partition, is_planned=order in planned)]:
+        del states[order]
+    for change in execution.changes:
         # A refused partition is not handed over, unless its offset may have been in place.
-        if entry.outcome is Outcome.REFUSED:
-            if not entry.own and change.order in lanes:
+        if change.outcome is Outcome.REFUSED:
+            if not change.own and change.order in states:
                 continue
-            state = State.HANDED_OVER if entry.own else State.NEW
+            state = State.HANDED_OVER if change.own else State.NEW
         else:
-            state = state_after(execution.verb, settled=entry.settled)
-        lanes[change.order] = Lane(
+            state = state_after(execution.verb, settled=change.settled)
+        states[change.order] = PartitionState(
             state=state,
-            entry=entry,
+            change=change,
             sources=origins[change.group, change.topic],
             handed_over_by=by[change.order],
             execution=execution.number,
         )
 
 
-def _is_over(lane: Lane, *, is_planned: bool) -> bool:
+def _is_over(partition: PartitionState, *, is_planned: bool) -> bool:
     # A handed-back partition keeps its state if brokers refuse it now, so that the next hand-over may overwrite the
     # offset that the target group left.
-    return lane.state is State.UNDONE or (lane.state is State.HANDED_BACK and not is_planned)
+    return partition.state is State.UNDONE or (partition.state is State.HANDED_BACK and not is_planned)
 
 
-def _fold_deletion(lanes: dict[Order, Lane], execution: Execution) -> None:
-    for entry in execution.entries:
+def _fold_deletion(states: dict[Order, PartitionState], execution: Execution) -> None:
+    for change in execution.changes:
         # A refused partition still has its offset, unless the offset may have been deleted for a moment.
-        if entry.outcome is Outcome.REFUSED and not entry.own:
+        if change.outcome is Outcome.REFUSED and not change.own:
             continue
-        is_open = entry.outcome in (Outcome.UNKNOWN, Outcome.NOT_ATTEMPTED)
+        is_open = change.outcome in (Outcome.UNKNOWN, Outcome.NOT_ATTEMPTED)
         state = State.DELETING if is_open else State.DELETED
-        lanes[entry.change.order] = Lane(state=state, entry=entry, sources=frozenset(), execution=execution.number)
+        states[change.order] = PartitionState(
+            state=state, change=change, sources=frozenset(), execution=execution.number
+        )
 
 
-def _fold_way_back(lanes: dict[Order, Lane], execution: Execution) -> None:
+def _fold_way_back(states: dict[Order, PartitionState], execution: Execution) -> None:
     # A change of a rollback names a partition of the target group. A change of delete-offsets names a partition of the
     # source group.
     orders: dict[Order, list[Order]] = defaultdict(list)
-    for order, lane in lanes.items():
-        of_source = [source.order for source in lane.handed_over_by]
+    for order, partition in states.items():
+        of_source = [source.order for source in partition.handed_over_by]
         for named in of_source if execution.verb is Verb.DELETE_OFFSETS else [order]:
             orders[named].append(order)
     not_restored = _not_restored(execution)
-    for entry in execution.entries:
-        change = entry.change
-        if entry.outcome is Outcome.REFUSED:
+    for change in execution.changes:
+        if change.outcome is Outcome.REFUSED:
             continue
         is_restored = (change.topic, change.partition) not in not_restored
-        state = state_after(execution.verb, settled=entry.settled and is_restored)
+        state = state_after(execution.verb, settled=change.settled and is_restored)
         if execution.verb is Verb.HAND_BACK:
             order = (change.source_group or "", change.topic, change.partition)
-            lane = lanes.get(order) or _added_since(change, execution.number)
-            lanes[order] = replace(lane, state=state, execution=execution.number, left=change.source_committed)
+            partition = states.get(order) or _added_since(change, execution.number)
+            states[order] = replace(partition, state=state, execution=execution.number, left=change.source_committed)
             continue
         for order in orders[change.order]:
-            lane = lanes[order]
-            if _changes_state(change, execution.verb, lane):
-                was_deleted = state is State.UNDONE and lane.entry.change.after is None
+            partition = states[order]
+            if _changes_state(change, execution.verb, partition):
+                was_deleted = state is State.UNDONE and partition.change.after is None
                 reached = State.RESTORED if was_deleted else state
-                lanes[order] = replace(lane, state=reached, execution=execution.number)
+                states[order] = replace(partition, state=reached, execution=execution.number)
 
 
 def _not_restored(execution: Execution) -> set[tuple[str, int]]:
     """Return the topics and partition numbers for which a rollback has not yet restored the source group's offset."""
     return {
-        (entry.change.topic, entry.change.partition)
-        for entry in execution.entries
-        if execution.verb is Verb.ROLLBACK and entry.change.source_group is not None and not entry.settled
+        (change.topic, change.partition)
+        for change in execution.changes
+        if execution.verb is Verb.ROLLBACK and change.source_group is not None and not change.settled
     }
 
 
-def _changes_state(change: Change, verb: Verb, lane: Lane) -> bool:
+def _changes_state(change: Change, verb: Verb, partition: PartitionState) -> bool:
     # A change of a rollback that has a source group restores an expired offset of that group.
     is_of_partition = verb is Verb.DELETE_OFFSETS or change.source_group is None
-    return is_of_partition and lane.takes(verb, Step.UNDO, Step.ALLOW, Step.RESUME)
+    return is_of_partition and partition.takes(verb, Step.UNDO, Step.ALLOW, Step.RESUME)
 
 
-def _added_since(change: Change, execution: int) -> Lane:
+def _added_since(change: Change, execution: int) -> PartitionState:
     """Return the state and history of a partition that was added to a topic after the topic's hand-over.
 
     change: the partition's change in a hand-back, which gives the topic back to the source group. execution: the number
     of that hand-back in the receipt.
     """
-    moved = structs.replace(change, source_group=change.group, group=change.source_group or "")
-    return Lane(
+    moved = structs.replace(
+        change,
+        source_group=change.group,
+        group=change.source_group or "",
+        outcome=Outcome.UNCHANGED,
+        attempts=0,
+        error="",
+        own=(),
+    )
+    return PartitionState(
         state=State.HANDED_OVER,
-        entry=Entry(change=moved, outcome=Outcome.UNCHANGED),
+        change=moved,
         sources=frozenset({change.group}),
         handed_over_by=(Source(group=change.group, partition=moved.topic_partition, stopped_at=moved.handed_over_at),),
         execution=execution,
