@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.result import COUNT, NAME, SECOND, TEXT, WORD, Column, Kind, Line, Result, Role, Table
-from migrate_groups.show.rows import object_type, objects
+from migrate_groups.show.rows import filled, object_type
 from migrate_groups.spark.offsets_topic import audit_result, evidence
 from migrate_groups.spark.offsets_topic.audit import COMMITTED_BEFORE_MEMBERS, COMMITTED_WITHOUT_MEMBERS
 from migrate_groups.spark.offsets_topic.audit_result import Audit, OfLog
@@ -119,32 +119,6 @@ class AuditDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/aud
     source_log: LogPart | None
 
 
-def _document(found: Audit) -> AuditDocument:
-    log = _log(found.log)
-    return AuditDocument(
-        problems=found.problems,
-        undetermined=found.undetermined,
-        old=found.old,
-        new=found.new,
-        rewinds=found.rewinds,
-        summary=objects(_AuditedTopic, found.summary),
-        doubtful=objects(_Partition, found.doubtful),
-        late_commits=objects(_LateCommit, found.late_commits),
-        deletions=log.deletions,
-        evidence=log.evidence,
-        malformed=log.malformed,
-        source_log=None if found.source_log is None else _log(found.source_log),
-    )
-
-
-def _log(found: OfLog) -> LogPart:
-    return LogPart(
-        deletions=objects(_Deletion, found.deletions),
-        evidence=objects(Evidence, found.evidence),
-        malformed=objects(_Malformed, found.malformed),
-    )
-
-
 def undetermined(found: Audit) -> str:
     """Return the error for an audit that found no problem, but partitions with the verdict ``undetermined``.
 
@@ -197,34 +171,26 @@ def result(found: Audit) -> Result:
     its offsets were handed over, deleted offsets, and the number of records that were read from each partition of
     ``__consumer_offsets``.
     """
-    sections: list[Table[Any]] = [
-        Table(
-            columns=_SUMMARY,
-            rows=found.summary,
-            most=_MOST_ROWS,
-            at_least=_is_cut(found.summary),
-            total=["total", "", "", _tally(found.old), _tally(found.new), COUNT.of(found.rewinds)],
-        ),
-        _section("doubtful", _DOUBTFUL, found.doubtful),
-        _section("late commits of the old group", _LATE, found.late_commits),
+    total = ["total", "", "", _tally(found.old), _tally(found.new), COUNT.of(found.rewinds)]
+    sections: list[Table[Any] | Line] = [
+        *_section("", _SUMMARY, found.summary, total),
+        *_section("doubtful", _DOUBTFUL, found.doubtful),
+        *_section("late commits of the old group", _LATE, found.late_commits),
     ]
     if found.source_log is None:
-        logs = _of_log(found.log, "")
+        sections += _of_log(found.log, "")
     else:
-        logs = [
-            *_of_log(found.source_log, " on the old group's cluster"),
-            *_of_log(found.log, " on the new groups' cluster"),
-        ]
-    return Result(document=_document(found), parts=[*(each for each in sections if not each.is_empty), *logs])
+        sections += _of_log(found.source_log, " on the old group's cluster")
+        sections += _of_log(found.log, " on the new groups' cluster")
+    return Result(document=filled(AuditDocument, found, **found.log._asdict()), parts=sections)
 
 
 def _of_log(found: OfLog, where: str) -> list[Table[Any] | Line]:
     """Return what was found in the log of one cluster. where: names the cluster, at the end of each title."""
-    sections: list[Table[Any]] = [
-        _section(f"deleted or expired{where}", _DELETED, found.deletions),
-        _section(f"evidence{where}", _EVIDENCE, found.evidence),
+    parts: list[Table[Any] | Line] = [
+        *_section(f"deleted or expired{where}", _DELETED, found.deletions),
+        *_section(f"evidence{where}", _EVIDENCE, found.evidence),
     ]
-    parts: list[Table[Any] | Line] = [each for each in sections if each.rows]
     if found.malformed:
         first = found.malformed[0]
         place = f"partition {first.log_partition}, offset {first.log_offset}: {first.problem}"
@@ -233,9 +199,8 @@ def _of_log(found: OfLog, where: str) -> list[Table[Any] | Line]:
     return parts
 
 
-def _section(title: str, columns: Sequence[Column[T]], rows: Sequence[T]) -> Table[T]:
-    return Table(title=title, columns=columns, rows=rows, most=_MOST_ROWS, at_least=_is_cut(rows))
-
-
-def _is_cut(rows: Sequence[object]) -> bool:
-    return len(rows) >= audit_result.MAX_ROWS
+def _section(title: str, columns: Sequence[Column[T]], rows: Sequence[T], total: Sequence[str] = ()) -> list[Table[T]]:
+    if not (rows or total):
+        return []
+    at_least = len(rows) >= audit_result.MAX_ROWS
+    return [Table(title=title, columns=columns, rows=rows, most=_MOST_ROWS, at_least=at_least, total=total)]

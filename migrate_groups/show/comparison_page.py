@@ -35,6 +35,7 @@ def page(found: Comparison) -> str:
     """Return the comparison as an HTML page. The same comparison always gives the same bytes."""
     shown = result(found)
     places = shown.tables[0]
+    *columns, status = places.columns
     topics = [_topic(rows) for _, rows in groupby(found.partitions, lambda each: (each.group, each.at.source.topic))]
     topics.sort(key=lambda each: (-((each.again or 0) + (each.skipped or 0)), each.group, each.topic))
     statuses = Counter(each.place.status for each in found.partitions)
@@ -61,7 +62,8 @@ def page(found: Comparison) -> str:
         topics=topics[:_MOST_TOPICS],
         more_topics=len(topics) - _MOST_TOPICS,
         most=max([1, *(number or 0 for each in topics for number in (each.again, each.skipped))]),
-        places=replace(places, columns=[*places.columns, _REASON]),
+        # The status is first, because a wide table is cut at the right of a page.
+        places=replace(places, columns=[status, *columns, _REASON]),
         most_places=_MOST_ROWS,
     )
 

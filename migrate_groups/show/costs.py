@@ -23,7 +23,7 @@ from migrate_groups.show.result import (
     Role,
     Table,
 )
-from migrate_groups.show.rows import object_type, objects
+from migrate_groups.show.rows import filled, object_type
 from migrate_groups.spark.offsets_topic.advice_result import Costs, SharedCost
 from migrate_groups.text import counted, some
 
@@ -103,19 +103,7 @@ def result(found: Costs, groups: Sequence[GroupCost]) -> Result:
 
     A terminal shows the first 200 groups.
     """
-    document = CostsDocument(
-        found=found.found,
-        groups=tuple(
-            CostlyGroup(
-                group=each.group,
-                advice=each.advice,
-                stood_still=each.stood_still,
-                predicted={name: PredictedSeconds(**of._asdict()) for name, of in each.predicted.items()},
-                applications=objects(_Application, each.applications),
-            )
-            for each in groups
-        ),
-    )
+    document = CostsDocument(found=found.found, groups=tuple(filled(CostlyGroup, each) for each in groups))
     return Result(
         document=document,
         kind="Advice",

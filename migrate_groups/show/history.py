@@ -10,7 +10,7 @@ from migrate_groups.show.curves import drawn
 from migrate_groups.show.documents import Document
 from migrate_groups.show.reconciliation import Moment
 from migrate_groups.show.result import COUNT, MINUTE, NAME, SECOND, Column, Result, Table, hints
-from migrate_groups.show.rows import object_type, objects
+from migrate_groups.show.rows import filled, object_type
 from migrate_groups.spark.offsets_topic.history_job import GroupHistory, History
 from migrate_groups.text import counted
 
@@ -56,17 +56,9 @@ def result(found: History) -> Result:
 
     The hints say what ``__consumer_offsets`` can't show.
     """
-    document = HistoryDocument(
-        found=found.found,
-        first=found.first,
-        last=found.last,
-        groups=objects(_Group, found.groups),
-        timeline=objects(Moment, found.timeline),
-        evidence=objects(Evidence, found.evidence),
-    )
     table = Table(columns=_COLUMNS, rows=found.groups, thing="group", found=found.found, most=_MOST_ROWS)
     return Result(
-        document=document,
+        document=filled(HistoryDocument, found),
         kind="History of committed offsets",
         title=f"{counted(found.found, 'group')}, {SECOND.of(found.first)} to {SECOND.of(found.last)} (UTC)",
         parts=[table, *hints(_hints(found))],

@@ -23,7 +23,7 @@ from migrate_groups.show.result import (
     Verdict,
     hints,
 )
-from migrate_groups.show.rows import object_type, objects
+from migrate_groups.show.rows import filled, object_type
 from migrate_groups.spark.reconciliation import result as job
 from migrate_groups.spark.reconciliation.result import GroupTopic, PartitionVerdict, Reconciliation
 from migrate_groups.text import counted
@@ -105,6 +105,7 @@ def result(found: Reconciliation, summary_file: str | None = None) -> Result:
     """
     columns, totals = _columns(found), found.totals
     figures = {column.heading: column.text(totals) for column in columns}
+    counts = {"partitions": COUNT.of(totals.partitions), "topics": COUNT.of(found.topics)}
     set_aside = {"rows set aside": COUNT.of(found.quarantined)} if found.quarantined else {}
     summary = Table(
         columns=[Column("group", NAME, _where(found)), *_TOPIC, *columns],
@@ -116,11 +117,11 @@ def result(found: Reconciliation, summary_file: str | None = None) -> Result:
         groups=Groups(_of_group, _worst_first),
     )
     return Result(
-        document=_document(found),
+        document=filled(ReconciliationDocument, found),
         kind="Reconciliation of committed offsets",
         title=f"Reconciled: {counted(totals.partitions, 'partition')} ({tally(totals.counts)})",
         verdict=Verdict("clean" if found.clean else "broken", _conclusion(found), found.clean),
-        figures={"topics": COUNT.of(found.topics), **figures, **set_aside},
+        figures=counts | figures | set_aside,
         parts=[summary, *([_worst(found)] if found.worst else []), *hints(found.hints)],
         details=[*([_timeline(found)] if found.timeline else []), _meanings(found)],
         everything=(summary_file, "has every group and topic")
@@ -217,17 +218,3 @@ def _conclusion(found: Reconciliation) -> str:
     if found.totals.counts["exact"] == found.totals.partitions:
         return "every partition starts where the old group stopped"
     return "no partition is missing, behind, unexpected or below its log start offset"
-
-
-def _document(found: Reconciliation) -> ReconciliationDocument:
-    return ReconciliationDocument(
-        clean=found.clean,
-        problems=found.problems,
-        totals=_GroupTopic(*found.totals),
-        topics=found.topics,
-        summary=objects(_GroupTopic, found.summary),
-        worst=objects(_Partition, found.worst),
-        hints=found.hints,
-        timeline=objects(Moment, found.timeline),
-        quarantined=found.quarantined,
-    )

@@ -145,7 +145,7 @@ def test_advice_shows_each_shared_group(browser, tmp_path, width):
     assert shares["billing", "after"] == pytest.approx(36 / 40, abs=0.01)  # the upper end of the prediction
     assert shares["billing", "waited"] == shares["web", "outage"] == 0
     assert shares["shop", "outage"] is None
-    assert titles[:3] == ["Groups", "big", "Members and topics"]
+    assert titles[:3] == ["Groups, the worst first", "big", "Members and topics"]
 
 
 def test_after_shows_each_application(browser, tmp_path):

@@ -41,7 +41,7 @@ def test_counts_and_verdict_come_first():
     ]
     assert page.items == ["ahead proves nothing"]
     assert "ahead" in page.code
-    assert page.tables[0][1:] == [["total", "2", "6", "1,003", "4,001", "7", "-2,991", "3"]]
+    assert page.tables[0][1:] == [["total", "6", "2", "1,003", "4,001", "7", "-2,991", "3"]]
     assert page.tables[1][1:] == [["ill", "a-2", "behind", "9,000", "6,000", "r"]]
     assert page.summaries == [
         "ill: 1 topic (1 behind, 2 exact)",
