@@ -9,7 +9,7 @@ records follow. The script runs in turns:
 - ``read``: a consumer of confluent-kafka that reads all records of both topics, and does nothing with them
 
 It prints median, minimum and maximum, the CPU time of all processes, the ratio, and the peak memory of the largest
-process of ``compare``. Exit code 1: a place is not exact.
+process of ``compare``. Exit code 1: a translated offset is not exact.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def main() -> None:
             found["read"].append(_read(both, options.partitions, _BEFORE + options.behind))
         # The Kafkas do not count, because they have not ended.
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / (1024 if sys.platform == "linux" else 1024**2)
-    print(f"{options.partitions:,} partitions, {options.behind:,} records behind each place, {os.cpu_count()} cores")
+    print(f"{options.partitions:,} partitions, {options.behind:,} records behind each offset, {os.cpu_count()} cores")
     print(f"{'':8}{'median s':>10}{'least':>8}{'most':>8}{'CPU s':>8}")
     for name, runs in found.items():
         seconds = [each.seconds for each in runs]
@@ -122,7 +122,7 @@ def _compare(source: str, target: str, partitions: int) -> Measured:
     seconds, after = time.monotonic() - began, os.times()
     exact = sum(each["status"] == "exact" for each in json.loads(done.stdout)["partitions"])
     if done.returncode or exact != partitions:
-        sys.exit(f"only {exact} of {partitions} places are exact")
+        sys.exit(f"only {exact} of {partitions} translated offsets are exact")
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
     return Measured(seconds, cpu)
 

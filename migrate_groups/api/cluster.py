@@ -16,7 +16,7 @@ from migrate_groups.files.runs.receipt_file import ReceiptFile, open_receipt
 from migrate_groups.files.runs.run_dir import receipt_in
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.client_properties import understand
-from migrate_groups.kafka.credentials.given import load_properties
+from migrate_groups.kafka.credentials.properties import load_properties
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.migration.events import Events, Silent
 from migrate_groups.migration.hand_over import apply as applying

@@ -11,6 +11,7 @@ from migrate_groups.cli.connect import Connection
 from migrate_groups.cli.progress import bar
 from migrate_groups.errors import InvalidInput, NotAuthorized, Undetermined, UsageError
 from migrate_groups.model.offsets_topic import OFFSETS_TOPIC
+from migrate_groups.model.topics import topic_ids
 from migrate_groups.text import some
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def current_topic_ids(connection: Connection, topics: Collection[str]) -> dict[s
             described = reader.describe_topics(topics)
         except NotAuthorized:
             described = reader.describe_topics(None)  # leaves out the topics that may not be described
-    return {name: each.topic_id for name, each in described.items() if name in topics and each.topic_id}
+    return {name: each for name, each in topic_ids(described).items() if name in topics}
 
 
 def _first_offsets(groups: list[tuple[str, int, int]]) -> dict[int, int]:

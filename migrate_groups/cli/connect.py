@@ -91,7 +91,7 @@ class Connection(NamedTuple):
         """
         from migrate_groups.kafka.client_config import ClientConfig
         from migrate_groups.kafka.credentials.client_properties import understand
-        from migrate_groups.kafka.credentials.given import similar_property
+        from migrate_groups.kafka.credentials.properties import similar_property
 
         told = understand(self._given(), self.bootstrap_server)
         if told.not_used:
@@ -142,7 +142,7 @@ class Connection(NamedTuple):
         The last of these sources wins. Raises `UsageError` if a ``--property`` is not KEY=VALUE or has a secret, and
         `InvalidInput` if the file can't be read.
         """
-        from migrate_groups.kafka.credentials.given import load_properties, parse_properties
+        from migrate_groups.kafka.credentials.properties import load_properties, parse_properties
 
         given: dict[str, str] = {}
         if self.command_config is not None:
@@ -218,7 +218,7 @@ class TargetConnection(Connection):
 
 
 def _property(text: str) -> tuple[str, str]:
-    from migrate_groups.kafka.credentials.given import is_secret
+    from migrate_groups.kafka.credentials.properties import is_secret
 
     key, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not key:

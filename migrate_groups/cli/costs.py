@@ -126,7 +126,7 @@ def compare_after(connection: Connection, asked: CostsRequest, run_dir: Path) ->
     from migrate_groups.migration.advise.after import Split, compare
     from migrate_groups.show import after_split as views
 
-    execution = receipt_json.load(receipt_in(run_dir)).to_judge()
+    execution = receipt_json.load(receipt_in(run_dir)).hand_over_to_judge()
     split = Split.of(execution)
     with new_folder(asked.out) as complete:
         with connection.open_offsets_topic() as opened:

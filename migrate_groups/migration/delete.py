@@ -109,8 +109,8 @@ def _committed(reader: GroupReader, group: str, clock: Clock) -> SnapshotTable:
     Delete on the group.
     """
     described = existing_group(reader, group)
-    if not described.is_consumer_group:
-        raise Refused(f"group {group!r} is not a consumer group: its type is {described.kind}")
+    if reason := described.not_a_consumer_group:
+        raise Refused(f"group {group!r} {reason}")
     members = running(described, None)
     if members:
         raise Refused(f"group {group!r} {members[0]}; stop its members first")

@@ -27,7 +27,7 @@ from migrate_groups.migration.ways_back.common import (
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
-from migrate_groups.model.topics import TopicDescription
+from migrate_groups.model.topics import TopicDescription, topic_ids
 from migrate_groups.planning.change import Change, sorted_changes
 from migrate_groups.planning.checks.permission import Permissions, missing
 from migrate_groups.planning.execution import Execution
@@ -111,7 +111,7 @@ def _plan(reader: GroupReader, wanted: OffsetsToDelete, file: ReceiptFile, shown
         cluster_id=reader.cluster_id(),
         options=options_of_write(WriteOptions(settle=wanted.settle, guard=0.0), {group}),
         changes=changes,
-        topic_ids={name: topic.topic_id for name, topic in topics.items() if topic.topic_id},
+        topic_ids=topic_ids(topics),
         checks=(
             cluster,
             _permission(reader, group, matched, permissions),
@@ -170,8 +170,8 @@ def _described(reader: GroupReader, group: str, receipt: Receipt) -> GroupDescri
     """
     # After a deletion the group may be gone: brokers delete an Empty group with its last committed offset.
     described = reader.describe_group(group) if receipt.partition_states else existing_group(reader, group)
-    if described.exists and not described.is_consumer_group:
-        raise Refused(f"group {group!r} is not a consumer group: its type is {described.kind}; nothing was deleted")
+    if reason := described.not_a_consumer_group:
+        raise Refused(f"group {group!r} {reason}; nothing was deleted")
     return described
 
 

@@ -13,7 +13,7 @@ import msgspec
 from migrate_groups.clock import Clock
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
+from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.planning.change import Change
 from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.execution import Execution
@@ -168,7 +168,8 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
         try:
             if isinstance(now, MigrateGroupsError):
                 raise now
-            if _is_as_written(now, put) or reader.describe_group(group).members:
+            is_as_written = all(now[change.topic_partition] == change.after for change in put)
+            if is_as_written or reader.describe_group(group).members:
                 continue
         except (ClusterUnavailable, Refused) as error:
             execution = execution.remarked(
@@ -177,7 +178,7 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
             continue
         # Another client has lowered or deleted these offsets. Any other difference may come from an application that
         # has started and stopped again.
-        behind = [change for change in put if _is_behind(now[change.topic_partition], change.after)]
+        behind = [change for change in put if change.is_lowered(now[change.topic_partition])]
         execution = execution.updated(
             change.refused("lowered or deleted by another client after it was confirmed", sent=True)
             for change in behind
@@ -201,11 +202,3 @@ def _by_group(changes: Iterable[Change]) -> dict[str, list[Change]]:
     for change in changes:
         groups[change.group].append(change)
     return dict(sorted(groups.items()))
-
-
-def _is_as_written(now: CommittedOffsets, put: Iterable[Change]) -> bool:
-    return all(now[change.topic_partition] == change.after for change in put)
-
-
-def _is_behind(now: CommittedOffset | None, put: CommittedOffset | None) -> bool:
-    return put is not None and (now is None or now.offset < put.offset)

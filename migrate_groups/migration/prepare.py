@@ -10,6 +10,7 @@ from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import survey
 from migrate_groups.migration.reading.take import Reading
+from migrate_groups.model.topics import topic_ids
 from migrate_groups.planning.change import Change
 from migrate_groups.planning.checks.advice import FROM_FILE, Advice
 from migrate_groups.planning.checks.run import run_checks
@@ -131,8 +132,8 @@ def _judged(wanted: Sequence[Change], facts: Survey, options: WriteOptions, rece
     decisions = decide(wanted, facts, options)
     changes = with_an_offset(decisions)
     checks = run_checks(decisions, changes, facts, options, receipt, advice)
-    topic_ids = {name: topic.topic_id for name, topic in facts.topics.items() if topic.topic_id}
-    return Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=checks, topic_ids=topic_ids)
+    ids = topic_ids(facts.topics)
+    return Plan(cluster_id=facts.cluster_id, options=options, changes=changes, checks=checks, topic_ids=ids)
 
 
 def _refuse_drifted(reasons: Reasons, message: str) -> None:

@@ -9,6 +9,7 @@ from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.take import committed_by_order, read_committed
 from migrate_groups.model.partitions import CommittedOffsets, TopicPartition
+from migrate_groups.planning.change import Relation
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State
@@ -40,12 +41,12 @@ def started_since(reader: GroupReader, receipt: Receipt, elsewhere: GroupReader 
     elsewhere: reads source groups that are on another cluster.
     Raises `ClusterUnavailable`, `NotAuthorized` or `PendingCommits`.
     """
-    execution = receipt.hand_over
+    execution = receipt.hand_over_to_resume
     if execution is None or not _is_of_these_clusters(execution, reader, elsewhere):
         return None
-    # Check all changes of the last hand-over: `receipt.hand_over` lacks those that were rolled back or handed back.
-    asked_for = receipt.executions[execution.number - 1].changes
-    if any(receipt.partition_states[each.order].state is not State.HANDED_OVER for each in asked_for):
+    # The hand-over to resume lacks partitions that were rolled back or handed back.
+    written = receipt.last_hand_over.changes if receipt.last_hand_over else ()
+    if any(receipt.partition_states[each.order].state is not State.HANDED_OVER for each in written):
         return None
     targets = sorted(_targets(execution))
     now = read_committed(reader, {group: _partitions(execution, group) for group in targets})
@@ -78,7 +79,7 @@ def same_hand_over(receipt: Receipt, rows: Iterable[Row]) -> bool:
     Rows without an offset are ignored. The result is False if no row has an offset.
     """
     committed_rows = [row for row in rows if row.offset is not None]
-    execution = receipt.hand_over
+    execution = receipt.hand_over_to_resume
     known = {change.order: change for change in execution.changes} if execution else {}
     return bool(committed_rows) and all(
         row.source_group is not None
@@ -106,10 +107,7 @@ def _has_committed_since(execution: Execution, group: str, now: CommittedOffsets
     An offset that the group had before the hand-over, or that this tool wrote, does not count.
     """
     return any(
-        (committed := now[change.topic_partition]) is not None
-        and change.after is not None
-        and committed.offset > change.after.offset
-        and committed not in (change.before, *change.written)
+        change.relation(now[change.topic_partition]) is Relation.AHEAD
         for change in execution.changes
         if change.group == group
     )

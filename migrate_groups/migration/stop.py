@@ -176,8 +176,8 @@ def _look(
     if how.may_be_gone and not (description := reader.describe_group(group)).exists:
         return [], ObservedGroup(description=description, topics={}, committed={})
     description = existing_group(reader, group)
-    if not description.is_consumer_group:
-        raise Refused(f"group {group!r} is not a consumer group: its type is {description.kind}")
+    if reason := description.not_a_consumer_group:
+        raise Refused(f"group {group!r} {reason}")
     topics = in_question(reader, description)
     reasons = running(description, topics)
     if reasons or not offsets:

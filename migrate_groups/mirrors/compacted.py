@@ -13,8 +13,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from migrate_groups.mirrors.matched import BEGUN_AGAIN, Matched
-from migrate_groups.mirrors.place import CopyPart, LogPart, Place, Status
+from migrate_groups.mirrors.log_parts import CopyPart, LogPart
+from migrate_groups.mirrors.matched import BEGUN_AGAIN, NO_RECORD, Matched
+from migrate_groups.mirrors.position import Position, Status, different, undetermined
 from migrate_groups.mirrors.walk import OLDER
 from migrate_groups.model.records import NULL_KEY
 from migrate_groups.text import counted
@@ -22,22 +23,22 @@ from migrate_groups.text import counted
 _IDENTICAL = "identical records in a topic that is compacted, or whose cleanup.policy can't be read"
 
 
-def by_neighbours(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Place:
+def by_neighbours(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Position:
     """Return a committed offset translated to the copy, and how exact the translation is.
 
-    The place lies between two records that both logs have: the last one before the committed offset, and the first one
-    at or after it.
+    It lies between two records that both logs have: the last one before the committed offset, and the first one at or
+    after it.
 
     cut: the index in ``source`` of the first record at or after the committed offset. there: the group's committed
     offset on the target cluster, only used to count records; None if it has none.
     """
     if len({*source.prints}) < len(source.prints):
-        return Place(status=Status.UNDETERMINED, reason=_IDENTICAL)
+        return undetermined(_IDENTICAL)
     twins = _twins(source, copy)
     index_of = {each: index for index, each in enumerate(source.prints)}
     matched = Matched(source, cut, copy, [index_of.get(each, OLDER) for each in copy.prints])
     if matched.is_other_topic():
-        return Place(status=Status.DIFFERENT, reason="no record on the target is on the source")
+        return different(NO_RECORD)
     if twins:
         pairs = zip(copy.prints, matched.indices, strict=True)
         matched = replace(matched, indices=[OLDER if each in twins else index for each, index in pairs])
@@ -45,8 +46,7 @@ def by_neighbours(source: LogPart, cut: int, copy: CopyPart, there: int | None) 
     if foreign := absent.foreign():
         return matched.different(foreign)
     if lost := absent.lost():
-        reason = f"{counted(lost, 'record')} left out that compaction can't have removed"
-        return Place(status=Status.DIFFERENT, reason=reason, compared=matched.compared)
+        return different(f"{counted(lost, 'record')} left out that compaction can't have removed", matched.compared)
     found = _between(matched, absent, there)
     if twins and found.status is Status.NOT_MIRRORED:  # the copy may have all records
         return replace(found, status=Status.UNDETERMINED, reason=_IDENTICAL)
@@ -78,37 +78,37 @@ def _twins(source: LogPart, copy: CopyPart) -> set[bytes]:
     return twins.intersection(source.prints) - alone
 
 
-def _between(matched: Matched, absent: _Absent, there: int | None) -> Place:
+def _between(matched: Matched, absent: _Absent, there: int | None) -> Position:
     cut, indices = matched.cut, matched.indices
     before = max((number for number, index in enumerate(indices) if OLDER < index < cut), default=-1)
     after = next((number for number in range(before + 1, len(indices)) if indices[number] >= cut), len(indices))
-    place = Place(status=Status.EXACT, counts=matched.counts(there, before + 1), compared=matched.compared)
+    position = Position(status=Status.EXACT, counts=matched.counts(there, before + 1), compared=matched.compared)
     if after == len(indices) and (before < 0 or indices[before] < cut - 1):
         reason = "the mirror has not delivered a record that both logs have, from after the committed offset"
-        return replace(place, status=Status.NOT_MIRRORED, reason=reason)
+        return replace(position, status=Status.NOT_MIRRORED, reason=reason)
     if matched.only_before(before + 1):
-        return replace(place, status=Status.NOT_MIRRORED, reason=BEGUN_AGAIN)
+        return replace(position, status=Status.NOT_MIRRORED, reason=BEGUN_AGAIN)
     is_first = before < 0 and indices[after] != cut
     if is_first and (matched.copy.is_cut_off or not absent.is_start_compacted(after)):
-        return replace(place, status=Status.GONE, reason="the target's log starts later, or may do so")
+        return replace(position, status=Status.GONE, reason="the target's log starts later, or may do so")
     if orphans := absent.orphans(before + 1):
         reason = (
-            f"{counted(orphans, 'record')} behind the place with a key that the source no longer has: a tombstone has "
-            "expired there, or other producers write to the target"
+            f"{counted(orphans, 'record')} from the translated offset on with a key that the source no longer has: a "
+            "tombstone has expired there, or other producers write to the target"
         )
-        return replace(place, status=Status.UNDETERMINED, reason=reason)
+        return replace(position, status=Status.UNDETERMINED, reason=reason)
     behind = indices[before + 1 :]
     known = [index for index in behind if index != OLDER]
     # A mirror that begins again delivers records from before the committed offset once more. If the source has
-    # compacted them away, they can't be matched. But the mirror has not begun again if the matched records behind the
-    # place are in order, each once, and the last record is one of them.
+    # compacted them away, they can't be matched. But the mirror has not begun again if the matched records from the
+    # translated offset on are in order, each once, and the last record is one of them.
     is_once = known == sorted({*known}) and behind[-1:] != [OLDER]
     unknown = after - before - 1 if is_once else behind.count(OLDER)
     offset = matched.offset(before + 1)
     if unknown:
-        reason = f"compaction has removed the source's {counted(unknown, 'record')} beside the place"
-        return replace(place, status=Status.BOUNDED, offset=offset, reread=unknown, reason=reason)
-    return replace(place, offset=offset)
+        reason = f"compaction has removed the source's {counted(unknown, 'record')} beside the translated offset"
+        return replace(position, status=Status.BOUNDED, offset=offset, reread=unknown, reason=reason)
+    return replace(position, offset=offset)
 
 
 class _Stretch(NamedTuple):
@@ -160,7 +160,7 @@ class _Absent:
 
     def _unknown(self, stretch: _Stretch) -> set[bytes]:
         """Return the fingerprints of records that the source does not have, and that can't be older than the first."""
-        # Older records before the first match are harmless, because the place is behind them.
+        # Older records before the first match are harmless, because the translated offset is behind them.
         is_harmless = stretch.i is None and not self._source.from_start
         return {self._copy.prints[number] for number in self._strange(stretch) if not is_harmless}
 
@@ -209,10 +209,10 @@ class _Absent:
         last = max(self._of.indices, default=OLDER)
         return {key: index for index, key in enumerate(self._source.keys[: last + 1])}
 
-    def orphans(self, place: int) -> int:
+    def orphans(self, start: int) -> int:
         """Return how many records of the copy have a key that neither log has again later.
 
-        Only records at or behind the index ``place``, which the source does not have. Compaction would have kept them,
+        Only records from the index ``start`` on, which the source does not have. Compaction would have kept them,
         unless there was a tombstone, which has expired.
         """
         last = {key: index for index, key in enumerate(self._source.keys)}
@@ -221,7 +221,7 @@ class _Absent:
             last.get(key, OLDER) <= forward.get(each.numbers, OLDER)
             for each in self._stretches
             for number in self._strange(each)
-            if number >= place
+            if number >= start
             if (key := self._copy.keys[number]) != NULL_KEY
             if not self._copy.tombstones[number] and self._last_in_copy[key] == number
         )

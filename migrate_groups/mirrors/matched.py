@@ -1,4 +1,4 @@
-"""Records of a mirror's copy, each matched with its source record, and what follows for a place in the copy."""
+"""Records of a mirror's copy, each matched with its source record, and what follows for an offset in the copy."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
-from migrate_groups.mirrors.place import CopyPart, Counts, LogPart, Place, Status
+from migrate_groups.mirrors.log_parts import CopyPart, LogPart
+from migrate_groups.mirrors.position import Counts, Position, different
 from migrate_groups.mirrors.walk import OLDER
 
 BEGUN_AGAIN = "the mirror has begun again, and not delivered again all that it had delivered"
+NO_RECORD = "no record on the target is on the source"
 
 
 @dataclass(frozen=True)
@@ -43,22 +45,22 @@ class Matched:
             return self.copy.offsets[index - 1] + 1
         return self.copy.offsets[0] if self.copy.offsets else self.copy.start
 
-    def counts(self, there: int | None, place: int) -> Counts:
+    def counts(self, there: int | None, start: int) -> Counts:
         """Return numbers of records of the copy.
 
-        there: the group's committed offset on the target cluster; None if it has none. place: the index of the first
+        there: the group's committed offset on the target cluster; None if it has none. start: the index of the first
         record of the copy that the group must read.
         """
         known = [index for index in self.indices if index != OLDER]
         aborted = self.source.aborted
         counts = Counts(
             copies=len(known) - len(set(known)),
-            aborted=sum(index in aborted for index in self.indices[place:]) if aborted else 0,
+            aborted=sum(index in aborted for index in self.indices[start:]) if aborted else 0,
         )
         if there is None:
             return counts
-        start = bisect_left(self.copy.offsets, there)
-        return counts._replace(again=max(0, place - start), skipped=len(self.only_before(start)))
+        at = bisect_left(self.copy.offsets, there)
+        return counts._replace(again=max(0, start - at), skipped=len(self.only_before(at)))
 
     def only_before(self, start: int) -> set[int]:
         """Return the indices of source records that the copy has before ``start``, and not again later.
@@ -89,7 +91,7 @@ class Matched:
             return False
         return max(self.copy.timestamps) >= min(self.source.timestamps)
 
-    def different(self, unknown: int) -> Place:
+    def different(self, unknown: int) -> Position:
         """Return that the copy is not a copy of the source. unknown: how many of its records are not on the source."""
         reason = f"{unknown:,} of {len(self.copy.prints):,} records on the target are not on the source"
-        return Place(status=Status.DIFFERENT, reason=reason, compared=self.compared)
+        return different(reason, self.compared)

@@ -70,13 +70,13 @@ def walk(log: Sequence[bytes], cut: int, copy: Sequence[bytes], *, older: bool) 
 
     Raises `TooLong` if too many records are identical.
     """
-    places: Mapping[bytes, Sequence[int]] = _places(log)
+    indices: Mapping[bytes, Sequence[int]] = _indices_by_record(log)
     unknown = (OLDER,) if older else ()
     steps: list[_Step] = []
     states: dict[int, _State] = {}
     work = 0
     for number, record in enumerate(copy):
-        candidates = places.get(record, unknown)
+        candidates = indices.get(record, unknown)
         work += len(candidates) + len(states)
         if work > MOST_STEPS:
             raise TooLong
@@ -112,11 +112,11 @@ class _Step(NamedTuple):
         return self.previous[bisect_left(self.candidates, index)]
 
 
-def _places(log: Sequence[bytes]) -> Mapping[bytes, Sequence[int]]:
-    places: defaultdict[bytes, list[int]] = defaultdict(list)
+def _indices_by_record(log: Sequence[bytes]) -> Mapping[bytes, Sequence[int]]:
+    indices: defaultdict[bytes, list[int]] = defaultdict(list)
     for index, record in enumerate(log):
-        places[record].append(index)
-    return places
+        indices[record].append(index)
+    return indices
 
 
 def _first(candidates: Iterable[int], cut: int) -> dict[int, _State]:

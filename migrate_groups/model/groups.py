@@ -94,6 +94,15 @@ class GroupDescription:
         return self.group_type == "streams" or (self.group_type in ("classic", "consumer") and is_consumer)
 
     @property
+    def not_a_consumer_group(self) -> str:
+        """Why the group's committed offsets can't be used: ``is not a consumer group: its type is classic connect``.
+
+        The text is the end of a sentence that begins with the group's name. It is empty for a consumer group, and for a
+        group that does not exist.
+        """
+        return f"is not a consumer group: its type is {self.kind}" if self.exists and not self.is_consumer_group else ""
+
+    @property
     def kind(self) -> str:
         """The group type, followed by the protocol type if the two differ, such as ``classic connect``."""
         other = "" if self.protocol_type == self.group_type else self.protocol_type

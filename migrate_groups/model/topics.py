@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from migrate_groups.model.permissions import Operation
@@ -31,9 +32,15 @@ def is_same_topic(then: str | None, now: str | None) -> bool | None:
     return then == now if then and now else None
 
 
-def is_recreated(then: str | None, now: str | None) -> bool:
-    """Return whether a topic is known to be deleted and created again. False does not mean that it is the same topic.
+def topic_ids(topics: Mapping[str, TopicDescription]) -> dict[str, str]:
+    """Return the topic ids by topic. A topic whose id is not known is left out."""
+    return {name: topic.topic_id for name, topic in topics.items() if topic.topic_id}
 
-    then, now: as for `is_same_topic`.
+
+def recreated_topics(then: Iterable[tuple[str, str | None]], now: Mapping[str, str]) -> set[str]:
+    """Return the topics that are known to be deleted and created again: they have another topic id, and other records.
+
+    A topic of which one id is not known is left out, as is one that does not exist now. then: topics with their earlier
+    ids; None or empty if not known. now: the current ids by topic.
     """
-    return is_same_topic(then, now) is False
+    return {topic for topic, earlier in then if is_same_topic(earlier, now.get(topic)) is False}

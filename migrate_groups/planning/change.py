@@ -74,6 +74,24 @@ class Outcome(StrEnum):
     NOT_ATTEMPTED = "not attempted"
 
 
+class Relation(StrEnum):
+    """How a group's current committed offset relates to a change of it.
+
+    - ours: this migration wrote it, or may have written it.
+    - before: it is the one from before the change.
+    - gone: there is none any more: it expired, or another client deleted it.
+    - behind, ahead: another client committed a lower or a higher offset than the change sets.
+    - other: another client committed. The offset is the one that the change sets, or the change deletes it.
+    """
+
+    OURS = "ours"
+    BEFORE = "before"
+    GONE = "gone"
+    BEHIND = "behind"
+    AHEAD = "ahead"
+    OTHER = "other"
+
+
 class Change(PartitionValue, frozen=True, kw_only=True):
     """The change of a group's committed offset for one partition, from what is wanted to what came of the write.
 
@@ -194,6 +212,34 @@ class Change(PartitionValue, frozen=True, kw_only=True):
             return self.own
         # A run that was killed before it recorded the broker's answer has left the outcome `not attempted`.
         return *self.own, self.after
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the offset from before is known to have been replaced: the new one was written and read back."""
+        return self.settled and self.outcome is not Outcome.UNCHANGED
+
+    def relation(self, now: CommittedOffset | None) -> Relation:
+        """Return how the group's current committed offset relates to this change. now: None if there is none.
+
+        Each caller says which relations it takes for a commit of the group's application. A higher offset shows that it
+        has consumed. The offset from before does not, but where ``replaced`` it is not known why it is there again.
+        """
+        if now in self.written:
+            return Relation.OURS
+        if now == self.before:
+            return Relation.BEFORE
+        if now is None:
+            return Relation.GONE
+        if self.after is None or now.offset == self.after.offset:
+            return Relation.OTHER
+        return Relation.AHEAD if now.offset > self.after.offset else Relation.BEHIND
+
+    def is_lowered(self, now: CommittedOffset | None) -> bool:
+        """Return whether the group lacks the offset that the change sets, or has a lower one, whoever wrote that.
+
+        Records before the offset that was set would then be processed twice. now: the current committed offset.
+        """
+        return self.after is not None and (now is None or now.offset < self.after.offset)
 
     def refused(self, error: str, *, sent: bool = False) -> Change:
         """Return the change with the outcome ``refused`` and this error.

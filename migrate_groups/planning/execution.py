@@ -11,7 +11,7 @@ from functools import cached_property
 from msgspec import structs
 
 from migrate_groups.model.partitions import PartitionValue, TopicPartition
-from migrate_groups.planning.change import Action, Change, Order, Outcome
+from migrate_groups.planning.change import Action, Change, Order, Outcome, Relation
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
 from migrate_groups.planning.run_states import Verb
@@ -124,7 +124,7 @@ class Execution:
         changes = self.changes
         if (there := self.translation) is not None:
             of_copy = {
-                each.target: Source(group=there.group, partition=each.source, stopped_at=each.stopped_at)
+                each.copy: Source(group=there.group, partition=each.source, stopped_at=each.stopped_at)
                 for each in there.partitions
             }
             found = {change.order: of_copy.get(change.topic_partition) for change in changes}
@@ -205,7 +205,7 @@ class Execution:
 
 
 def _resumed(change: Change, earlier: Change | None) -> Change:
-    if earlier is None or change.before not in (earlier.before, *earlier.written):
+    if earlier is None or earlier.relation(change.before) not in (Relation.OURS, Relation.BEFORE):
         return change  # another client has committed, or the partition is new: its current offset is the pre-image
     own = tuple(each for each in dict.fromkeys(earlier.written) if each != change.after)
     resumed = structs.replace(change, before=earlier.before)

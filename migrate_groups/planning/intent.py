@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from migrate_groups.model.topics import is_recreated
+from migrate_groups.model.topics import recreated_topics
 from migrate_groups.planning.change import Change
 from migrate_groups.planning.options import WriteOptions, in_words
 from migrate_groups.planning.plan import Plan
@@ -87,7 +87,7 @@ def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
     A topic that was deleted and created again is a difference. Partitions that were added, rolled back or handed back
     since are no difference. The list is empty if the receipt has no hand-over to resume.
     """
-    execution = receipt.hand_over
+    execution = receipt.hand_over_to_resume
     if execution is None:
         return []
     origins = execution.origins()
@@ -109,13 +109,11 @@ def resumed_differently(receipt: Receipt, now: Plan) -> list[str]:
         checks=(),
         translation=execution.translation,
     )
-    recreated = [
-        f"topic {topic} was deleted and created again"
-        for topic in sorted({change.topic for change in execution.changes})
-        if now.cluster_id == execution.cluster_id
-        and is_recreated(execution.topic_ids.get(topic), now.topic_ids.get(topic))
-    ]
-    return intent_differences(then, replace(now, changes=changes)) + recreated
+    differences = intent_differences(then, replace(now, changes=changes))
+    if now.cluster_id != execution.cluster_id:
+        return differences
+    recreated = recreated_topics(execution.topic_ids.items(), now.topic_ids) & {each.topic for each in then.changes}
+    return differences + [f"topic {topic} was deleted and created again" for topic in sorted(recreated)]
 
 
 def split_differences(receipt: Receipt, spec: SplitSpec, before: SnapshotTable | None) -> list[str]:
@@ -124,7 +122,7 @@ def split_differences(receipt: Receipt, spec: SplitSpec, before: SnapshotTable |
     Another source group is a difference too. before: the source group's snapshot from before the hand-over. The list is
     empty if the receipt has no hand-over.
     """
-    execution = receipt.hand_over
+    execution = receipt.hand_over_to_resume
     if execution is None:
         return []
     if execution.source_groups != {spec.source}:

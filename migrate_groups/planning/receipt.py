@@ -10,8 +10,8 @@ from functools import cached_property
 
 from migrate_groups.errors import Refused, Undetermined
 from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.model.topics import TopicDescription, is_recreated
-from migrate_groups.planning.change import Change, Order, Outcome
+from migrate_groups.model.topics import TopicDescription, recreated_topics
+from migrate_groups.planning.change import Change, Order, Relation
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.partition_states import PartitionState, partition_states_after
 from migrate_groups.planning.plan import Plan
@@ -72,10 +72,14 @@ class Receipt:
                 return execution, of_it
         return deletions[0], {}
 
+    def last(self, verb: Verb) -> Execution | None:
+        """Return the last write of this kind, as it was recorded; None if there is none."""
+        return next((each for each in reversed(self.executions) if each.verb is verb), None)
+
     @cached_property
     def last_hand_over(self) -> Execution | None:
-        """The last hand-over (write to target groups) of the migration; None if there is none."""
-        return next((each for each in reversed(self.executions) if each.verb is Verb.HAND_OVER), None)
+        """The last hand-over (write to target groups), as it was recorded; None if there is none."""
+        return self.last(Verb.HAND_OVER)
 
     @property
     def refused(self) -> dict[Order, PartitionState]:
@@ -106,11 +110,12 @@ class Receipt:
         )
 
     @cached_property
-    def hand_over(self) -> Execution | None:
-        """The hand-over (write to target groups) that `migrate` or `apply` resumes when run again; None: there is none.
+    def hand_over_to_resume(self) -> Execution | None:
+        """The hand-over that `migrate` or `apply` resumes when run again; None if there is none.
 
-        Its changes are the partitions that are handed over, those whose write has begun and has no outcome yet, and
-        those refused in the last hand-over.
+        It is the last hand-over, with the partitions of all hand-overs that are handed over, those whose write has
+        begun and has no outcome yet, and those refused in the last hand-over. It lacks partitions that were rolled back
+        or handed back.
         """
         last = self.last_hand_over
         going_on = {
@@ -148,8 +153,10 @@ class Receipt:
         """The last hand-over's source group and its offsets, if the group is on another cluster; otherwise None."""
         return self.last_hand_over.translation if self.last_hand_over else None
 
-    def to_judge(self) -> Execution:
+    def hand_over_to_judge(self) -> Execution:
         """Return the finished hand-over that `reconcile` and `audit` verify.
+
+        It is the last hand-over, with the partitions of all hand-overs, and those refused in the last one.
 
         Raises `Undetermined` if a write has not finished. Raises `Refused` if nothing was handed over, or if any
         partition was rolled back or handed back.
@@ -161,18 +168,15 @@ class Receipt:
         for state in (State.UNDONE, State.HANDED_BACK, State.DELETED, State.RESTORED):
             if places := states.get(state):
                 raise Refused(f"no hand-over to judge: {some(places)}: {advice(state)}")
-        judged = {
-            order: partition for order, partition in self.partition_states.items() if partition.state is not State.NEW
-        }
-        if not judged:
+        last = self.last_hand_over
+        if last is None or all(partition.state is State.NEW for partition in self.partition_states.values()):
             raise Refused("no hand-over to judge: this run wrote nothing")
-        last = max(execution.number for execution in self.executions if execution.verb is Verb.HAND_OVER)
-        judged |= {
-            order: partition for order, partition in self.partition_states.items() if partition.execution == last
+        judged = {
+            order: partition.change
+            for order, partition in self.partition_states.items()
+            if partition.state is not State.NEW or partition.execution == last.number
         }
-        return replace(
-            self.executions[last - 1], changes=tuple(partition.change for _, partition in sorted(judged.items()))
-        )
+        return replace(last, changes=tuple(change for _, change in sorted(judged.items())))
 
     def source_offset(self, change: Change) -> int | None:
         """Return the source group's committed offset that this migration has handed over for a partition, or None.
@@ -185,13 +189,13 @@ class Receipt:
 
     @cached_property
     def _source_offsets(self) -> Mapping[Order, int]:
-        """The source offsets of `hand_over`, by target group and partition; in a move by source group and partition."""
-        if self.hand_over is None:
+        """The offsets that the hand-over to resume hands over, by target group; in a move by source group."""
+        if self.hand_over_to_resume is None:
             return {}
-        if (source := self.hand_over.translation) is not None:
+        if (source := self.hand_over_to_resume.translation) is not None:
             known = ((each, each.committed) for each in source.partitions)
             return {(source.group, *each.source): offset for each, offset in known if offset is not None}
-        changes = self.hand_over.changes
+        changes = self.hand_over_to_resume.changes
         return {change.order: change.source_committed.offset for change in changes if change.source_committed}
 
     def refusals(self, verb: Verb) -> list[str]:
@@ -230,7 +234,7 @@ class Receipt:
         last = self.executions[-1] if self.executions else None
         # A hand-over can always be resumed, another write only if it has failed changes.
         resumed = last if last and last.verb is verb and (verb is Verb.HAND_OVER or last.failed) else None
-        earlier = self.hand_over if verb is Verb.HAND_OVER else resumed
+        earlier = self.hand_over_to_resume if verb is Verb.HAND_OVER else resumed
         if earlier is None:
             return execution
         # Offsets of a topic that was deleted and created again do not apply to the new topic.
@@ -272,7 +276,7 @@ class Receipt:
         planned = {change.order: change for change in plan.changes}
         return [
             f"{change.group} {change.topic_partition}"
-            for change in (self.hand_over.changes if self.hand_over else ())
+            for change in (self.hand_over_to_resume.changes if self.hand_over_to_resume else ())
             if (now := planned.get(change.order)) and _has_moved(change, now.before)
         ]
 
@@ -285,11 +289,10 @@ def _has_moved(change: Change, now: CommittedOffset | None) -> bool:
     # A confirmed partition that is back at its offset from before the hand-over has moved, because it is not known how
     # far the group had consumed. If the group may have had the new offset for a time, only a higher offset shows that
     # it has consumed.
-    if now in change.written or (change.outcome is Outcome.UNCHANGED and now == change.before):
+    relation = change.relation(now)
+    if relation is Relation.OURS or (relation is Relation.BEFORE and not change.replaced):
         return False
-    after = change.after
-    is_ahead = now is not None and after is not None and now.offset > after.offset
-    return change.settled or (bool(change.own) and is_ahead and now != change.before)
+    return change.settled or (bool(change.own) and relation is Relation.AHEAD)
 
 
 def _of_same_topics(execution: Execution, plan: Plan) -> list[Change]:
@@ -297,8 +300,8 @@ def _of_same_topics(execution: Execution, plan: Plan) -> list[Change]:
 
     A topic whose id is not known counts as the same topic.
     """
-    then, now = execution.topic_ids, plan.topic_ids
-    return [each for each in execution.changes if not is_recreated(then.get(each.topic), now.get(each.topic))]
+    recreated = recreated_topics(execution.topic_ids.items(), plan.topic_ids)
+    return [each for each in execution.changes if each.topic not in recreated]
 
 
 def _names_by_state(states: Mapping[Order, PartitionState]) -> Mapping[State, list[str]]:

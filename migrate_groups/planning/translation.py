@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
-from migrate_groups.mirrors.place import Place, Status
+from migrate_groups.mirrors.position import Position, Status, undetermined
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted
+
+PENDING = -1
+"""Stands for the offset of a partition while a transactional commit is pending, as -1 does in OffsetFetch."""
+_NOT_SEARCHED = undetermined("not searched for")
 
 
 class Behind(NamedTuple):
@@ -33,24 +37,25 @@ class Behind(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Translated:
-    """An offset on the source cluster, and its translation to the mirror's copy of the partition.
+class TranslatedOffset:
+    """An offset of a group on the source cluster, and its translation to the mirror's copy of the partition.
 
     - source: the partition on the source cluster.
-    - offset: the offset to translate: ``committed``, or an offset that an option sets instead.
-    - committed: the source group's committed offset; None if it has none.
-    - target: the copy of the partition on the target cluster; None if there is none.
-    - place: the translated offset, and how exact it is.
-    - mirrored_to: the last stable offset of the copy; None if it was not read.
+    - offset: the offset to translate: ``committed``, or an offset that an option sets instead; `PENDING` if it is not
+      known.
+    - committed: the group's committed offset on the source cluster; None if it has none, or a commit is pending.
+    - copy: the copy of the partition on the target cluster; None if there is none.
+    - there: the group's committed offset in the copy; None if it has none, or if it was not read.
+    - position: the translated offset, and the evidence for it. Undetermined until it was searched for.
     - behind: how far the copy was behind; None if it is not known, or was not read.
     """
 
     source: TopicPartition
     offset: int
     committed: int | None
-    target: TopicPartition | None
-    place: Place
-    mirrored_to: int | None = None
+    copy: TopicPartition | None
+    there: int | None = None
+    position: Position = _NOT_SEARCHED
     behind: Behind | None = None
 
     @property
@@ -58,15 +63,14 @@ class Translated:
         """The source group's committed offset. If it has none, the offset that was translated instead."""
         return self.offset if self.committed is None else self.committed
 
-    def start(self, most_reread: int) -> int | None:
-        """Return the translated offset at which a target group may start; None if it is not known well enough.
+    @property
+    def is_off(self) -> bool:
+        """Whether the group would skip or repeat records if it started at ``there``, or has no committed offset there.
 
-        most_reread: how many records the group may read again.
+        False if the translated offset is not known exactly.
         """
-        place = self.place
-        if place.is_told or (place.offset is not None and 0 < place.reread <= most_reread):
-            return place.offset
-        return None
+        counts = self.position.counts
+        return self.position.is_known and (self.there is None or bool(counts.again or counts.skipped))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,27 +83,27 @@ class Translation:
 
     cluster_id: str
     group: str
-    partitions: tuple[Translated, ...]
+    partitions: tuple[TranslatedOffset, ...]
 
     @property
     def topics(self) -> tuple[tuple[str, str], ...]:
         """Pairs of a topic's name on the source cluster and its copy's name on the target cluster, sorted."""
-        return tuple(sorted({(each.source.topic, each.target.topic) for each in self.partitions if each.target}))
+        return tuple(sorted({(each.source.topic, each.copy.topic) for each in self.partitions if each.copy}))
 
     @property
     def copies(self) -> dict[TopicPartition, TopicPartition]:
         """The copy of each source partition that has one."""
-        return {each.source: each.target for each in self.partitions if each.target is not None}
+        return {each.source: each.copy for each in self.partitions if each.copy is not None}
 
     @property
     def source_topics(self) -> frozenset[str]:
         """The names of the translated topics on the source cluster."""
         return frozenset(each.source.topic for each in self.partitions)
 
-    def of(self, partition: TopicPartition) -> Translated | None:
+    def of(self, partition: TopicPartition) -> TranslatedOffset | None:
         """Return the translated offset of a partition on the source cluster; None if it was not translated."""
         return next((each for each in self.partitions if each.source == partition), None)
 
-    def with_status(self, *statuses: Status) -> Iterator[Translated]:
+    def with_status(self, *statuses: Status) -> Iterator[TranslatedOffset]:
         """Yield the translated offsets that have one of these statuses, such as ``exact`` or ``ambiguous``."""
-        return (each for each in self.partitions if each.place.status in statuses)
+        return (each for each in self.partitions if each.position.status in statuses)

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from migrate_groups.migration.advise.application import Application
 from migrate_groups.migration.advise.look import Finding, GroupAdvice, idle
-from migrate_groups.planning.applications import Application
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.result import NAME, OFFSET, TEXT, WORD, Column, Line, Result, Table, Tone
 from migrate_groups.snapshots.row import Row

@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
-from migrate_groups.migration.across.compare import Compared, Comparison
-from migrate_groups.mirrors.place import Status
+from migrate_groups.migration.across.compare import Comparison
+from migrate_groups.mirrors.position import Status
+from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.show.documents import Document, Part
 from migrate_groups.show.result import NAME, OFFSET, WORD, Column, Line, Result, Table
 from migrate_groups.text import counted
@@ -18,12 +19,12 @@ _MOST_ROWS = 200
 MEANINGS = {
     Status.DIFFERENT: "the mirror filters, alters or repartitions records, or other producers write to the topic, too",
     Status.GONE: "one of the logs starts later",
-    Status.UNDETERMINED: "the place can't be told",
+    Status.UNDETERMINED: "the offset can't be determined",
     Status.TRUSTED: "no record could be compared; --trust-copy names the topic",
     Status.NOT_MIRRORED: "the mirror has not delivered the records up to the committed offset, or delivers them again",
-    Status.AMBIGUOUS: "there are several places among identical records",
-    Status.BOUNDED: "compaction has removed the records that would tell",
-    Status.EXACT: "there is one place, and everything that was read fits it",
+    Status.AMBIGUOUS: "several offsets are possible among identical records",
+    Status.BOUNDED: "compaction has removed the records that would show the offset",
+    Status.EXACT: "one offset is possible, and everything that was read fits it",
 }
 """The meaning of each status, the worst first."""
 
@@ -33,20 +34,20 @@ class ComparedPartition(Part, frozen=True, kw_only=True):
 
     - committed_offset: the group's committed offset on the source; null while a transactional commit is pending.
     - target_topic: the topic of the copy; null if the target has no copy of the partition.
-    - place: the offset at which the group must continue on the target. If several are possible, the lowest; null if
-      none is known.
-    - reread_at_most: the highest number of records that the group reads again if it starts at ``place``.
+    - translated_offset: the offset at which the group must continue on the target. If several are possible, the lowest;
+      null if none is known.
+    - reread_at_most: the highest number of records that the group reads again if it starts at ``translated_offset``.
     - target_committed_offset: the group's committed offset on the target; null if there is none, or while a
       transactional commit is pending.
     - read_again, skipped: how many records the group would read again, and skip, if it started at
       ``target_committed_offset``; null if not known.
     - copies: how many records of the copy repeat a record that the mirror had already delivered.
-    - aborted: how many records at or after ``place`` are of aborted transactions, but delivered as committed.
-    - status: how exactly ``place`` is known, such as "exact".
+    - aborted: how many records from ``translated_offset`` on are of aborted transactions, but delivered as committed.
+    - status: how exactly ``translated_offset`` is known, such as "exact".
     - reason: why the status is not "exact"; otherwise empty.
-    - method: how ``place`` was found: "walk" (by matching the records of both logs in order), "neighbours" (from the
-      nearest records that both logs have, because compaction may have removed others), "start" (neither log has ever
-      had a record), or empty (no records were compared).
+    - method: how ``translated_offset`` was found: "walk" (by matching the records of both logs in order), "neighbours"
+      (from the nearest records that both logs have, because compaction may have removed others), "start" (neither log
+      has ever had a record), or empty (no records were compared).
     - compared: how many records of the copy were matched with a record of the source.
     - mirrored_to: the last stable offset of the copy; null if it was not read.
     - fingerprint_before, fingerprint_after: fingerprints (32 hexadecimal digits) of the source's last record before
@@ -58,7 +59,7 @@ class ComparedPartition(Part, frozen=True, kw_only=True):
     partition: int
     committed_offset: int | None
     target_topic: str | None
-    place: int | None
+    translated_offset: int | None
     reread_at_most: int
     target_committed_offset: int | None
     read_again: int | None
@@ -91,7 +92,7 @@ _COLUMNS: list[Column[ComparedPartition]] = [
     Column("PARTITION", OFFSET, lambda each: each.partition),
     Column("COMMITTED", OFFSET, lambda each: each.committed_offset),
     Column("TARGET-TOPIC", NAME, lambda each: each.target_topic),
-    Column("PLACE", OFFSET, lambda each: each.place),
+    Column("TRANSLATED", OFFSET, lambda each: each.translated_offset),
     Column("COMPARED", OFFSET, lambda each: each.compared),
     Column("TARGET-COMMITTED", OFFSET, lambda each: each.target_committed_offset),
     Column("READ-AGAIN", OFFSET, lambda each: each.read_again),
@@ -106,31 +107,31 @@ def document(found: Comparison) -> CompareDocument:
     return CompareDocument(
         source_cluster=found.source_cluster,
         target_cluster=found.target_cluster,
-        partitions=[_partition(each) for each in found.partitions],
+        partitions=[_partition(group, each) for group, each in found.partitions],
     )
 
 
-def _partition(each: Compared) -> ComparedPartition:
+def _partition(group: str, each: TranslatedOffset) -> ComparedPartition:
     return ComparedPartition(
-        group=each.group,
-        topic=each.at.source.topic,
-        partition=each.at.source.partition,
-        committed_offset=each.at.committed,
-        target_topic=None if each.at.copy is None else each.at.copy.topic,
-        place=each.place.offset,
-        reread_at_most=each.place.reread,
-        target_committed_offset=each.at.there,
-        read_again=each.place.counts.again,
-        skipped=each.place.counts.skipped,
-        copies=each.place.counts.copies,
-        aborted=each.place.counts.aborted,
-        status=each.place.status,
-        reason=each.place.reason,
-        method=each.place.method,
-        compared=each.place.compared,
-        mirrored_to=each.found.mirrored_to,
-        fingerprint_before=_hex(each.place.before),
-        fingerprint_after=_hex(each.place.after),
+        group=group,
+        topic=each.source.topic,
+        partition=each.source.partition,
+        committed_offset=each.committed,
+        target_topic=None if each.copy is None else each.copy.topic,
+        translated_offset=each.position.offset,
+        reread_at_most=each.position.reread,
+        target_committed_offset=each.there,
+        read_again=each.position.counts.again,
+        skipped=each.position.counts.skipped,
+        copies=each.position.counts.copies,
+        aborted=each.position.counts.aborted,
+        status=each.position.status,
+        reason=each.position.reason,
+        method=each.position.method,
+        compared=each.position.compared,
+        mirrored_to=each.position.as_of,
+        fingerprint_before=_hex(each.position.before),
+        fingerprint_after=_hex(each.position.after),
     )
 
 
@@ -154,8 +155,8 @@ def conclusion(found: Comparison) -> str:
         return (
             f"{counted(found.off, 'partition')} would not continue on the target where the group stopped on the source"
         )
-    if found.untold:
-        return f"the place of {counted(found.untold, 'partition')} on the target is not known"
+    if found.unknown:
+        return f"the translated offset of {counted(found.unknown, 'partition')} on the target is not known"
     return "every partition continues on the target where it stopped on the source"
 
 
@@ -170,22 +171,25 @@ def result(found: Comparison) -> Result:
     right come first, the worst status first.
     """
     severity = list(MEANINGS)
-    worst_first = sorted(found.partitions, key=lambda each: (not each.is_off, severity.index(each.place.status)))
-    table = Table(columns=_COLUMNS, rows=[*map(_partition, worst_first)], thing="partition", most=_MOST_ROWS)
-    reasons = Counter((each.place.status, each.place.reason) for each in found.partitions if each.place.reason)
+    worst_first = sorted(found.partitions, key=lambda of: (not of[1].is_off, severity.index(of[1].position.status)))
+    rows = [_partition(group, each) for group, each in worst_first]
+    table = Table(columns=_COLUMNS, rows=rows, thing="partition", most=_MOST_ROWS)
+    positions = [each.position for _, each in found.partitions]
+    reasons = Counter((each.status, each.reason) for each in positions if each.reason)
     lines = [
         Line(f"{status}, {counted(number, 'partition')}: {reason}")
         for (status, reason), number in reasons.most_common()
     ]
-    return Result(document=document(found), parts=[table, *lines, Line(_totals(found.partitions))])
+    totals = Line(_totals([each for _, each in found.partitions]))
+    return Result(document=document(found), parts=[table, *lines, totals])
 
 
-def _totals(partitions: Sequence[Compared]) -> str:
-    statuses = Counter(each.place.status for each in partitions)
-    known = [each.place.counts for each in partitions if each.place.counts.again is not None]
+def _totals(partitions: Sequence[TranslatedOffset]) -> str:
+    statuses = Counter(each.position.status for each in partitions)
+    known = [each.position.counts for each in partitions if each.position.counts.again is not None]
     again, skipped = sum(each.again or 0 for each in known), sum(each.skipped or 0 for each in known)
-    aborted = sum(each.place.counts.aborted for each in partitions)
-    without = sum(each.at.there is None for each in partitions)
+    aborted = sum(each.position.counts.aborted for each in partitions)
+    without = sum(each.there is None for each in partitions)
     parts = [counted(len(partitions), "partition") + ": " + ", ".join(f"{n:,} {s}" for s, n in statuses.items())]
     if known:
         parts.append(

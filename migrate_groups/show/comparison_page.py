@@ -8,8 +8,9 @@ from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
-from migrate_groups.migration.across.compare import Compared, Comparison
-from migrate_groups.mirrors.place import Status
+from migrate_groups.migration.across.compare import Comparison
+from migrate_groups.mirrors.position import Status
+from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.show import html
 from migrate_groups.show.comparison import MEANINGS, ComparedPartition, conclusion, result
 from migrate_groups.show.result import COUNT, SECOND, TEXT, Column, Result, Verdict
@@ -34,19 +35,23 @@ class _Topic(NamedTuple):
 def page(found: Comparison) -> str:
     """Return the comparison as an HTML page. The same comparison always gives the same bytes."""
     shown = result(found)
-    places = shown.tables[0]
-    *columns, status = places.columns
-    topics = [_topic(rows) for _, rows in groupby(found.partitions, lambda each: (each.group, each.at.source.topic))]
+    table = shown.tables[0]
+    *columns, status = table.columns
+    topics = [
+        _topic(group, list(offsets))
+        for group, of in found.groups.items()
+        for _, offsets in groupby(of, lambda each: each.source.topic)
+    ]
     topics.sort(key=lambda each: (-((each.again or 0) + (each.skipped or 0)), each.group, each.topic))
-    statuses = Counter(each.place.status for each in found.partitions)
-    is_same = not found.off and not found.untold
+    statuses = Counter(each.position.status for _, each in found.partitions)
+    is_same = not found.off and not found.unknown
     figures = {
         "partitions": len(found.partitions),
-        "exact places": statuses[Status.EXACT],
+        "exact offsets": statuses[Status.EXACT],
         "read again": _sum(each.again for each in topics),
         "skipped": _sum(each.skipped for each in topics),
-        "copies": sum(each.place.counts.copies for each in found.partitions),
-        "aborted, delivered": sum(each.place.counts.aborted for each in found.partitions),
+        "copies": sum(each.position.counts.copies for _, each in found.partitions),
+        "aborted, delivered": sum(each.position.counts.aborted for _, each in found.partitions),
     }
     of_page = Result(
         kind=f"Comparison of two clusters, read at {SECOND.of(found.taken_at)} UTC",
@@ -63,17 +68,16 @@ def page(found: Comparison) -> str:
         more_topics=len(topics) - _MOST_TOPICS,
         most=max([1, *(number or 0 for each in topics for number in (each.again, each.skipped))]),
         # The status is first, because a wide table is cut at the right of a page.
-        places=replace(places, columns=[status, *columns, _REASON]),
-        most_places=_MOST_ROWS,
+        offsets=replace(table, columns=[status, *columns, _REASON]),
+        most_offsets=_MOST_ROWS,
     )
 
 
-def _topic(rows: Iterable[Compared]) -> _Topic:
-    partitions: Sequence[Compared] = list(rows)
-    counts = [each.place.counts for each in partitions]
+def _topic(group: str, partitions: Sequence[TranslatedOffset]) -> _Topic:
+    counts = [each.position.counts for each in partitions]
     return _Topic(
-        group=partitions[0].group,
-        topic=partitions[0].at.source.topic,
+        group=group,
+        topic=partitions[0].source.topic,
         partitions=len(partitions),
         again=_sum(each.again for each in counts),
         skipped=_sum(each.skipped for each in counts),

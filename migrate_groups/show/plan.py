@@ -13,7 +13,7 @@ from migrate_groups.planning.change import Action, Change, Outcome
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.plan import Check, Plan, Verdict
 from migrate_groups.planning.planned_stop import PlannedStop
-from migrate_groups.planning.translation import Translated
+from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.show import planned_stop
 from migrate_groups.show import result as shown
 from migrate_groups.show.result import COUNT, NAME, OFFSET, TEXT, WORD, Column, Groups, Line, Result, Table, Tone
@@ -180,10 +180,8 @@ def _origins(plan: Plan) -> dict[TopicPartition, str]:
     If the mirror is behind in the partition, the text says by how many records. Empty if the groups are on one cluster.
     """
     partitions = plan.translation.partitions if plan.translation else ()
-    return {
-        each.target: f"{each.source} at {each.offset}" + _lag(each) for each in partitions if each.target is not None
-    }
+    return {each.copy: f"{each.source} at {each.offset}" + _lag(each) for each in partitions if each.copy is not None}
 
 
-def _lag(each: Translated) -> str:
+def _lag(each: TranslatedOffset) -> str:
     return f", mirror {counted(each.behind.records, 'record')} behind" if each.behind and each.behind.records else ""

@@ -1,7 +1,7 @@
 """``compare`` on two real clusters: it finds by content the offset on the target that corresponds to the committed
 offset.
 
-This offset is called the place. A consumer on the target cluster checks it.
+This offset is called the translated offset. A consumer on the target cluster checks it.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class Two:
         (partition,) = json.loads(done.stdout)["partitions"]
         return dict(partition)
 
-    def place(self, *options: str, code: int) -> tuple[str, int | None]:
+    def translated(self, *options: str, code: int) -> tuple[str, int | None]:
         """Run ``compare``. Return the partition's status, and the corresponding offset on the target (None:
         not found).
         """
         found = self.compare(*options, code=code)
-        return found["status"], found["place"]
+        return found["status"], found["translated_offset"]
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_records_read_again_and_skipped_are_those_of_a_consumer(two):
     two.commit(40, there=33)
     two.mirror()
     found = two.compare(code=6)
-    assert (found["status"], found["place"], found["read_again"], found["skipped"]) == ("exact", 40, 7, 0)
+    assert (found["status"], found["translated_offset"], found["read_again"], found["skipped"]) == ("exact", 40, 7, 0)
     two.commit(40, there=45)
     assert two.compare(code=6)["skipped"] == 5
     two.commit(40, there=40)
@@ -105,12 +105,15 @@ def test_copies_after_a_restart_of_the_mirror(two):
     two.mirror(10)
     found = two.compare("-o", "there.csv", "--report", "told", code=6)
     assert (found["status"], found["copies"], found["method"], found["mirrored_to"]) == ("exact", 35, "walk", 85)
-    assert sorted(path.name for path in (two.cli.folder / "told").iterdir()) == ["places.parquet", "report.html"]
-    rest = records(two.target.bootstrap_servers, two.topic, 0)[found["place"] :]
+    assert sorted(path.name for path in (two.cli.folder / "told").iterdir()) == [
+        "report.html",
+        "translated_offsets.parquet",
+    ]
+    rest = records(two.target.bootstrap_servers, two.topic, 0)[found["translated_offset"] :]
     assert [each.value() for each in rest] == [str(number % 9).encode() for number in range(30, 50)]
     two.cli.environment["MIGRATE_GROUPS_BOOTSTRAP_SERVER"] = two.target.bootstrap_servers
     two.cli("apply", "there.csv", "--yes", "--receipt", "r.json")
-    assert two.target.committed(two.group) == {TopicPartition(two.topic, 0): found["place"]}
+    assert two.target.committed(two.group) == {TopicPartition(two.topic, 0): found["translated_offset"]}
 
 
 def test_aborted_records_are_counted(two):
@@ -122,16 +125,16 @@ def test_aborted_records_are_counted(two):
     two.commit(5, there=5)
     two.mirror()
     found = two.compare(code=0)
-    assert (found["status"], found["place"], found["aborted"]) == ("exact", 5, 3)
+    assert (found["status"], found["translated_offset"], found["aborted"]) == ("exact", 5, 3)
 
 
-def test_a_mirror_that_filters_records_has_no_place(two):
+def test_a_mirror_that_filters_records_has_no_translated_offset(two):
     """If a mirror left out a record, ``compare`` gives no target offset, and ends with exit code 7."""
     two.create()
     two.source.produce(two.topic, 0, 20)
     two.commit(10, there=10)
     two.mirror(change=lambda each: None if each.offset() == 12 else unchanged(each))
-    assert two.place(code=7) == ("different", None)
+    assert two.translated(code=7) == ("different", None)
     shown = two.cli("compare", two.group, code=7).stdout
     assert "different, 1 partition: the target's records do not follow each other as on the source\n" in shown
 
@@ -146,11 +149,11 @@ def test_a_mirror_that_lags_and_a_log_that_was_deleted(two):
     two.source.produce(two.topic, 0, 20)
     two.commit(10)
     two.mirror(0, 6)
-    assert two.place(code=7) == ("not mirrored yet", None)
+    assert two.translated(code=7) == ("not mirrored yet", None)
     two.mirror(6)
-    assert two.place(code=6) == ("exact", 10)
+    assert two.translated(code=6) == ("exact", 10)
     two.target.delete_records(two.topic, 0, 15)
-    assert two.place(code=7) == ("gone", None)
+    assert two.translated(code=7) == ("gone", None)
     two.source.delete_records(two.topic, 0, 18)
     found = two.compare(code=7)
     assert (found["status"], found["reason"]) == ("gone", "the source's log starts 8 offsets later")
@@ -293,7 +296,7 @@ def _judge(two: Two, topic: str) -> None:
         here = records(two.source.bootstrap_servers, two.topic, each["partition"])
         there = records(two.target.bootstrap_servers, topic, each["partition"])
         left = _ledger(here[each["committed_offset"] :])
-        assert _ledger(message for message in there if message.offset() >= each["place"]) == left
+        assert _ledger(message for message in there if message.offset() >= each["translated_offset"]) == left
         if each["target_committed_offset"] is None:  # MirrorMaker translates not every offset
             assert (each["read_again"], each["skipped"]) == (None, None)
             continue

@@ -1,7 +1,7 @@
 """``compare`` with records and mirrors of every kind: the target offset that it finds is exact, or it says that it is
 not.
 
-The offset on the target that corresponds to the committed offset is called the place.
+The offset on the target that corresponds to the committed offset is called the translated offset.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Copied:
         here = self._read(self.source, found["topic"], found["partition"])
         there = self._read(self.target, found["target_topic"], found["partition"])
         left = {content for offset, content in here if offset >= found["committed_offset"]}
-        read = Counter(content for offset, content in there if offset >= found["place"])
+        read = Counter(content for offset, content in there if offset >= found["translated_offset"])
         skipped = (left & {content for _, content in there}) - read.keys()
         assert not skipped, found
         gone = {(each["timestamp"], each["key"], each["value"], ()) for each in compacted[found["committed_offset"] :]}
@@ -104,7 +104,7 @@ def copied(world, target_servers, cli) -> Iterator[Copied]:
         yield Copied(world, target, cli)
 
 
-def test_records_of_every_kind_have_their_place(copied):
+def test_records_of_every_kind_have_their_translated_offset(copied):
     """``compare`` finds the exact target offset for records with headers, null or empty keys and values, in any
     compression.
     """
@@ -149,7 +149,7 @@ def test_logs_that_are_compacted_differently(copied):
     told: Counter[tuple[str, str]] = Counter()
     for found in copied.compare(code=6):
         told[found["topic"], found["status"]] += 1
-        if found["place"] is not None:
+        if found["translated_offset"] is not None:
             assert copied.read_again(found, made) <= found["reread_at_most"], found
     assert {status for _, status in told} == {"exact", "bounded"}, told
     assert told[topics[1], "exact"] == 10
@@ -189,7 +189,7 @@ def test_a_dishonest_mirror_of_a_topic_that_was_not_compacted(copied):
         **dict.fromkeys(("drops", "loses", "stamps", "foreign"), "different"),
     }
     honest = found[topics["honest"]]
-    assert (honest["place"], honest["method"], honest["compared"]) == (30, "walk", 60)
+    assert (honest["translated_offset"], honest["method"], honest["compared"]) == (30, "walk", 60)
 
 
 def shifted(each: Message) -> dict[str, Any]:

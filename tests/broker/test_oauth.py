@@ -16,8 +16,8 @@ import pytest
 
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.client_properties import understand
-from migrate_groups.kafka.credentials.given import parse_properties
 from migrate_groups.kafka.credentials.oauth import NoToken, OAuth
+from migrate_groups.kafka.credentials.properties import parse_properties
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.model.partitions import TopicPartition
 from tests.support.broker_world import broker_world

@@ -20,7 +20,7 @@ import pytest
 from migrate_groups.kafka import child
 from migrate_groups.kafka.client_config import ClientConfig
 from migrate_groups.kafka.credentials.client_properties import understand
-from migrate_groups.kafka.credentials.given import parse_properties
+from migrate_groups.kafka.credentials.properties import parse_properties
 from migrate_groups.kafka.records import KafkaRecords
 from migrate_groups.kafka.second_client import SecondClient
 from migrate_groups.model.partitions import TopicPartition
@@ -257,7 +257,7 @@ def test_compare_shows_no_secret(secured, cli, world, side):
             each.create_topic(1, topic=topic)
             each.produce_in_order(topic, 0, [(str(number), now + number) for number in range(10)])
             each.commit(group, TopicPartition(topic, 0), 7)
-        done = cli("compare", group, "-vv", "--format", "json", "-o", "places.csv")
+        done = cli("compare", group, "-vv", "--format", "json", "-o", "translated.csv")
     assert '"status":"exact"' in done.stdout.replace(" ", "")
     assert re.search("^  librdkafka: .*Connected", done.stderr, re.M)
     assert_no_secret(written_by(cli) + (done.stdout + done.stderr).encode())

@@ -9,7 +9,7 @@ import pytest
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.kafka.credentials.client_properties import understand
-from migrate_groups.kafka.credentials.security import Tls
+from migrate_groups.kafka.credentials.tls import Tls
 from tests.support.keystores import KEY_PASSWORD, PASSWORD
 from tests.support.secured import SECRETS, Secured, properties_text
 

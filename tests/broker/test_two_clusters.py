@@ -148,7 +148,7 @@ def test_a_group_keeps_its_name_on_the_other_cluster(move):
     (execution,) = receipt["executions"]
     assert execution["source"]["group"] == move.group
     assert execution["source"]["cluster_id"] != execution["cluster_id"]
-    assert [(each["source_offset"], each["place"], each["status"]) for each in receipt["translations"]] == [
+    assert [(each["source_offset"], each["translated_offset"], each["status"]) for each in receipt["translations"]] == [
         (5, 5, "exact"),
         (18, 28, "exact"),
         (30, 40, "exact"),
@@ -254,7 +254,7 @@ def test_a_mirror_that_stays_behind_is_a_refusal(move):
 
 
 @pytest.mark.long  # the same in memory: tests/unit/test_two_clusters.py
-def test_several_possible_places_are_refused_or_accepted_by_option(move):
+def test_several_possible_offsets_are_refused_or_accepted_by_option(move):
     """If the mirror copied identical records twice, several target offsets are possible, and `migrate` is refused.
 
     With ``--accept-reread 1`` it accepts that one record is read again, and writes one of these offsets.
@@ -284,9 +284,11 @@ def test_a_topic_without_a_record_left_is_handed_over_only_if_its_copy_is_truste
         move.target.produce(move.topic, partition, 77, prefix="foreign ")
     done = move.cli("compare", move.group, "--format", "json", code=7)
     found = json.loads(done.stdout)["partitions"]
-    assert {(each["status"], each["place"], each["compared"]) for each in found} == {("undetermined", None, 0)}
+    assert {(each["status"], each["translated_offset"], each["compared"]) for each in found} == {
+        ("undetermined", None, 0)
+    }
     line = move.migrate(code=3).stderr
-    assert f"places: 3 undetermined: {move.topic}-0 at 30 is undetermined" in line
+    assert f"translated offsets: 3 undetermined: {move.topic}-0 at 30 is undetermined" in line
     assert f"pass --trust-copy {move.topic}" in line
     assert move.there() == {}
     move.cli("compare", move.group, "--trust-copy", move.topic, code=6)  # the group has no offset there yet

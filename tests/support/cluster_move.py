@@ -188,9 +188,9 @@ class Move:
 
     def _lowered(self) -> int:
         receipt = json.loads((self.cli.folder / "move.toml.run" / "receipt.json").read_text())
-        places = {each["partition"]: each["place"] for each in receipt["translations"]}
+        translated = {each["partition"]: each["translated_offset"] for each in receipt["translations"]}
         with broker_world(self.pair.target) as there:
-            return sum(offset < places[at.partition] for at, offset in there.committed(self.group).items())
+            return sum(offset < translated[at.partition] for at, offset in there.committed(self.group).items())
 
 
 @contextmanager

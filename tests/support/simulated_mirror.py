@@ -1,7 +1,7 @@
 """Simulate a source partition and what a mirror, honest or not, has made of it on another cluster.
 
-The simulation knows from which source record each record of the copy was made. `Case` judges a place by these numbers
-alone, and shares no code with what has found the place.
+The simulation knows from which source record each record of the copy was made. `Case` judges a translation by these
+numbers alone, and shares no code with what has translated the offset.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.across.places import MirroredPartition, find_places
+from migrate_groups.migration.across.translate import find_positions
 from migrate_groups.migration.ports import Side
 from migrate_groups.mirrors.names import TopicNames
-from migrate_groups.mirrors.place import Place, Status
+from migrate_groups.mirrors.position import Position, Status
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.translation import TranslatedOffset
 from tests.support.in_memory import InMemoryCluster, InMemoryRecords
 from tests.support.simulated_log import FOREIGN, Log, Record, cleaned, written
 
@@ -63,8 +64,8 @@ class Case:
         records = sum(each.kind != "marker" for each in self.written[self.source_start :])
         return records > len(self.source) or self.copy_end - self.copy_start > len(self.copy)
 
-    def place(self) -> Place:
-        """Return the place that the code under test finds, on two clusters in memory with these logs."""
+    def translated(self) -> Position:
+        """Return the position that the code under test finds, on two clusters in memory with these logs."""
         compacted = {"compact": (True, True), "source compact": (True, False), "target compact": (False, True)}
         on_source, on_target = compacted.get(self.policy, (False, False))
         source, target = InMemoryCluster("source"), InMemoryCluster("target")
@@ -75,14 +76,14 @@ class Case:
         _fill(source, _HERE, self.source, self.source_start, len(self.written))
         _fill(target, _THERE, self.copy, self.copy_start, self.copy_end)
         mirror = Mirror(Side(source, InMemoryRecords(source)), Side(target, InMemoryRecords(target)), TopicNames())
-        asked = MirroredPartition(_HERE, self.committed, _THERE)
-        return find_places(mirror, [asked])[asked].place
+        asked = TranslatedOffset(source=_HERE, offset=self.committed, committed=self.committed, copy=_THERE)
+        return find_positions(mirror, [asked])[asked].position
 
-    def wrong(self, found: Place) -> str:
-        """Return what goes wrong if a group starts at a place that was found; empty if nothing does.
+    def wrong(self, found: Position) -> str:
+        """Return what goes wrong if a group starts at an offset that was found; empty if nothing does.
 
         Records with the same content count as equals. A record that the source no longer has may be skipped, because a
-        group on the source skips it, too. At a place that is not exact, a group may read ``reread`` records again.
+        group on the source skips it, too. At an offset that is not exact, a group may read ``reread`` records again.
         """
         if found.offset is None:
             return ""
@@ -137,9 +138,9 @@ class Case:
     def _is_superseded(self, record: Record) -> bool:
         return any(number > record.number and self.written[number].key == record.key for number in self.delivered)
 
-    def foreign(self, place: int) -> int:
-        """Return how many records of other producers a group reads that starts at offset ``place`` of the copy."""
-        return sum(each.number == FOREIGN for each in self.copy if each.offset >= place)
+    def foreign(self, offset: int) -> int:
+        """Return how many records of other producers a group reads that starts at this offset of the copy."""
+        return sum(each.number == FOREIGN for each in self.copy if each.offset >= offset)
 
 
 def _fill(cluster: InMemoryCluster, partition: TopicPartition, records: Log, start: int, end: int) -> None:

@@ -14,12 +14,12 @@ from migrate_groups.applications import components, stem
 from migrate_groups.errors import GroupNotFound, Refused, Undetermined
 from migrate_groups.files import split_toml
 from migrate_groups.files.split_toml import to_toml
+from migrate_groups.migration.advise.application import applications
 from migrate_groups.migration.advise.client_settings import client_settings
 from migrate_groups.migration.advise.look import Finding, GroupAdvice, advise
 from migrate_groups.migration.advise.propose import propose
 from migrate_groups.model.groups import Member
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.applications import applications, joining
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from tests.support.clock import FakeClock
@@ -259,12 +259,12 @@ def test_a_stem_is_the_client_id_without_what_differs_between_processes(client_i
 
 @given(st.lists(st.frozensets(st.sampled_from("abcdef"), min_size=1, max_size=4), min_size=1, max_size=8))
 def test_a_joining_subscription_is_one_without_which_there_are_more_applications(subscriptions):
-    """``joining`` names a subscription if and only if its members join several applications into one."""
+    """``Application.joining`` names a subscription if and only if its members join several applications into one."""
     members = [member(f"m{number}", *topics) for number, topics in enumerate(subscriptions)]
     for each in applications(members, ()):
         own = {m.subscription for m in each.members}
         most = max(len(components(own - {left_out})) for left_out in own)
-        broad, without = joining(each)
+        broad, without = each.joining()
         assert (len(without) if broad else 1) == max(most, 1)
         if broad:
             assert components(own - {m.subscription for m in broad}) == without

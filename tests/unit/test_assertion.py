@@ -12,10 +12,10 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat, PublicFormat
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.kafka.credentials.assertion import AssertionFile, SignedAssertion
 from migrate_groups.kafka.credentials.client_properties import understand
+from migrate_groups.kafka.credentials.grants import AssertionFile, ClientSecret, JwtBearer, SignedAssertion
 from migrate_groups.kafka.credentials.oauth import NoToken, OAuth
-from migrate_groups.kafka.credentials.tokens import ClientSecret, JwtBearer, TokenFile, TokenServer
+from migrate_groups.kafka.credentials.tokens import TokenFile, TokenServer
 
 OAUTH = {
     "security.protocol": "SASL_SSL",
@@ -128,7 +128,7 @@ def test_a_client_secret_is_url_encoded_on_demand():
     for flag, expected in (("false", b"a:b:s c/"), ("true", b"a%3Ab:s+c%2F")):
         held = grant(**client, **secret, sasl_oauthbearer_header_urlencode=flag)
         assert isinstance(held, ClientSecret)
-        assert base64.b64decode(held.headers()["Authorization"].removeprefix("Basic ")) == expected
+        assert base64.b64decode(held.authorization.removeprefix("Basic ")) == expected
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,21 @@ import pytest
 from migrate_groups.errors import GroupNotFound, InvalidInput, Refused
 from migrate_groups.migration.across.compare import Comparison, compare
 from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.across.places import MirroredPartition, find_places
+from migrate_groups.migration.across.translate import find_positions
 from migrate_groups.migration.ports import Side
 from migrate_groups.mirrors.names import TopicNames
-from migrate_groups.mirrors.place import Method, Status
+from migrate_groups.mirrors.position import Method, Status
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.planning.translation import PENDING, TranslatedOffset
 from tests.support.clock import FakeClock
 from tests.support.in_memory import InMemoryCluster, InMemoryRecords
 
 HERE, THERE = TopicPartition("orders", 0), TopicPartition("eu.orders", 0)
+
+
+def offset(source: TopicPartition, at: int, copy: TopicPartition | None) -> TranslatedOffset:
+    """Return an offset that has not been translated yet."""
+    return TranslatedOffset(source=source, offset=at, committed=at, copy=copy)
 
 
 class Reads(InMemoryRecords):
@@ -62,7 +68,7 @@ def two() -> Two:
     return Two()
 
 
-def test_one_place_for_all_groups_with_the_same_committed_offset(two):
+def test_one_translated_offset_for_all_groups_with_the_same_committed_offset(two):
     """If several groups have the same committed offset, ``compare`` reads the records once for all of them.
 
     Each group's own offset on the target is compared with the same matching offset.
@@ -76,12 +82,12 @@ def test_one_place_for_all_groups_with_the_same_committed_offset(two):
             two.target.commit(group, THERE, there)
     Reads.count = 0
     found = two.compared("one", "two", "none")
-    assert [(each.place.offset, each.place.counts.again) for each in found.partitions] == [
+    assert [(each.position.offset, each.position.counts.again) for _, each in found.partitions] == [
         *[(270, 20), (270, 30), (270, None)]
     ]
-    assert [each.found.mirrored_to for each in found.partitions] == [350] * 3
+    assert [each.position.as_of for _, each in found.partitions] == [350] * 3
     assert Reads.count == 1
-    assert (found.off, found.untold) == (3, 0)
+    assert (found.off, found.unknown) == (3, 0)
 
 
 def test_a_window_grows_until_it_is_anchored(two):
@@ -94,11 +100,11 @@ def test_a_window_grows_until_it_is_anchored(two):
     two.source.produce("orders", 0, 1, timestamp=3)
     two.source.commit("g", HERE, 350)
     two.mirror(0, 351)
-    (found,) = two.compared("g").partitions
-    assert (found.place.status, found.place.offset) == (Status.EXACT, 350)
+    (found,) = two.compared("g").groups["g"]
+    assert (found.position.status, found.position.offset) == (Status.EXACT, 350)
 
 
-def test_what_is_told_without_reading_a_record(two):
+def test_what_is_known_without_reading_a_record(two):
     """Without a matching offset in the mirror's copy, the status is undetermined, and the result gives the reason.
 
     Reasons: a pending commit, a missing copy, no leader on the source, or a commit beyond the log end.
@@ -107,53 +113,53 @@ def test_what_is_told_without_reading_a_record(two):
     two.source.create_topic("away", 1)
     two.source.lose_leader("away", 0)
     asked = {
-        MirroredPartition(HERE, None, THERE): "a transactional commit is pending",
-        MirroredPartition(HERE, 3, None): (
+        offset(HERE, PENDING, THERE): "a transactional commit is pending",
+        offset(HERE, 3, None): (
             "no such partition on the target, or no Describe on its topic (a mirror may take 10 min to create it)"
         ),
-        MirroredPartition(HERE, 9, THERE): "the committed offset is beyond the source's log end",
-        MirroredPartition(TopicPartition("away", 0), 0, THERE): "the partition has no leader on the source",
+        offset(HERE, 9, THERE): "the committed offset is beyond the source's log end",
+        offset(TopicPartition("away", 0), 0, THERE): "the partition has no leader on the source",
     }
-    found = find_places(two.mirror_of_both, [*asked])
-    assert {each: found[each].place.reason for each in asked} == asked
-    assert {each.place.status for each in found.values()} == {Status.UNDETERMINED}
+    found = find_positions(two.mirror_of_both, asked)
+    assert {each: found[each].position.reason for each in asked} == asked
+    assert {each.position.status for each in found.values()} == {Status.UNDETERMINED}
 
 
 def test_a_target_without_a_leader_is_undetermined(two):
     """If the mirror's copy of a partition has no leader, no matching offset is found, and the result says why."""
     two.produce(5)
     two.target.lose_leader("eu.orders", 0)
-    found = find_places(two.mirror_of_both, [MirroredPartition(HERE, 3, THERE)])
-    assert [each.place.reason for each in found.values()] == ["the partition has no leader on the target"]
+    found = find_positions(two.mirror_of_both, [offset(HERE, 3, THERE)])
+    assert [each.position.reason for each in found.values()] == ["the partition has no leader on the target"]
 
 
 def test_an_empty_topic_continues_at_its_start(two):
     """If a topic and its copy have never had a record, offset 0 is exact, although no record was compared."""
     two.source.commit("g", HERE, 0)
-    (found,) = two.compared("g").partitions
-    assert (found.place.status, found.place.offset, found.found.mirrored_to) == (Status.EXACT, 0, 0)
-    assert (found.place.method, found.place.compared, found.is_told) == (Method.START, 0, True)
+    (found,) = two.compared("g").groups["g"]
+    assert (found.position.status, found.position.offset, found.position.as_of) == (Status.EXACT, 0, 0)
+    assert (found.position.method, found.position.compared, found.position.is_known) == (Method.START, 0, True)
 
 
 def test_an_empty_topic_and_a_target_with_records(two):
     """If the source has never had a record, but the target has, the target's topic is not a copy."""
     two.target.produce("eu.orders", 0, 77)
     two.source.commit("g", HERE, 0)
-    (found,) = two.compared("g").partitions
-    assert (found.place.status, found.place.offset) == (Status.DIFFERENT, None)
+    (found,) = two.compared("g").groups["g"]
+    assert (found.position.status, found.position.offset) == (Status.DIFFERENT, None)
 
 
 def test_a_mirror_that_has_delivered_nothing(two):
-    """If the copy is empty and the source has records, nothing was compared: the place is not mirrored yet."""
+    """If the copy is empty and the source has records, nothing was compared: the offset is not mirrored yet."""
     two.produce(5)
     two.source.commit("g", HERE, 0)
-    (found,) = two.compared("g").partitions
-    assert (found.place.status, found.place.compared) == (Status.NOT_MIRRORED, 0)
+    (found,) = two.compared("g").groups["g"]
+    assert (found.position.status, found.position.compared) == (Status.NOT_MIRRORED, 0)
 
 
 @pytest.mark.parametrize("make", ["copy", "foreign"])
 def test_a_source_without_a_record_left_proves_nothing(two, make):
-    """If all records of the source were deleted, the place is undetermined, whatever the target's topic contains."""
+    """If all records of the source were deleted, the offset is undetermined, whatever the target's topic contains."""
     two.produce(50)
     two.source.delete_records("orders", 0, 50)
     two.source.commit("g", HERE, 50)
@@ -162,14 +168,14 @@ def test_a_source_without_a_record_left_proves_nothing(two, make):
     else:
         two.target.produce("eu.orders", 0, 77)
     found = two.compared("g")
-    (partition,) = found.partitions
-    assert (partition.place.status, partition.place.offset, found.untold) == (Status.UNDETERMINED, None, 1)
-    assert "pass --trust-copy orders" in partition.place.reason
+    (partition,) = found.groups["g"]
+    assert (partition.position.status, partition.position.offset, found.unknown) == (Status.UNDETERMINED, None, 1)
+    assert "pass --trust-copy orders" in partition.position.reason
     assert len(found.rows(1000)) == 0
 
 
 def test_a_trusted_copy_continues_at_its_end(two):
-    """With ``--trust-copy`` the place is the end of the copy if the source has no record left to compare.
+    """With ``--trust-copy`` the translated offset is the end of the copy if the source has no record left to compare.
 
     Its status says that it is trusted. Copies of other topics are not trusted.
     """
@@ -178,12 +184,12 @@ def test_a_trusted_copy_continues_at_its_end(two):
     two.source.commit("g", HERE, 50)
     two.target.produce("eu.orders", 0, 60)
     two.target.commit("g", THERE, 55)
-    (found,) = two.compared("g", trusted=["other"]).partitions
-    assert found.place.status is Status.UNDETERMINED
+    (found,) = two.compared("g", trusted=["other"]).groups["g"]
+    assert found.position.status is Status.UNDETERMINED
     compared = two.compared("g", trusted=["orders"])
-    (found,) = compared.partitions
-    assert (found.place.status, found.place.offset, found.place.compared) == (Status.TRUSTED, 60, 0)
-    assert (found.place.counts.again, compared.off, compared.untold) == (5, 1, 0)
+    (found,) = compared.groups["g"]
+    assert (found.position.status, found.position.offset, found.position.compared) == (Status.TRUSTED, 60, 0)
+    assert (found.position.counts.again, compared.off, compared.unknown) == (5, 1, 0)
     assert [row.offset for row in compared.rows(0).rows()] == [60]
 
 
@@ -194,10 +200,10 @@ def test_only_aborted_records_are_left(two):
     two.source.transact("orders", 0, 3, timestamp=9, commit=False)
     two.source.commit("g", HERE, 8)
     two.target.produce("eu.orders", 0, 77, timestamp=1)
-    (found,) = two.compared("g").partitions
-    assert (found.place.status, found.place.offset) == (Status.UNDETERMINED, None)
-    (found,) = two.compared("g", trusted=["orders"]).partitions
-    assert (found.place.status, found.place.offset) == (Status.TRUSTED, 77)
+    (found,) = two.compared("g").groups["g"]
+    assert (found.position.status, found.position.offset) == (Status.UNDETERMINED, None)
+    (found,) = two.compared("g", trusted=["orders"]).groups["g"]
+    assert (found.position.status, found.position.offset) == (Status.TRUSTED, 77)
 
 
 def test_a_trusted_copy_is_compared_where_records_are_left(two):
@@ -205,23 +211,23 @@ def test_a_trusted_copy_is_compared_where_records_are_left(two):
     two.produce(50)
     two.source.commit("g", HERE, 50)
     two.target.produce("eu.orders", 0, 77, timestamp=60)
-    (found,) = two.compared("g", trusted=["orders"]).partitions
-    assert found.place.status is Status.DIFFERENT
+    (found,) = two.compared("g", trusted=["orders"]).groups["g"]
+    assert found.position.status is Status.DIFFERENT
 
 
-def test_an_empty_target_whose_records_were_deleted_has_no_place(two):
+def test_an_empty_target_whose_records_were_deleted_has_no_translated_offset(two):
     """If the records of the mirror's copy were deleted, ``compare`` finds no matching offset in the copy."""
     two.produce(5)
     two.mirror(0, 3)
     two.target.delete_records("eu.orders", 0, 3)
     two.source.commit("g", HERE, 0)
-    (found,) = two.compared("g").partitions
-    assert (found.place.status, found.place.offset) == (Status.GONE, None)
+    (found,) = two.compared("g").groups["g"]
+    assert (found.position.status, found.position.offset) == (Status.GONE, None)
 
 
 @pytest.mark.parametrize("is_hidden", [False, True])
 def test_a_compacted_topic_is_judged_by_its_neighbours(two, is_hidden):
-    """If compaction has removed records of the copy, the place lies between records that both logs have.
+    """If compaction has removed records of the copy, the translated offset lies between records that both logs have.
 
     So it is if DescribeConfigs is missing, and the cleanup.policy is not known.
     """
@@ -230,15 +236,15 @@ def test_a_compacted_topic_is_judged_by_its_neighbours(two, is_hidden):
     two.produce(5)
     two.mirror(0, 5)
     two.source.commit("g", HERE, 3)
-    (whole,) = two.compared("g").partitions
+    (whole,) = two.compared("g").groups["g"]
     two.target.compact("eu.orders", 0, [1])
-    (found,) = two.compared("g").partitions
-    assert (found.place.offset, found.place.method, found.place.compared) == (3, "neighbours", 4)
-    assert (whole.place.offset, whole.place.method, whole.place.compared) == (3, "walk", 5)
+    (found,) = two.compared("g").groups["g"]
+    assert (found.position.offset, found.position.method, found.position.compared) == (3, "neighbours", 4)
+    assert (whole.position.offset, whole.position.method, whole.position.compared) == (3, "walk", 5)
 
 
 def test_identical_records_of_a_topic_whose_policy_is_not_known(two):
-    """Thirty identical records, of which compaction has removed 7 from the copy, have no exact place.
+    """Thirty identical records, of which compaction has removed 7 from the copy, have no exactly translated offset.
 
     DescribeConfigs is missing, so it is not known that the topics are compacted.
     """
@@ -249,12 +255,12 @@ def test_identical_records_of_a_topic_whose_policy_is_not_known(two):
     two.source.produce("orders", 0, 1, timestamp=3)
     two.mirror(0, 36)
     two.source.commit("g", HERE, 20)
-    (whole,) = two.compared("g").partitions
-    assert (whole.place.status, whole.place.offset) == (Status.EXACT, 20)
+    (whole,) = two.compared("g").groups["g"]
+    assert (whole.position.status, whole.position.offset) == (Status.EXACT, 20)
     two.target.compact("eu.orders", 0, range(5, 12))
-    (found,) = two.compared("g").partitions
-    assert (found.place.status, found.place.offset) == (Status.UNDETERMINED, None)
-    assert "cleanup.policy can't be read" in found.place.reason
+    (found,) = two.compared("g").groups["g"]
+    assert (found.position.status, found.position.offset) == (Status.UNDETERMINED, None)
+    assert "cleanup.policy can't be read" in found.position.reason
 
 
 def test_groups_that_cannot_be_compared(two):

@@ -221,7 +221,7 @@ def test_an_interrupted_deletion_is_resumed_or_rolled_back(cli, monkeypatch, is_
             f"{RECEIPT} lists what was written: run the same command again to resume\n"
         )
     with pytest.raises(Undetermined, match="delete-offsets has not finished"):
-        receipt_json.load(cli.folder / RECEIPT).to_judge()
+        receipt_json.load(cli.folder / RECEIPT).hand_over_to_judge()
     cli(*then)
     if then is ROLLBACK:
         assert committed(cli) == {PARTITION: 5, OTHER: 7, KEPT: 2}
@@ -361,7 +361,7 @@ def test_the_receipt_of_a_deletion_is_no_receipt_of_a_hand_over(cli):
         assert "deleted by delete-offsets --group: name another receipt" in cli.fails(*command, code=3)
     assert "handed over no offset" in cli.fails("delete-offsets", RECEIPT, "--yes", code=3)
     with pytest.raises(Refused, match="deleted by delete-offsets --group"):
-        receipt_json.load(cli.folder / RECEIPT).to_judge()
+        receipt_json.load(cli.folder / RECEIPT).hand_over_to_judge()
     cli(*ROLLBACK)
     assert "and restored by rollback: name another receipt" in cli.fails(*apply, code=3)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from migrate_groups.files import places_parquet
+from migrate_groups.files import translated_offsets_parquet
 from migrate_groups.files.runs import copied_log, plan_json, receipt_json, stop_checkpoint_parquet, translation_json
 from migrate_groups.files.runs.change_json import ChangeJson, CommittedJson
 from migrate_groups.files.runs.run_dir import RunDir
@@ -85,7 +85,7 @@ def test_the_files_of_a_run_directory_are_told():
     [
         ("Stop checkpoints", stop_checkpoint_parquet.SCHEMA),
         ("The copied log", copied_log.SCHEMA),
-        ("Table of compare", places_parquet.SCHEMA),
+        ("Table of compare", translated_offsets_parquet.SCHEMA),
     ],
 )
 def test_the_columns_of_parquet_files_have_their_types(heading, schema):

@@ -205,7 +205,7 @@ def test_describe_loads_only_the_clients_that_it_uses():
     loaded = loaded_by("describe", "orders", "--bootstrap-server", "127.0.0.1:1")
     assert {"kafka", "migrate_groups.kafka.reader", "migrate_groups.migration.reading.status"} <= loaded
     clients = ("writer", "second_client", "records", "offsets_topic")
-    logins = ("login_properties", "tls_properties", "oauth", "kerberos")
+    logins = ("jaas", "tls", "oauth", "kerberos")
     unused = {
         *("pyarrow", "urllib.request"),
         *(f"migrate_groups.kafka.{name}" for name in clients),

@@ -9,10 +9,10 @@ import time
 import pytest
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.kafka.credentials import metadata
+from migrate_groups.kafka.credentials import tokens
 from migrate_groups.kafka.credentials.client_properties import understand
-from migrate_groups.kafka.credentials.metadata import AzureMetadata, GoogleMetadata
 from migrate_groups.kafka.credentials.oauth import NoToken, OAuth
+from migrate_groups.kafka.credentials.tokens import AzureMetadata, GoogleMetadata
 from tests.support.token_server import metadata_server
 
 OAUTH = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
@@ -40,7 +40,7 @@ def test_azures_metadata_server_is_asked_with_the_query_of_librdkafka():
     The query is that of `sasl.oauthbearer.config`, unchanged.
     """
     config = {"sasl.oauthbearer.config": f"query={QUERY}"}
-    assert login(**AZURE, **config).source == AzureMetadata(url=f"{metadata.AZURE}?{QUERY}")
+    assert login(**AZURE, **config).source == AzureMetadata(url=f"{tokens.AZURE}?{QUERY}")
     with metadata_server({"/token": TOKEN}) as (url, asked):
         held = login(**AZURE, **config, **{"sasl.oauthbearer.token.endpoint.url": f"{url}/token"})
         assert held.source.fetch() == ("secret", 3600.0)
@@ -55,7 +55,7 @@ def test_googles_token_has_the_form_of_googles_class(monkeypatch):
     """
     account = "/default/email"
     with metadata_server({"/default/token": TOKEN, account: "ops@project.iam.gserviceaccount.com\n"}) as (url, asked):
-        monkeypatch.setattr(metadata, "_GOOGLE", f"{url}/default")
+        monkeypatch.setattr(tokens, "_GOOGLE", f"{url}/default")
         before = int(time.time())
         token, seconds = login(**GOOGLE).source.fetch()
     header, payload, access = (base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)) for part in token.split("."))
@@ -71,6 +71,7 @@ def test_googles_token_has_the_form_of_googles_class(monkeypatch):
     [
         ({}, "the metadata server of this machine gave no token: HTTP 400 invalid_request"),
         ({"/token": "{}"}, "gave no token: HTTP 200 without an access_token"),
+        ({"/token": "[" * 100_000}, "gave no token: HTTP 200 without an access_token"),
         ({"/token": TOKEN}, "did not name the service account: HTTP 400"),
         ({"/token": " " * 2**20 + TOKEN}, "gave no token: the answer is longer than 1 MiB"),
     ],
@@ -81,7 +82,7 @@ def test_a_metadata_server_that_gives_no_token_is_an_error(monkeypatch, answers,
     If no server answers, as outside of the cloud, the error says that the connection was refused.
     """
     with metadata_server(answers) as (url, _):
-        monkeypatch.setattr(metadata, "_GOOGLE", url)
+        monkeypatch.setattr(tokens, "_GOOGLE", url)
         with pytest.raises(NoToken, match=said):
             GoogleMetadata().fetch()
     with pytest.raises(NoToken, match=r"the metadata server of this machine gave no token: .*refused"):

@@ -10,7 +10,7 @@ import pytest
 from migrate_groups.cli import console
 from migrate_groups.errors import Refused
 from migrate_groups.files.runs import plan_json
-from migrate_groups.migration.across.progress import Progress, progress
+from migrate_groups.migration.across.mirror_lag import MirrorLag, mirror_lag
 from migrate_groups.migration.events import Silent
 from migrate_groups.migration.hand_over.migrate import plan_migration
 from migrate_groups.model.groups import Member
@@ -89,7 +89,7 @@ class Mirror:
 def test_the_group_runs_while_migrate_waits_for_the_mirror(move):
     """While the mirror has not delivered the records, the group is not asked to stop, and may commit.
 
-    Once it has, the group is asked to stop, and gets the place of the offset that it has committed then.
+    Once it has, the group is asked to stop, and gets the translation of the offset that it has committed then.
     """
     move.commit(30, 10)
     move.copy(0, 20)
@@ -128,7 +128,7 @@ def test_a_mirror_that_never_comes_is_refused_while_the_group_runs(move):
 
 
 def test_a_mirror_that_stops_during_the_wait_is_refused(move):
-    """If the mirror is paused while the group runs, the group is not asked to stop, although its place is known."""
+    """If the mirror is paused while the group runs, the group is not asked to stop, although its offset is known."""
     move.copy(0, 50)
     move.commit(30, 10)
     mirror = Mirror(move, 12)
@@ -211,13 +211,13 @@ def test_without_wait_nothing_is_waited_for(move):
     assert move.clock.monotonic() == 0
 
 
-def test_a_place_that_is_lost_while_migrate_waits(move):
+def test_a_translated_offset_that_is_lost_while_migrate_waits(move):
     """If another client writes to the copy while `migrate` waits for the mirror, the move is soon refused."""
     move.commit(30, 10)
     move.copy(0, 20)
     app = Application(move)
     move.clock = FakeClock(lambda: move.target.produce("eu.orders", 0, 2, timestamp=7))
-    with pytest.raises(Refused, match="places: 1 different: orders-0 at 30 is different"):
+    with pytest.raises(Refused, match="translated offsets: 1 different: orders-0 at 30 is different"):
         move.migrate(events=app)
     assert app.stopped_at is None
     assert move.clock.monotonic() < 5
@@ -252,7 +252,7 @@ def test_the_last_records_are_waited_for_after_the_stop(move):
     assert move.there() == {0: 52, 1: 10}
 
 
-def test_a_place_that_is_to_come_is_not_shown_as_an_offset(move, capsys):
+def test_a_translated_offset_that_is_to_come_is_not_shown_as_an_offset(move, capsys):
     """Until the mirror has copied the record, a plan is pending, and has no offset for the target group.
 
     A plan that was approved at that time is still accepted once the record is copied.
@@ -271,9 +271,9 @@ def test_a_place_that_is_to_come_is_not_shown_as_an_offset(move, capsys):
     ]
     assert [row.offset for row in prepared.rows()] == [None, 10]
     checks = {check.name: (check.verdict, check.reason) for check in plan.checks}
-    assert checks["places"][0] is Verdict.PENDING
+    assert checks["translated offsets"][0] is Verdict.PENDING
     assert checks["mirror lag"] == (Verdict.PENDING, "1 partition behind: orders-0 (30 records, 29 ms)")
-    assert "g eu.orders-0 is at 12, its place is not known yet" in checks["existing offsets"][1]
+    assert "g eu.orders-0 is at 12, its translated offset is not known yet" in checks["existing offsets"][1]
     assert "| `eu.orders` | 0 | 12 | unknown | not mirrored yet | orders-0 at 30, mirror 30 records behind |" in (
         markdown.draw(views.plan(plan))
     )
@@ -304,8 +304,8 @@ def test_a_plan_with_an_unknown_offset_is_never_written(move):
 def test_how_far_a_mirror_is_behind(move):
     """The lag counts the records that are to be delivered, also of logs with aborted records or without records."""
 
-    def lag() -> Progress:
-        return progress(move.mirror, {HERE: THERE})[HERE]
+    def lag() -> MirrorLag:
+        return mirror_lag(move.mirror, {HERE: THERE})[HERE]
 
     assert lag() == (50, 0, Behind(50, 49))
     move.copy(0, 20, 0)
@@ -325,7 +325,7 @@ def test_how_far_a_mirror_is_behind(move):
     move.target.delete_records("eu.orders", 0, move.target.log_ranges([THERE])[THERE].end)
     assert lag() == (56, None, None)
     move.source.lose_leader("orders", 0)
-    assert progress(move.mirror, {HERE: THERE}) == {}
+    assert mirror_lag(move.mirror, {HERE: THERE}) == {}
 
 
 def test_a_mirror_that_is_far_behind_is_measured_without_reading_everything(move):
@@ -341,13 +341,13 @@ def test_a_mirror_that_is_far_behind_is_measured_without_reading_everything(move
             return read(self, spans, committed_only=committed_only)
 
     move.mirror = move.mirror._replace(source=move.mirror.source._replace(records=Counted(move.source)))
-    assert progress(move.mirror, {HERE: THERE})[HERE] == (30_050, 49, Behind(30_001, 31))
+    assert mirror_lag(move.mirror, {HERE: THERE})[HERE] == (30_050, 49, Behind(30_001, 31))
     assert max(sizes) == 1_600
-    assert progress(move.mirror, {HERE: THERE}, {HERE: 50})[HERE] == (30_050, 50, Behind(30_000, 0))
+    assert mirror_lag(move.mirror, {HERE: THERE}, {HERE: 50})[HERE] == (30_050, 50, Behind(30_000, 0))
 
 
 def test_identical_records_at_the_end(move):
-    """If the last records of a partition are identical, the mirror counts as up to date, and the place is exact."""
+    """If the last records of a partition are identical, the mirror counts as up to date, and the offset is exact."""
     for _ in range(2):
         move.source.produce("orders", 0, 1, timestamp=60)
     move.commit(50, 10)
@@ -359,8 +359,8 @@ def test_identical_records_at_the_end(move):
     assert move.there() == {0: 50, 1: 10}
 
 
-def test_a_place_that_no_later_record_shows(move):
-    """If only a later record can show the place, `migrate` waits for it before the stop, and the error says so."""
+def test_a_translated_offset_that_no_later_record_shows(move):
+    """If only a later record can show the offset, `migrate` waits for it before the stop, and the error says so."""
     for _ in range(2):
         move.source.produce("orders", 0, 1, timestamp=60)
     move.commit(52, 10)

@@ -74,7 +74,7 @@ def test_checks_of_a_mirror_without_copies_do_not_apply(tmp_path):
     of_target = ("target kind", "target permission", "targets", "existing offsets", "target in range", "retention")
     names = ("mirror", "partitions", "group sync", *of_target)
     assert {name: found[name] for name in names} == dict.fromkeys(names, "not applicable")
-    assert found["places"] == "refuse"
+    assert found["translated offsets"] == "refuse"
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_a_hand_over_with_an_unknown_outcome_is_undetermined(cluster):
     first, second = execution.changes
     unanswered = replace(execution, changes=(first, structs.replace(second, outcome=Outcome.UNKNOWN)))
     with pytest.raises(Undetermined, match="new t-1: migrate or apply has not finished"):
-        Receipt((unanswered,)).to_judge()
+        Receipt((unanswered,)).hand_over_to_judge()
 
 
 def test_a_refused_partition_of_the_last_hand_over_is_judged(cluster):
@@ -106,7 +106,7 @@ def test_a_refused_partition_of_the_last_hand_over_is_judged(cluster):
     (execution,) = handed_over(cluster).executions
     first, second = execution.changes
     refused = replace(execution, changes=(first, second.refused("UNKNOWN_TOPIC_OR_PARTITION")))
-    judged = Receipt((refused,)).to_judge()
+    judged = Receipt((refused,)).hand_over_to_judge()
     assert [entry.outcome for entry in judged.changes] == [Outcome.CONFIRMED, Outcome.REFUSED]
 
 

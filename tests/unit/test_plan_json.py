@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from migrate_groups.arguments import LONGEST
 from migrate_groups.errors import InvalidInput
 from migrate_groups.files.runs import plan_json, receipt_json
-from migrate_groups.mirrors.place import Counts, Method, Place, Status
+from migrate_groups.mirrors.position import Counts, Method, Position, Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.change import Change, Outcome, sorted_changes
 from migrate_groups.planning.execution import Execution
@@ -26,7 +26,7 @@ from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Plan, Verdict
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
-from migrate_groups.planning.translation import Translated, Translation
+from migrate_groups.planning.translation import TranslatedOffset, Translation
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from tests.support.rows import NOON, row
@@ -55,8 +55,8 @@ OF_SOURCE = {"source_group": NAME, "wanted": COMMITTED}
 CHANGE = st.builds(Change, source_group=st.none(), **SAVED) | st.builds(Change, **OF_SOURCE, **SAVED)
 OUTCOME = {"outcome": st.sampled_from(Outcome), "attempts": INT32, "error": TEXT}
 FINGERPRINT = st.none() | st.binary(min_size=16, max_size=16)
-PLACE = st.builds(
-    Place,
+POSITION = st.builds(
+    Position,
     status=st.sampled_from(Status),
     offset=st.none() | INT64,
     reread=INT64,
@@ -64,20 +64,20 @@ PLACE = st.builds(
     reason=TEXT,
     method=st.sampled_from(Method),
     compared=INT64,
+    as_of=st.none() | INT64,
     before=FINGERPRINT,
     after=FINGERPRINT,
 )
 TRANSLATED = st.builds(
-    lambda topic, number, copy, **known: Translated(
-        source=TopicPartition(topic, number), target=TopicPartition(copy, number) if copy else None, **known
+    lambda topic, number, copy, **known: TranslatedOffset(
+        source=TopicPartition(topic, number), copy=TopicPartition(copy, number) if copy else None, **known
     ),
     topic=TOPIC,
     number=INT32,
     copy=st.none() | TOPIC,
     offset=INT64,
     committed=st.none() | INT64,
-    place=PLACE,
-    mirrored_to=st.none() | INT64,
+    position=POSITION,
 )
 TRANSLATION = st.none() | st.builds(
     Translation, cluster_id=TEXT, group=NAME, partitions=st.lists(TRANSLATED, max_size=3).map(tuple)

@@ -6,11 +6,19 @@ import pytest
 
 from migrate_groups.migration.hand_over import migrate
 from migrate_groups.model.partitions import TopicPartition
+from migrate_groups.model.topics import recreated_topics
 from tests.support.connected import MIGRATE, PARTITION, Connected
 
 DELETE = ("delete-offsets", "--group", "old", "--topic", "t", "--settle", "0s", "--yes")
 RECEIPT = "old.delete-offsets.receipt.json"
 SECOND, KEPT = TopicPartition("t", 1), TopicPartition("kept", 0)
+
+
+def test_a_topic_counts_as_recreated_only_if_both_ids_are_known_and_differ():
+    """A topic without an earlier or a current id, and a topic that does not exist now, do not count as recreated."""
+    then = [("same", "1"), ("new", "1"), ("once unknown", None), ("once empty", ""), ("now unknown", "1")]
+    now = {"same": "1", "new": "2", "once unknown": "2", "once empty": "2", "added": "2"}
+    assert recreated_topics(then, now) == {"new"}
 
 
 @pytest.fixture

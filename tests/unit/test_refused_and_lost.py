@@ -354,7 +354,7 @@ def test_a_split_that_was_taken_back_is_not_judged(cli):
     cli("rollback", RUN, "--yes")
     retarget(cli, "newer")
     cli(*MIGRATE)
-    judged = receipt_json.load(cli.folder / RUN / "receipt.json").to_judge()
+    judged = receipt_json.load(cli.folder / RUN / "receipt.json").hand_over_to_judge()
     assert {entry.group for entry in judged.changes} == {"newer"}
 
 

@@ -1,4 +1,4 @@
-"""Places that are found in simulated logs of honest and dishonest mirrors. The simulation knows the truth."""
+"""Offsets that are translated in simulated logs of honest and dishonest mirrors. The simulation knows the truth."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import replace
 
 import pytest
 
-from migrate_groups.migration.across import places
-from migrate_groups.mirrors.place import Method, Status
+from migrate_groups.migration.across import logs
+from migrate_groups.mirrors.position import Status
 from tests.support.simulated_mirror import DISHONEST, HONEST, KINDS, POLICIES, simulated
 
 
 def _judged(seeds: range) -> dict[str, Counter[str]]:
-    """Return how many places have which status, by the kind of the mirror. Fails if one of them is wrong."""
+    """Return how many offsets have which status, by the kind of the mirror. Fails if one of them is wrong."""
     statuses = {mirror: Counter[str]() for mirror in (*HONEST, *DISHONEST)}
     for seed in seeds:
         rng = random.Random(seed)
         policy, mirror = KINDS[seed % len(KINDS)]
         case = simulated(rng, policy, mirror)
-        place = case.place()
-        statuses[mirror][place.status] += 1
-        assert not case.wrong(place), (seed, case, place)
-        assert place.status is not Status.EXACT or place.compared or place.method is Method.START, (seed, case, place)
+        position = case.translated()
+        statuses[mirror][position.status] += 1
+        assert not case.wrong(position), (seed, case, position)
+        assert position.status is not Status.EXACT or position.is_known, (seed, case, position)
     return statuses
 
 
@@ -31,13 +31,13 @@ def _judged(seeds: range) -> dict[str, Counter[str]]:
 def windows(request, monkeypatch):
     """How many records are read at first, and by which factor the number grows."""
     window, growth = request.param
-    monkeypatch.setattr(places, "_WINDOW", window)
-    monkeypatch.setattr(places, "_GROWTH", growth)
+    monkeypatch.setattr(logs, "WINDOW", window)
+    monkeypatch.setattr(logs, "_GROWTH", growth)
 
 
 @pytest.mark.usefixtures("windows")
-def test_no_place_is_wrong():
-    """A group at an exact place skips no record and reads none again. At another place it reads at most ``reread``.
+def test_no_translated_offset_is_wrong():
+    """A group at an exact offset skips no record and reads none again. At another offset it reads at most ``reread``.
 
     Nor has the mirror left out a record from the committed offset on. This holds for honest and dishonest mirrors.
     """
@@ -48,7 +48,7 @@ def test_no_place_is_wrong():
 
 @pytest.mark.long
 @pytest.mark.usefixtures("windows")
-def test_no_place_is_wrong_in_many_logs():
+def test_no_translated_offset_is_wrong_in_many_logs():
     """The same holds in 20,000 logs. None is exact if the copy has only records of other producers, or all altered."""
     statuses = _judged(range(20_000))
     assert statuses["honest"][Status.EXACT] > 500
@@ -60,33 +60,33 @@ def test_no_place_is_wrong_in_many_logs():
 @pytest.mark.parametrize("mirror", ["drops a third", "loses some", "filters a key", "stamps some", "foreign between"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_dishonest_mirror_of_a_topic_that_was_not_compacted(policy, mirror):
-    """If nothing was compacted, a copy that lacks a record or has another one from the place on is never exact.
+    """If nothing was compacted, a copy that lacks a record or has another one from the offset on is never exact.
 
     This does not depend on the topic's cleanup.policy.
     """
     faulty = 0
     for seed in range(100):
         case = simulated(random.Random(seed), policy, mirror)
-        place = case.place()
-        if case.is_compacted or place.status is not Status.EXACT:
-            faulty += place.status is Status.DIFFERENT
+        position = case.translated()
+        if case.is_compacted or position.status is not Status.EXACT:
+            faulty += position.status is Status.DIFFERENT
             continue
-        assert place.offset is not None
-        assert not case.lost(), (seed, case, place)
-        assert not case.foreign(place.offset), (seed, case, place)
+        assert position.offset is not None
+        assert not case.lost(), (seed, case, position)
+        assert not case.foreign(position.offset), (seed, case, position)
     assert faulty > 10
 
 
 @pytest.mark.parametrize("off", [-1, 1])
-def test_the_simulation_finds_a_place_that_is_off_by_one(off):
-    """The judgement of these tests is not empty: most exact places are wrong one record earlier or later."""
+def test_the_simulation_finds_an_offset_that_is_off_by_one(off):
+    """The judgement of these tests is not empty: most exact offsets are wrong one record earlier or later."""
     wrong = total = 0
     for seed in range(200):
         case = simulated(random.Random(seed), POLICIES[seed % len(POLICIES)], "honest")
-        place = case.place()
+        position = case.translated()
         at = [each.offset for each in case.copy]
-        if place.status is Status.EXACT and place.offset is not None:
-            moved = place.offset + off
+        if position.status is Status.EXACT and position.offset is not None:
+            moved = position.offset + off
             total += moved in at or moved == case.copy_end
-            wrong += bool(case.wrong(replace(place, offset=moved)))
+            wrong += bool(case.wrong(replace(position, offset=moved)))
     assert wrong > total / 2

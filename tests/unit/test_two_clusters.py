@@ -41,7 +41,7 @@ class Written(Silent):
         self.do()
 
 
-def test_every_target_group_starts_at_the_place(move):
+def test_every_target_group_starts_at_the_translated_offset(move):
     """Each target group gets the source group's metadata, and the offset of the corresponding record on the target.
 
     If the mirror copied the record twice, this is the offset of the later copy.
@@ -58,7 +58,7 @@ def test_every_target_group_starts_at_the_place(move):
     assert move.source.describe_group("a").exists is False
 
 
-def test_the_source_group_may_have_moved_on_while_places_were_looked_for(move):
+def test_the_source_group_may_have_moved_on_while_offsets_were_translated(move):
     """If the source group commits while its target offsets are searched for, the write is refused."""
     move.commit(30, 10)
     move.copy(0, 50)
@@ -104,7 +104,7 @@ def test_a_mirror_that_begins_again_after_the_write_is_named(move):
     with pytest.raises(PartlyApplied, match=r"behind it \(eu.orders-0\). If the new groups have not started, run"):
         move.migrate(guarded, events=Written(lambda: move.copy(20, 50, 0)), run=run)
     (remark,) = receipt_json.load(run.receipt).executions[-1].remarks
-    assert "1 partition with records from before the place behind it (eu.orders-0)" in remark
+    assert "1 partition with records from before the translated offset behind it (eu.orders-0)" in remark
     assert move.there("other") == {0: 30, 1: 10}
     move.migrate(guarded, run=run)
     assert move.there("other") == {0: move.target.log_ranges([THERE])[THERE].end - 20, 1: 10}
@@ -160,7 +160,7 @@ def test_what_cannot_be_moved(move):
         plan_migration(move.target, move.wanted(OPTIONS, hold=True), move.clock, Silent())
     with pytest.raises(InvalidInput, match="is the source group"):
         plan_migration(move.source, move.wanted(OPTIONS, mirror=None), move.clock, Silent())
-    assert move.verdict("places")[0] is Verdict.PENDING
+    assert move.verdict("translated offsets")[0] is Verdict.PENDING
     move.copy(0, 50)
     move.target.add_partitions("eu.orders", 3)
     assert move.verdict("partitions")[0] is Verdict.REFUSE
@@ -168,7 +168,7 @@ def test_what_cannot_be_moved(move):
     with pytest.raises(InvalidInput, match="--rename-topic"):
         move.plan()
     move.mirror = move.mirror._replace(names=TopicNames((Rename("orders=us.orders"),)))
-    verdict, reason = move.verdict("places")
+    verdict, reason = move.verdict("translated offsets")
     assert (verdict, "no such partition on the target" in reason) == (Verdict.REFUSE, True)
     move.mirror = move.mirror._replace(target=move.mirror.source)
     with pytest.raises(InvalidInput, match="both clusters are the same"):
@@ -188,12 +188,12 @@ def test_offsets_that_the_mirror_has_written(move):
     assert (verdict, "sync.group.offsets.enabled" in reason) == (Verdict.WARN, True)
     move.target.commit("g", THERE, 31)
     verdict, reason = move.verdict("group sync", WriteOptions(settle=0, guard=0, on_existing="forward"))
-    assert (verdict, "g eu.orders-0 is at 31, the place is 30" in reason) == (Verdict.REFUSE, True)
+    assert (verdict, "g eu.orders-0 is at 31, not 30" in reason) == (Verdict.REFUSE, True)
     move.migrate(WriteOptions(settle=0, guard=0, on_existing="overwrite"))
     assert move.there() == {0: 30, 1: 10}
 
 
-def test_a_place_among_identical_records_is_accepted_at_its_price(move):
+def test_an_offset_among_identical_records_is_accepted_at_its_price(move):
     """If identical records leave several possible target offsets, the write is refused.
 
     With ``--accept-reread 1`` a target offset is accepted if at most 1 record may be read again.
@@ -206,11 +206,11 @@ def test_a_place_among_identical_records_is_accepted_at_its_price(move):
     move.copy(0, 52, 0)
     move.copy(51, 55, 0)
     move.copy(0, 55, 1)
-    verdict, reason = move.verdict("places")
+    verdict, reason = move.verdict("translated offsets")
     assert (verdict, "orders-0 at 52 is ambiguous" in reason) == (Verdict.REFUSE, True)
     assert "pass --accept-reread 1" in reason
     accepted = WriteOptions(settle=0, guard=0, accept_reread=1)
-    assert move.verdict("places", accepted)[0] is Verdict.WARN
+    assert move.verdict("translated offsets", accepted)[0] is Verdict.WARN
     move.migrate(accepted)
     assert move.there()[0] in (51, 52)
 
@@ -238,37 +238,37 @@ def test_a_partition_that_retention_has_emptied(move):
     move.commit(50, 10)
     move.copy(0, 50)
     move.source.delete_records("orders", 0, 50)
-    verdict, reason = move.verdict("places")
+    verdict, reason = move.verdict("translated offsets")
     assert (verdict, "pass --trust-copy orders" in reason) == (Verdict.REFUSE, True)
     with pytest.raises(Refused):
         move.migrate()
     assert move.there() == {}
     trusted = replace(OPTIONS, trust_copy=("orders",))
     assert move.plan(trusted).intent != move.plan().intent
-    verdict, reason = move.verdict("places", trusted)
+    verdict, reason = move.verdict("translated offsets", trusted)
     said = "1 exact, 1 trusted: no record was compared in 1 partition of topic orders (--trust-copy)"
     assert (verdict, reason) == (Verdict.WARN, said)
     execution = move.migrate(trusted)
     assert move.there() == {0: 50, 1: 10}
     assert execution.translation is not None
-    assert [each.place.compared for each in execution.translation.partitions] == [0, 50]
+    assert [each.position.compared for each in execution.translation.partitions] == [0, 50]
     assert execution.options.trust_copy == ("orders",)
 
 
 def test_the_check_says_how_many_records_were_compared(move):
-    """The check of the places says how many records were compared; at least how many in a partition."""
+    """The check of the translated offsets says how many records were compared; at least how many in a partition."""
     move.commit(50, 10)
     move.copy(0, 50, 0)
     move.copy(0, 30, 1)
-    assert move.verdict("places") == (Verdict.PASS, "2 exact; 80 records compared, at least 30 a partition")
+    assert move.verdict("translated offsets") == (Verdict.PASS, "2 exact; 80 records compared, at least 30 a partition")
 
 
-def test_a_copy_that_loses_its_leader_has_no_place(move, monkeypatch):
+def test_a_copy_that_loses_its_leader_has_no_translated_offset(move, monkeypatch):
     """If a target partition has no leader, the write is refused; its log end is not used as the target offset."""
     move.commit(0, 0)
     move.copy(0, 50)
     monkeypatch.setattr(move.target, "offsets_at", lambda timestamps: {})
-    verdict, reason = move.verdict("places")
+    verdict, reason = move.verdict("translated offsets")
     assert (verdict, "has no leader on the target" in reason) == (Verdict.REFUSE, True)
 
 
@@ -322,7 +322,7 @@ def test_the_wait_for_the_mirror_ends_when_a_check_refuses(move):
     assert move.clock.monotonic() - began < 5
 
 
-def test_a_place_that_is_lost_is_named_also_with_an_approved_plan(move):
+def test_a_translated_offset_that_is_lost_is_named_also_with_an_approved_plan(move):
     """If the record to start at is deleted on the target, the error names the source's partition and offset.
 
     It does so even if the plan also differs from the approved one.

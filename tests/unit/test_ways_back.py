@@ -160,3 +160,15 @@ def test_delete_offsets_warns_about_a_target_group_that_was_never_seen_to_run(si
     (found,) = (each for each in delete_source_offsets(made, Receipt((receipt,))).checks if each.name == "taken over")
     assert found.verdict is (Verdict.WARN if sign == "none" else Verdict.PASS)
     assert ("target group new not seen to run" in found.reason) == (sign == "none")
+
+
+def test_delete_offsets_takes_the_offset_from_before_for_no_sign_that_the_target_group_runs():
+    """If the target group is back at its higher offset from before, `delete-offsets` gives the warning.
+
+    A rollback with a copy of the receipt may have set it, so it does not show that the group consumes.
+    """
+    made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=5)}, new={PARTITIONS[0]: CommittedOffset(offset=8)})
+    receipt = migrate(made)
+    made.alter_offsets("new", {PARTITIONS[0]: CommittedOffset(offset=8)})
+    (found,) = (each for each in delete_source_offsets(made, Receipt((receipt,))).checks if each.name == "taken over")
+    assert (found.verdict, "target group new not seen to run" in found.reason) == (Verdict.WARN, True)

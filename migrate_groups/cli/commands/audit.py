@@ -72,7 +72,7 @@ def audit(
     from migrate_groups.migration.record import check_clusters_named
 
     target.check()
-    execution = receipt_json.load(receipt_in(run_dir)).to_judge()
+    execution = receipt_json.load(receipt_in(run_dir)).hand_over_to_judge()
     checkpoints = RunDir(run_dir).checkpoints(execution.content)
     check_clusters_named(execution, is_target_named=target.is_named)
     vouched = _vouched(execution, without_membership or [])

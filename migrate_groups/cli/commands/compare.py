@@ -29,7 +29,10 @@ def compare(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="OUT", help="Write the places to a .csv or .parquet file, which apply takes."
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="Write the translated offsets to a .csv or .parquet file, which apply takes.",
         ),
     ] = None,
     report: Annotated[
@@ -37,8 +40,8 @@ def compare(
         typer.Option(
             "--report",
             metavar="OUT",
-            help="A new folder for report.html and places.parquet, which have the status and the evidence of each "
-            "partition.",
+            help="A new folder for report.html and translated_offsets.parquet, which have the status and the evidence "
+            "of each partition.",
         ),
     ] = None,
     force: options.Force = False,
@@ -77,21 +80,21 @@ def compare(
     else:
         show_as(output_format, comparison.result(found))
     if report is not None:
-        talk(f"report.html and places.parquet written to {report}")
+        talk(f"report.html and translated_offsets.parquet written to {report}")
     if output is not None:
         _save(found, output, copies.accept_reread, force=force)
     if found.off:
         raise HandOverBroken(comparison.conclusion(found))
-    if found.untold:
+    if found.unknown:
         raise Undetermined(f"{comparison.conclusion(found)}: see the reasons")
 
 
 def _report(found: Comparison, folder: Path) -> None:
-    from migrate_groups.files import places_parquet
+    from migrate_groups.files import translated_offsets_parquet
     from migrate_groups.files.safe_write import write_whole
     from migrate_groups.show import comparison, comparison_page
 
-    places_parquet.save(comparison.rows(found), folder / "places.parquet")
+    translated_offsets_parquet.save(comparison.rows(found), folder / "translated_offsets.parquet")
     write_whole(folder / "report.html", lambda file: file.write(comparison_page.page(found).encode()))
 
 
@@ -99,4 +102,7 @@ def _save(found: Comparison, output: Path, accept_reread: int, *, force: bool) -
     rows = found.rows(accept_reread)
     save_table(rows, output, force=force)
     left_out = len(found.partitions) - len(rows)
-    talk(f"{counted(len(rows), 'place')} written to {output}" + (f", {left_out:,} left out" if left_out else ""))
+    talk(
+        f"{counted(len(rows), 'translated offset')} written to {output}"
+        + (f", {left_out:,} left out" if left_out else "")
+    )

@@ -117,7 +117,7 @@ def migrate(
       topics = ["legacy.*"]
 
     With --to-bootstrap-server or --to-command-config, the new groups are on another cluster, to which a mirror copies
-    the topics. Each offset becomes its exact place in the copy, which is found by the content of the records. SPEC may
+    the topics. Each offset is translated exactly to the offset in the copy, by the content of the records. SPEC may
     name whole groups then, which keep their names: groups = ["billing", "search-*"]. They move one after the other,
     and --plan-out and --approved name a folder.
 

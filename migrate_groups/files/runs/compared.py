@@ -59,7 +59,7 @@ def compared(before: Sequence[str], after: Sequence[str], *, has_spec: bool) -> 
     judged = None
     if run is not None and (run.receipt.exists() or run.baseline.exists()):
         receipt = receipt_json.load(run.receipt) if run.receipt.exists() else NOTHING_WRITTEN
-        judged = receipt.to_judge()
+        judged = receipt.hand_over_to_judge()
     if run is not None:
         run.refuse_several()
     if run is None or not run.plan.exists():

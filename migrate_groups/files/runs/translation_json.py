@@ -9,9 +9,9 @@ import msgspec
 
 from migrate_groups.files.runs.change_json import Int32, Int64, Name, Topic
 from migrate_groups.files.strict_json import Strict
-from migrate_groups.mirrors.place import Counts, Method, Place, Status
+from migrate_groups.mirrors.position import Counts, Method, Position, Status
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.translation import Behind, Translated, Translation
+from migrate_groups.planning.translation import Behind, TranslatedOffset, Translation
 
 Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$(?!\n)")]
 
@@ -28,17 +28,17 @@ class TranslatedJson(Strict, frozen=True):
 
     topic, partition: the partition on the source cluster. source_offset: the offset that was translated.
     committed_offset: the source group's committed offset; null if it has none. target_topic: the topic of the copy on
-    the target cluster; null if there is no copy. place: the offset at which the group must continue in the copy; the
-    lowest if several are possible; null if none is known. reread_at_most: the largest number of records that the group
-    reads again if it starts at ``place``. method: how ``place`` was searched for. compared: how many records of the
-    copy were matched with a record of the source. fingerprint_before: the hash of the source's last record before
-    ``source_offset``; null if no such record was read. fingerprint_after: the hash of the source's first record at or
-    after ``source_offset``; null if no such record was read. mirrored_to: the last stable offset of the copy; null if
-    it was not read. behind_records: the number of source records that the copy lacked; from 1,600 on a number of
-    offsets, and an upper bound; null if not known, or in a plan that was written. behind_milliseconds: the time between
-    the first of these records and the newest one; null if not known. copies: how many records the mirror has delivered
-    again. aborted: how many records of aborted transactions the mirror has delivered as committed. reason: why the
-    status is not ``exact``; otherwise empty.
+    the target cluster; null if there is no copy. translated_offset: the offset at which the group must continue in the
+    copy; the lowest if several are possible; null if none is known. reread_at_most: the largest number of records that
+    the group reads again if it starts there. method: how ``translated_offset`` was searched for. compared: how many
+    records of the copy were matched with a record of the source. fingerprint_before: the hash of the source's last
+    record before ``source_offset``; null if no such record was read. fingerprint_after: the hash of the source's first
+    record at or after ``source_offset``; null if no such record was read. mirrored_to: the last stable offset of the
+    copy; null if it was not read. behind_records: the number of source records that the copy lacked; from 1,600 on a
+    number of offsets, and an upper bound; null if not known, or in a plan that was written. behind_milliseconds: the
+    time between the first of these records and the newest one; null if not known. copies: how many records the mirror
+    has delivered again. aborted: how many records of aborted transactions the mirror has delivered as committed.
+    reason: why the status is not ``exact``; otherwise empty.
     """
 
     topic: Topic
@@ -47,7 +47,7 @@ class TranslatedJson(Strict, frozen=True):
     committed_offset: Int64 | None
     target_topic: Topic | None
     status: Status
-    place: Int64 | None
+    translated_offset: Int64 | None
     reread_at_most: Int64
     method: Method
     compared: Int64
@@ -84,47 +84,47 @@ def value(of: SourceJson | None, found: Iterable[TranslatedJson]) -> Translation
     return Translation(cluster_id=of.cluster_id, group=of.group, partitions=tuple(map(_value, found)))
 
 
-def _line(each: Translated) -> TranslatedJson:
-    place = each.place
+def _line(each: TranslatedOffset) -> TranslatedJson:
+    position = each.position
     return TranslatedJson(
         topic=each.source.topic,
         partition=each.source.partition,
         source_offset=each.offset,
         committed_offset=each.committed,
-        target_topic=each.target.topic if each.target else None,
-        status=place.status,
-        place=place.offset,
-        reread_at_most=place.reread,
-        method=place.method,
-        compared=place.compared,
-        fingerprint_before=place.before.hex() if place.before else None,
-        fingerprint_after=place.after.hex() if place.after else None,
-        mirrored_to=each.mirrored_to,
+        target_topic=each.copy.topic if each.copy else None,
+        status=position.status,
+        translated_offset=position.offset,
+        reread_at_most=position.reread,
+        method=position.method,
+        compared=position.compared,
+        fingerprint_before=position.before.hex() if position.before else None,
+        fingerprint_after=position.after.hex() if position.after else None,
+        mirrored_to=position.as_of,
         behind_records=each.behind.records if each.behind else None,
         behind_milliseconds=each.behind.milliseconds if each.behind else None,
-        copies=place.counts.copies,
-        aborted=place.counts.aborted,
-        reason=place.reason,
+        copies=position.counts.copies,
+        aborted=position.counts.aborted,
+        reason=position.reason,
     )
 
 
-def _value(found: TranslatedJson) -> Translated:
-    return Translated(
+def _value(found: TranslatedJson) -> TranslatedOffset:
+    return TranslatedOffset(
         source=TopicPartition(found.topic, found.partition),
         offset=found.source_offset,
         committed=found.committed_offset,
-        target=TopicPartition(found.target_topic, found.partition) if found.target_topic else None,
-        place=Place(
+        copy=TopicPartition(found.target_topic, found.partition) if found.target_topic else None,
+        position=Position(
             status=found.status,
-            offset=found.place,
+            offset=found.translated_offset,
             reread=found.reread_at_most,
             counts=Counts(copies=found.copies, aborted=found.aborted),
             reason=found.reason,
             method=found.method,
             compared=found.compared,
+            as_of=found.mirrored_to,
             before=bytes.fromhex(found.fingerprint_before) if found.fingerprint_before else None,
             after=bytes.fromhex(found.fingerprint_after) if found.fingerprint_after else None,
         ),
-        mirrored_to=found.mirrored_to,
         behind=None if found.behind_records is None else Behind(found.behind_records, found.behind_milliseconds),
     )

@@ -6,8 +6,18 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from migrate_groups.errors import InvalidInput
-from migrate_groups.kafka.credentials.given import PROTOCOLS, Given, told
-from migrate_groups.kafka.credentials.security import Security
+from migrate_groups.kafka.credentials.properties import PROTOCOLS, Properties, quoted
+from migrate_groups.kafka.credentials.security import Login, Password, Security
+
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
+    "GSSAPI": "com.sun.security.auth.module.Krb5LoginModule",
+    "AWS_MSK_IAM": "software.amazon.msk.auth.iam.IAMLoginModule",
+}
+_MSK_HANDLER = "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler"
 
 
 class ClientProperties(NamedTuple):
@@ -22,6 +32,7 @@ class ClientProperties(NamedTuple):
     not_used: tuple[str, ...]
 
 
+# The modules of TLS and of each login are imported only if they are required, because their imports take time.
 def understand(properties: Mapping[str, str], bootstrap_servers: str | None = None) -> ClientProperties:
     """Return the connection settings in these client properties, and the keys that have no effect.
 
@@ -29,29 +40,74 @@ def understand(properties: Mapping[str, str], bootstrap_servers: str | None = No
     Raises `InvalidInput` if a property is wrong or not supported; `MissingDependency` if a login needs an extra that is
     not installed.
     """
-    given = Given(properties)
-    protocol = given.take("security.protocol", "PLAINTEXT").upper()
+    lookup = Properties(properties)
+    protocol = lookup.take("security.protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:
-        raise InvalidInput(f"security.protocol is {told(protocol)}; expected one of {', '.join(PROTOCOLS)}")
-    servers = given.take("bootstrap.servers")
-    security = _security(protocol, given, bootstrap_servers or servers)
-    return ClientProperties(servers, security, given.not_used())
-
-
-def _security(protocol: str, given: Given, bootstrap_servers: str) -> Security:
-    """Return the TLS and SASL settings in the client properties ``given``.
-
-    protocol: the value of ``security.protocol``. bootstrap_servers: an AWS MSK login reads the region from the host
-    names.
-    """
-    # The modules are imported only if they are required, because their imports take time.
+        raise InvalidInput(f"security.protocol is {quoted(protocol)}; expected one of {', '.join(PROTOCOLS)}")
+    servers = lookup.take("bootstrap.servers")
     tls, login = None, None
     if protocol.endswith("SSL"):
-        from migrate_groups.kafka.credentials import tls_properties
+        from migrate_groups.kafka.credentials.tls import tls_in
 
-        tls = tls_properties.tls(given)
+        tls = tls_in(lookup)
     if protocol.startswith("SASL"):
-        from migrate_groups.kafka.credentials import login_properties
+        login = _login(lookup, bootstrap_servers or servers)
+    return ClientProperties(servers, Security(tls=tls, login=login), lookup.not_used())
 
-        login = login_properties.login(given, bootstrap_servers)
-    return Security(tls=tls, login=login)
+
+def _login(properties: Properties, bootstrap_servers: str) -> Login:
+    """Return the login that these client properties describe.
+
+    bootstrap_servers: an AWS MSK login reads the region from the host names.
+    """
+    if not properties.value("sasl.mechanism") and not properties.value("sasl.jaas.config"):
+        raise InvalidInput(f"sasl.mechanism is not set: set it to one of {', '.join(_LOGIN_MODULES)}")
+    mechanism = properties.take("sasl.mechanism", "GSSAPI")
+    if mechanism not in _LOGIN_MODULES:
+        name = properties.written("sasl.mechanism")
+        raise InvalidInput(f"{name} is {quoted(mechanism)}; supported are {', '.join(_LOGIN_MODULES)}")
+    options = _jaas_options(properties.take("sasl.jaas.config"), mechanism)
+    is_msk = mechanism == "AWS_MSK_IAM" or properties.value("sasl.login.callback.handler.class") == _MSK_HANDLER
+    login: Login
+    if is_msk:
+        from migrate_groups.kafka.credentials.msk import msk_iam
+
+        login = msk_iam(properties, options, bootstrap_servers)
+    elif mechanism == "OAUTHBEARER":
+        from migrate_groups.kafka.credentials.oauth_properties import oauth
+
+        login = oauth(properties, options)
+    elif mechanism == "GSSAPI":
+        from migrate_groups.kafka.credentials.kerberos import kerberos
+
+        login = kerberos(properties, options)
+    else:
+        login = _password(mechanism, properties, options)
+    properties.add_unused(f"{option} in sasl.jaas.config" for option in options.not_used())
+    return login
+
+
+def _jaas_options(text: str, mechanism: str) -> Properties:
+    """Return the options in ``sasl.jaas.config``. Raises `InvalidInput` if its login module is of another mechanism."""
+    if not text:
+        return Properties({})
+    from migrate_groups.kafka.credentials.jaas import parse_jaas
+
+    entry = parse_jaas(text)
+    if entry.module != _LOGIN_MODULES[mechanism]:
+        of = next((name for name, module in _LOGIN_MODULES.items() if module == entry.module), "another mechanism")
+        raise InvalidInput(
+            f"sasl.jaas.config is for {of}, but sasl.mechanism is {mechanism}: use {_LOGIN_MODULES[mechanism]}"
+        )
+    return Properties(entry.options)
+
+
+def _password(mechanism: str, properties: Properties, options: Properties) -> Password:
+    username = options.take("username") or properties.take("sasl.username")
+    password = options.take("password") or properties.take("sasl.password")
+    if not username or not password:
+        raise InvalidInput(
+            f'{mechanism} needs a user name and a password: add username="…" and password="…" to sasl.jaas.config, '
+            "or set sasl.username and sasl.password"
+        )
+    return Password(mechanism=mechanism, username=username, password=password)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -26,7 +27,6 @@ class Entry(NamedTuple):
     certificates: in DER. encrypted_key: None for a trusted certificate.
     """
 
-    alias: str
     certificates: tuple[bytes, ...]
     encrypted_key: bytes | None = None
 
@@ -41,12 +41,12 @@ def entries(content: bytes, password: str | None) -> list[Entry]:
         expected = hashlib.sha1(_characters(password) + b"Mighty Aphrodite" + content[:-_DIGEST]).digest()  # noqa: S324
         if expected != content[-_DIGEST:]:
             raise WrongPassword
-    reader = _Reader(content[:-_DIGEST])
-    magic, version, count = reader.take(4), reader.number(4), reader.number(4)
+    reader = io.BytesIO(content[:-_DIGEST])
+    magic, version, count = _take(reader, 4), _number(reader, 4), _number(reader, 4)
     if magic != MAGIC or version not in (1, 2):
         raise Damaged
     found = [_entry(reader, version) for _ in range(count)]
-    if not reader.is_at_end():
+    if reader.read(1):
         raise Damaged
     return found
 
@@ -82,42 +82,35 @@ def _characters(password: str) -> bytes:
     return password.encode("utf-16-be", "surrogatepass")
 
 
-def _entry(reader: _Reader, version: int) -> Entry:
-    kind, alias = reader.number(4), reader.text()
-    reader.take(8)  # when the entry was made
+def _entry(reader: io.BytesIO, version: int) -> Entry:
+    kind = _number(reader, 4)
+    _text(reader)  # the alias
+    _take(reader, 8)  # when the entry was made
     if kind == 1:
-        key = reader.take(reader.number(4))
-        chain = tuple(_certificate(reader, version) for _ in range(reader.number(4)))
-        return Entry(alias, chain, key)
+        key = _take(reader, _number(reader, 4))
+        return Entry(tuple(_certificate(reader, version) for _ in range(_number(reader, 4))), key)
     if kind == 2:
-        return Entry(alias, (_certificate(reader, version),))
+        return Entry((_certificate(reader, version),))
     raise Damaged
 
 
-def _certificate(reader: _Reader, version: int) -> bytes:
-    if version == 2 and reader.text() != "X.509":
+def _certificate(reader: io.BytesIO, version: int) -> bytes:
+    if version == 2 and _text(reader) != b"X.509":
         raise Damaged
-    return reader.take(reader.number(4))
+    return _take(reader, _number(reader, 4))
 
 
-class _Reader:
-    """Reads the bytes of a store in order. Its methods raise `Damaged` if too few bytes are left."""
+def _take(reader: io.BytesIO, length: int) -> bytes:
+    """Return the next bytes of a store. Raises `Damaged` if too few bytes are left."""
+    taken = reader.read(length)
+    if len(taken) != length:
+        raise Damaged
+    return taken
 
-    def __init__(self, content: bytes) -> None:
-        self._content, self._at = content, 0
 
-    def take(self, length: int) -> bytes:
-        taken = self._content[self._at : self._at + length]
-        if len(taken) != length:
-            raise Damaged
-        self._at += length
-        return taken
+def _number(reader: io.BytesIO, length: int) -> int:
+    return int.from_bytes(_take(reader, length))
 
-    def number(self, length: int) -> int:
-        return int.from_bytes(self.take(length))
 
-    def text(self) -> str:
-        return self.take(self.number(2)).decode(errors="replace")
-
-    def is_at_end(self) -> bool:
-        return self._at == len(self._content)
+def _text(reader: io.BytesIO) -> bytes:
+    return _take(reader, _number(reader, 2))

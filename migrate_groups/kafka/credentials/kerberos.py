@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from kafka.errors import SaslAuthenticationFailedError
+from kafka.net.sasl import register_sasl_mechanism
+from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
+
 from migrate_groups.errors import INSTALL_KERBEROS, ClusterUnavailable, MissingDependency
-from migrate_groups.kafka.credentials.given import Given
+from migrate_groups.kafka.credentials.properties import Properties
 
 _WITHOUT_EFFECT = (
     *("clearPass", "debug", "doNotPrompt", "isInitiator", "refreshKrb5Config", "renewTGT", "storeKey", "storePass"),
@@ -39,9 +45,7 @@ class Kerberos:
 
     def kafka_python(self) -> dict[str, Any]:
         """Return this login as configuration for kafka-python."""
-        from migrate_groups.kafka.credentials.kafka_python_login import use_our_gssapi
-
-        use_our_gssapi()
+        register_sasl_mechanism("GSSAPI", _Gssapi, overwrite=True)
         return {"sasl_kerberos_name": self}
 
     def confluent(self) -> dict[str, Any]:
@@ -69,11 +73,45 @@ class Kerberos:
             raise ClusterUnavailable(f"no valid Kerberos ticket ({' '.join(str(error).split())}): {cure}") from error
 
 
-def kerberos(given: Given, options: Given) -> Kerberos:
+# kafka-python's own class uses only the default ticket cache.
+class _Gssapi(SaslMechanismGSSAPI):  # type: ignore[misc]  # kafka-python has no types
+    """Logs in to a broker with GSSAPI (Kerberos), with tickets from a keytab or from any ticket cache."""
+
+    def __init__(self, **config: Any) -> None:
+        login: Any = config.get("sasl_kerberos_name")
+        if not hasattr(login, "begin"):
+            super().__init__(**config)  # for a client of another package in this process
+            return
+        self._is_done = self._is_authenticated = False
+        with _refused():
+            self.auth_id, self._client_ctx, self._next_token = login.begin(config["host"])
+
+    def receive(self, auth_bytes: bytes) -> None:
+        """Process the broker's answer."""
+        with _refused():
+            super().receive(auth_bytes)
+
+    def auth_details(self) -> str:
+        """Return a text about the login for kafka-python's log."""
+        # kafka-python's own method needs the security context, which may have expired.
+        return f"Authenticated to {self.auth_id} via SASL / GSSAPI"
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Turn any error of the ``with`` block into `SaslAuthenticationFailedError`."""
+    try:
+        yield
+    # Every exception, because the errors of gssapi can't be named without an import of gssapi.
+    except Exception as error:
+        raise SaslAuthenticationFailedError(" ".join(str(error).split())) from error
+
+
+def kerberos(properties: Properties, options: Properties) -> Kerberos:
     """Return the Kerberos login that client properties and JAAS options describe.
 
-    given: the client properties. options: the JAAS options of Java's Krb5LoginModule. Raises `MissingDependency` if the
-    extra ``kerberos`` is not installed.
+    properties: the client properties. options: the JAAS options of Java's Krb5LoginModule. Raises `MissingDependency`
+    if the extra ``kerberos`` is not installed.
     """
     if importlib.util.find_spec("gssapi") is None:
         raise MissingDependency(f"Kerberos needs a package that is not installed: {INSTALL_KERBEROS}")
@@ -83,8 +121,8 @@ def kerberos(given: Given, options: Given) -> Kerberos:
     uses_cache = options.take("useTicketCache", "false").lower() == "true"
     keytab, cache = options.take("keyTab"), options.take("ticketCache")
     return Kerberos(
-        service=given.take("sasl.kerberos.service.name") or options.take("serviceName") or "kafka",
-        client=options.take("principal") or given.take("sasl.kerberos.principal") or None,
-        keytab=(keytab if uses_keytab else "") or given.take("sasl.kerberos.keytab") or None,
+        service=properties.take("sasl.kerberos.service.name") or options.take("serviceName") or "kafka",
+        client=options.take("principal") or properties.take("sasl.kerberos.principal") or None,
+        keytab=(keytab if uses_keytab else "") or properties.take("sasl.kerberos.keytab") or None,
         ticket_cache=cache if uses_cache and cache else None,
     )

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from migrate_groups.errors import INSTALL_MSK, MissingDependency
-from migrate_groups.kafka.credentials.given import Given
-from migrate_groups.kafka.credentials.oauth import NoToken, Token, now
+from migrate_groups.kafka.credentials.oauth import NoToken, OAuth, Token, now
+from migrate_groups.kafka.credentials.properties import Properties
 
 # MSK accepts these tokens on the listener on which Java clients use the mechanism AWS_MSK_IAM, which neither Python
 # client has.
@@ -96,16 +96,16 @@ class MskIam:
         return Credentials(answer["AccessKeyId"], answer["SecretAccessKey"], answer["SessionToken"])
 
 
-def msk_iam(given: Given, options: Given, bootstrap_servers: str) -> MskIam:
-    """Return the source of AWS MSK tokens that the JAAS options of Java's aws-msk-iam-auth describe.
+def msk_iam(properties: Properties, options: Properties, bootstrap_servers: str) -> OAuth:
+    """Return the login with AWS MSK tokens that the JAAS options of Java's aws-msk-iam-auth describe.
 
-    given: the client properties. options: the JAAS options. bootstrap_servers: the host names contain the region.
+    properties: the client properties. options: the JAAS options. bootstrap_servers: the host names contain the region.
     Raises `MissingDependency` if the extra ``msk`` is not installed.
     """
     if importlib.util.find_spec("aws_msk_iam_sasl_signer") is None:
         raise MissingDependency(f"AWS MSK IAM needs a package that is not installed: {INSTALL_MSK}")
     for key in ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class"):
-        given.take(key)
+        properties.take(key)
     for option in ("awsDebugCreds", "awsMaxRetries", "awsMaxBackOffTimeMs"):
         options.take(option)
     region = options.take("awsRegion") or region_of(bootstrap_servers)
@@ -118,4 +118,5 @@ def msk_iam(given: Given, options: Given, bootstrap_servers: str) -> MskIam:
         secret_key=options.take("awsRoleSecretAccessKey"),
         session_token=options.take("awsRoleSessionToken"),
     )
-    return MskIam(region=region, profile=options.take("awsProfileName") or None, role=role if role.arn else None)
+    profile = options.take("awsProfileName") or None
+    return OAuth(source=MskIam(region=region, profile=profile, role=role if role.arn else None))

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from kafka.errors import SaslAuthenticationFailedError
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
 from migrate_groups.errors import ClusterUnavailable
 
 _USED = 0.8  # the part of a token's lifetime after which it is renewed, as sasl.login.refresh.window.factor in Kafka
@@ -83,9 +86,7 @@ class OAuth:
 
     def kafka_python(self) -> dict[str, Any]:
         """Return this login as configuration for kafka-python."""
-        from migrate_groups.kafka.credentials.kafka_python_login import TokenProvider
-
-        return {"sasl_oauth_token_provider": TokenProvider(self.token, self.extensions)}
+        return {"sasl_oauth_token_provider": _TokenProvider(self)}
 
     def confluent(self) -> dict[str, Any]:
         """Return ``{"oauth_cb": token}``, for the process in which confluent-kafka runs.
@@ -102,3 +103,22 @@ class OAuth:
         """A description of the client's principal, such as ``the principal of OAuth client my-app``."""
         # The name in Kafka's ACLs is not known, because the brokers take it from the token.
         return self.source.principal
+
+
+class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python has no types
+    """Gives kafka-python a token of ``login`` for each connection."""
+
+    def __init__(self, login: OAuth) -> None:
+        super().__init__()
+        self._login = login
+
+    def token(self) -> str:
+        """Return a valid token. Raises `SaslAuthenticationFailedError`, with the reason, if there is none."""
+        try:
+            return self._login.token()
+        except NoToken as error:
+            raise SaslAuthenticationFailedError(str(error)) from error
+
+    def extensions(self) -> dict[str, str]:
+        """Return the SASL extensions to send with the token (KIP-342)."""
+        return dict(self._login.extensions)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_der_private_key,
+    load_pem_private_key,
+)
+from cryptography.x509 import Certificate, InvalidVersion, load_der_x509_certificate, load_pem_x509_certificates
 
 from migrate_groups.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
-    from cryptography.x509 import Certificate
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 
@@ -20,14 +26,12 @@ def certificates(pem: str, where: str) -> str:
 
     Raises `InvalidInput` if there is no certificate, or if one can't be read.
     """
-    from cryptography.x509 import load_pem_x509_certificates
-
     found = _blocks(
         pem, "CERTIFICATE", f"{where} has no certificate: add one that begins with -----BEGIN CERTIFICATE-----"
     )
     try:
         read = load_pem_x509_certificates(found.encode())
-    except ValueError as error:
+    except (ValueError, InvalidVersion) as error:
         raise InvalidInput(
             f"{where} has a certificate that can't be read ({_first_line(error)}): export it as PEM again"
         ) from error
@@ -39,14 +43,11 @@ def private_key(pem: str, where: str) -> str:
 
     where: names the text in errors. Raises `InvalidInput` if there is no private key, or if it can't be read.
     """
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives import serialization
-
     found = _blocks(
         pem, "PRIVATE KEY", f"{where} has no private key: add one that begins with -----BEGIN PRIVATE KEY-----"
     )
     try:
-        key = serialization.load_pem_private_key(found.encode(), None)
+        key = load_pem_private_key(found.encode(), None)
     except TypeError:  # the key is encrypted; each client decrypts it itself
         return found
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -61,9 +62,10 @@ def is_pem(content: bytes) -> bool:
 
 def from_der(certificates: Iterable[bytes]) -> list[Certificate]:
     """Return certificates in DER as objects of ``cryptography``. Raises ``ValueError`` if one is not valid."""
-    from cryptography.x509 import load_der_x509_certificate
-
-    return [load_der_x509_certificate(each) for each in certificates]
+    try:
+        return [load_der_x509_certificate(each) for each in certificates]
+    except InvalidVersion as error:
+        raise ValueError from error
 
 
 def key_from_der(key: bytes) -> PrivateKeyTypes:
@@ -71,9 +73,6 @@ def key_from_der(key: bytes) -> PrivateKeyTypes:
 
     Raises ``ValueError`` if the key is not valid.
     """
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.serialization import load_der_private_key
-
     try:
         return load_der_private_key(key, None)
     except (TypeError, UnsupportedAlgorithm) as error:
@@ -90,21 +89,15 @@ def chain(leaf: Certificate, others: Collection[Certificate]) -> list[Certificat
 
 def written(certificates: Iterable[Certificate]) -> str:
     """Return certificates as one PEM text."""
-    from cryptography.hazmat.primitives.serialization import Encoding
-
     return "".join(each.public_bytes(Encoding.PEM).decode() for each in certificates)
 
 
 def plain_key(key: PrivateKeyTypes) -> str:
     """Return a private key as PEM (PKCS #8), not encrypted."""
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
 def _has_issued(issuer: Certificate, certificate: Certificate) -> bool:
-    from cryptography.exceptions import InvalidSignature
-
     try:
         certificate.verify_directly_issued_by(issuer)
     except (InvalidSignature, TypeError, ValueError):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates, load_pkcs12
+from cryptography.x509 import InvalidVersion
 
 from migrate_groups.kafka.credentials.der import Damaged, children, fields
 
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
-
 _MOST_ITERATIONS = 5_000_000  # as in the JDK's PKCS12KeyStore
-_DEEPEST = 8  # the parameters of PBES2 are nested four deep
+_DEEPEST = 16  # the parameters of a key's encryption are nested eight deep
 _DATA, _ENCRYPTED_DATA = (bytes.fromhex(f"2a864886f70d0107{last}") for last in ("01", "06"))
-_KEY, _ENCRYPTED_KEY = (bytes.fromhex(f"2a864886f70d010c0a01{last}") for last in ("01", "02"))
+_KEYS = {bytes.fromhex(f"2a864886f70d010c0a01{last}") for last in ("01", "02")}  # a key, and an encrypted key
 _SEQUENCE, _INTEGER, _OCTETS, _OID, _EXPLICIT = 0x30, 0x02, 0x04, 0x06, 0xA0
 
 
@@ -26,18 +25,15 @@ def load(content: bytes, password: str | None) -> tuple[int, PKCS12KeyAndCertifi
 
     Raises `Damaged` if the store can't be read; ``ValueError`` if the password is wrong.
     """
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
-
+    # `cryptography` does not return this number. In a damaged store the number of iterations can be so high that
+    # `cryptography` would compute for minutes.
     keys = _count_keys(content)
     try:
         return keys, load_pkcs12(content, None if password is None else password.encode())
-    except UnsupportedAlgorithm as error:
+    except (InvalidVersion, UnsupportedAlgorithm) as error:
         raise Damaged from error
 
 
-# `cryptography` does not return this number. In a damaged store the number of iterations can be so high that
-# `cryptography` would compute for minutes.
 def _count_keys(content: bytes) -> int:
     """Return the number of private keys in a PKCS #12 store.
 
@@ -45,33 +41,22 @@ def _count_keys(content: bytes) -> int:
     """
     (store,) = fields(content, _SEQUENCE)
     _, safe = fields(store, _INTEGER, _SEQUENCE)
-    for _, mac in children(store)[2:]:
-        _check_iterations(mac)
-    return sum(_count_in(part) for _, part in children(_octets(safe)))
+    parts = [part for _, part in children(_data(safe))]
+    encrypted = [part for part in parts if _kind(part) == _ENCRYPTED_DATA]
+    bags = [bag for part in parts if part not in encrypted for _, bag in children(_data(part))]
+    keys = [bag for bag in bags if _kind(bag) in _KEYS]
+    for protected in (store, *encrypted, *keys):
+        _check_iterations(protected)
+    return len(keys)
 
 
-def _count_in(part: bytes) -> int:
-    kind, value = fields(part, _OID, _EXPLICIT)
-    if kind == _ENCRYPTED_DATA:
-        (encrypted,) = fields(value, _SEQUENCE)
-        _, encrypted = fields(encrypted, _INTEGER, _SEQUENCE)
-        _, algorithm = fields(encrypted, _OID, _SEQUENCE)
-        _check_iterations(algorithm)
-        return 0
-    return sum(_is_key(bag) for _, bag in children(_octets(part)))
+def _kind(part: bytes) -> bytes:
+    kind, _ = fields(part, _OID, _EXPLICIT)
+    return kind
 
 
-def _is_key(bag: bytes) -> bool:
-    kind, value = fields(bag, _OID, _EXPLICIT)
-    if kind == _ENCRYPTED_KEY:
-        (key,) = fields(value, _SEQUENCE)
-        algorithm, _ = fields(key, _SEQUENCE, _OCTETS)
-        _check_iterations(algorithm)
-    return kind in (_KEY, _ENCRYPTED_KEY)
-
-
-def _octets(part: bytes) -> bytes:
-    """Return the DER elements of an unencrypted part of a PKCS #12 store.
+def _data(part: bytes) -> bytes:
+    """Return the DER elements in an unencrypted part of a PKCS #12 store.
 
     Raises `Damaged` if the type of the part is not ``data``.
     """
@@ -83,11 +68,11 @@ def _octets(part: bytes) -> bytes:
     return sequence
 
 
-def _check_iterations(algorithm: bytes, depth: int = 0) -> None:
-    """Raise `Damaged` if the parameters of an algorithm ask for too many iterations of key derivation."""
+def _check_iterations(content: bytes, depth: int = 0) -> None:
+    """Raise `Damaged` if DER elements ask for too many iterations of key derivation."""
     # The parameters differ between algorithms, so each number in them is taken for a number of iterations.
-    for tag, value in children(algorithm):
+    for tag, value in children(content):
         if (tag == _INTEGER and int.from_bytes(value) > _MOST_ITERATIONS) or depth > _DEEPEST:
             raise Damaged
-        if tag == _SEQUENCE:
+        if tag in (_SEQUENCE, _EXPLICIT):
             _check_iterations(value, depth + 1)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
+from cryptography.x509 import Certificate
 
 from migrate_groups.errors import InvalidInput
 from migrate_groups.kafka.credentials import jks, pem, pkcs12
 from migrate_groups.kafka.credentials.der import Damaged
 
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
-    from cryptography.x509 import Certificate
-
-# The content of a file shows its format, not its name: since Java 9 many files named .jks are PKCS #12.
-TYPES = ("JKS", "PKCS12", "PEM")
 _JCEKS = b"\xce\xce\xce\xce"
 
 
+# The content of a file shows its format, not its name: since Java 9 many files named .jks are PKCS #12.
 class Store(NamedTuple):
     """A truststore or keystore. of_location, of_password: the properties that give the file's path and password."""
 

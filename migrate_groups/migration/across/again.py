@@ -16,9 +16,9 @@ def delivered_again(mirror: Mirror, translation: Translation) -> str:
     """
     target = mirror.target
     seen = {
-        each.target: (each.mirrored_to, each.place.before)
+        each.copy: (each.position.as_of, each.position.before)
         for each in translation.partitions
-        if each.target and each.mirrored_to is not None and each.place.before is not None
+        if each.copy and each.position.as_of is not None and each.position.before is not None
     }
     try:
         ends = target.groups.last_stable_offsets(seen)
@@ -33,8 +33,9 @@ def delivered_again(mirror: Mirror, translation: Translation) -> str:
     remarks = []
     if again:
         remarks.append(
-            f"the mirror has begun again since the places were read: {counted(len(again), 'partition')} with records "
-            f"from before the place behind it ({some(again)})"
+            "the mirror has begun again since the offsets were translated: "
+            f"{counted(len(again), 'partition')} with records from before the translated offset behind it "
+            f"({some(again)})"
         )
     if unread := sorted(seen.keys() - read.keys()):
         remarks.append(

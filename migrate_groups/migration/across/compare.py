@@ -5,50 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused, raise_first
 from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.across.places import Found, MirroredPartition, copies, find_places
+from migrate_groups.migration.across.translate import copies, find_positions
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.similar import similar_groups_named
 from migrate_groups.migration.reading.take import existing
-from migrate_groups.mirrors.place import Place
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.model.topics import topic_ids
+from migrate_groups.planning.translation import PENDING, TranslatedOffset
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import named
-
-
-class Compared(NamedTuple):
-    """A partition of a group on two clusters, and the offset at which the group must continue in the mirror's copy.
-
-    at: the partition and its copy, with the group's committed offsets. found: the offset at which the group must
-    continue, and how exactly it is known.
-    """
-
-    group: str
-    at: MirroredPartition
-    found: Found
-
-    @property
-    def place(self) -> Place:
-        """The offset at which the group must continue in the mirror's copy, and how exactly this offset is known."""
-        return self.found.place
-
-    @property
-    def is_told(self) -> bool:
-        """Whether the offset at which the group must continue in the mirror's copy is known exactly, or trusted."""
-        return self.place.is_told
-
-    @property
-    def is_off(self) -> bool:
-        """Whether the group would skip or repeat records on the target cluster, or has no committed offset there.
-
-        False if the right offset is not known exactly.
-        """
-        return self.is_told and (self.at.there is None or bool(self.place.counts.again or self.place.counts.skipped))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,28 +27,33 @@ class Comparison:
 
     - source_cluster, target_cluster: the cluster ids.
     - taken_at: when the committed offsets on the target were read.
-    - partitions: each partition with a committed offset on the source.
+    - groups: by group, each partition with a committed offset on the source, in order.
     - topic_ids: the ids of the topics on the target cluster, by topic name.
     """
 
     source_cluster: str
     target_cluster: str
     taken_at: datetime
-    partitions: Sequence[Compared]
-    topic_ids: Mapping[str, str | None]
+    groups: Mapping[str, Sequence[TranslatedOffset]]
+    topic_ids: Mapping[str, str]
+
+    @property
+    def partitions(self) -> Sequence[tuple[str, TranslatedOffset]]:
+        """The group and the translated offset of each partition."""
+        return [(group, each) for group, offsets in self.groups.items() for each in offsets]
 
     @property
     def off(self) -> int:
         """The number of partitions in which a group would skip or repeat records on the target, or has no offset there.
 
-        A partition is not counted if the right offset on the target is not known exactly.
+        A partition is not counted if the translated offset is not known exactly.
         """
-        return sum(each.is_off for each in self.partitions)
+        return sum(each.is_off for _, each in self.partitions)
 
     @property
-    def untold(self) -> int:
-        """The number of partitions for which the right offset on the target is not known exactly."""
-        return sum(not each.is_told for each in self.partitions)
+    def unknown(self) -> int:
+        """The number of partitions of which the translated offset is not known exactly."""
+        return sum(not each.position.is_known for _, each in self.partitions)
 
     def rows(self, most_reread: int) -> SnapshotTable:
         """Return a snapshot with the offsets at which the groups must continue on the target cluster.
@@ -90,22 +65,21 @@ class Comparison:
             Row(
                 cluster_id=self.target_cluster,
                 taken_at=self.taken_at,
-                group=each.group,
+                group=group,
                 source_group=None,
                 group_state=None,
                 group_type=None,
                 topic=copy.topic,
                 topic_id=self.topic_ids.get(copy.topic),
                 partition=copy.partition,
-                offset=each.place.offset,
+                offset=start,
                 leader_epoch=None,
                 metadata="",
                 log_start_offset=None,
                 log_end_offset=None,
             )
-            for each in self.partitions
-            if (copy := each.at.copy) is not None
-            if each.place.offset is not None and (each.is_told or 0 < each.place.reread <= most_reread)
+            for group, each in self.partitions
+            if (copy := each.copy) is not None and (start := each.position.start(most_reread)) is not None
         )
 
 
@@ -123,20 +97,28 @@ def compare(mirror: Mirror, groups: Sequence[str], clock: Clock, trusted: Collec
     there = raise_first(target.groups.all_committed_by_group(groups))
     topics = target.groups.describe_topics(None)
     copy_of = copies({partition for each in committed.values() for partition in each}, topics, mirror.names)
-    wanted = [
-        (group, MirroredPartition(partition, _number(offset), copy, _number(there[group].get(copy) if copy else None)))
+    offsets = {
+        group: [
+            TranslatedOffset(
+                source=partition,
+                offset=PENDING if offset is None else offset.offset,
+                committed=_number(offset),
+                copy=copy,
+                there=_number(there[group].get(copy) if copy else None),
+            )
+            for partition, offset in sorted(committed[group].items())
+            for copy in [copy_of.get(partition)]
+        ]
         for group in groups
-        for partition, offset in sorted(committed[group].items())
-        for copy in [copy_of.get(partition)]
-    ]
+    }
     taken_at = clock.now()
-    found = find_places(mirror, dict.fromkeys(each for _, each in wanted), trusted)
+    found = find_positions(mirror, {each for of in offsets.values() for each in of}, trusted)
     return Comparison(
         source_cluster=source.groups.cluster_id(),
         target_cluster=target.groups.cluster_id(),
         taken_at=taken_at,
-        partitions=[Compared(group, each, found[each]) for group, each in wanted],
-        topic_ids={name: topic.topic_id for name, topic in topics.items()},
+        groups={group: [found[each] for each in of] for group, of in offsets.items()},
+        topic_ids=topic_ids(topics),
     )
 
 

@@ -2,39 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Set
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Set
+from typing import TypeVar
 
 from migrate_groups.migration.log_ports import RecordReader
 from migrate_groups.migration.ports import Side
-from migrate_groups.mirrors.place import CopyPart, LogPart
+from migrate_groups.mirrors.log_parts import CopyPart, LogPart
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.records import Records
 
+WINDOW = 100
+"""How many offsets of a partition `in_growing_windows` reads at first."""
+_GROWTH = 16
+_MOST_AT_ONCE = 200_000
+_T = TypeVar("_T", bound=Hashable)
 
-class Window(NamedTuple):
-    """The records of a source partition, up to the log end, with which a committed offset is found in a mirror's copy.
 
-    is_anchored: False if an earlier record, which was not read, may be identical with one of these records. This
-    assumes that timestamps ascend.
+def in_growing_windows(
+    items: Iterable[_T], span: Callable[[_T, int], range], read: Callable[[Mapping[_T, range]], Iterable[_T]]
+) -> None:
+    """Read more and more records for each item, in portions of which the records fit into memory.
+
+    - span: returns the offsets to read for an item, given the number of offsets in the window.
+    - read: reads some of the items, each with the offsets to read. It returns the items that need a larger window.
     """
+    window, left = WINDOW, [*items]
+    while left:
+        left = [each for portion in _portions({each: span(each, window) for each in left}) for each in read(portion)]
+        window *= _GROWTH
 
-    part: LogPart
-    is_anchored: bool
+
+def _portions(spans: Mapping[_T, range]) -> Iterator[Mapping[_T, range]]:
+    portion: dict[_T, range] = {}
+    offsets = 0
+    for each, span in spans.items():
+        portion[each] = span
+        offsets += len(span)
+        if offsets >= _MOST_AT_ONCE:
+            yield portion
+            portion, offsets = {}, 0
+    if portion:
+        yield portion
 
 
-def all_and_live(
+def with_aborted(
     reader: RecordReader, spans: Mapping[TopicPartition, range]
-) -> tuple[Mapping[TopicPartition, Records], Mapping[TopicPartition, Records]]:
-    """Return all records of each partition, and those that belong to no aborted or open transaction.
+) -> Mapping[TopicPartition, tuple[Records, Collection[int]]]:
+    """Return the records of each partition, and the indices of those that belong to aborted or open transactions.
 
-    The second result leaves out a partition without an empty offset, because all its records belong to none. Raises
-    `NotAuthorized` and `ClusterUnavailable`.
+    Raises `NotAuthorized` and `ClusterUnavailable`.
     """
     everything = reader.read(spans, committed_only=False)
     # Transaction markers leave gaps between the offsets; so does compaction.
     gaps = {each: spans[each] for each, records in everything.items() if len(records.offsets) < len(spans[each])}
-    return everything, reader.read(gaps, committed_only=True)
+    live = {each: {*records.offsets} for each, records in reader.read(gaps, committed_only=True).items()}
+    return {each: (records, _not_in(live.get(each), records)) for each, records in everything.items()}
+
+
+def _not_in(live: Collection[int] | None, records: Records) -> Collection[int]:
+    """Return the indices of the records that are not at one of these offsets; none if ``live`` is None."""
+    return () if live is None else frozenset(n for n, offset in enumerate(records.offsets) if offset not in live)
 
 
 class Logs:
@@ -54,51 +81,44 @@ class Logs:
         self._compacted = source.groups.maybe_compacted_topics({each.topic for each in partitions})
         self._compacted_copies = target.groups.maybe_compacted_topics({each.topic for each in copies})
 
-    def windows(
-        self, committed: Mapping[TopicPartition, int], window: int, most: int
-    ) -> Mapping[TopicPartition, Window]:
-        """Return each partition's records up to the log end, from up to ``window`` offsets below its committed offset.
+    def parts(
+        self, spans: Mapping[TopicPartition, range], committed: Mapping[TopicPartition, int], most: int
+    ) -> Mapping[TopicPartition, LogPart]:
+        """Return the records of source partitions in these ranges of offsets.
 
         committed: by source partition, the lowest committed offset. most: a partition is left out if more than this
         many offsets would be read.
         """
-        spans = {
-            partition: range(max(self.ranges[partition].start, offset - window), self.ranges[partition].end)
-            for partition, offset in committed.items()
-        }
         spans = _short(spans, most)
-        everything, live = all_and_live(self._source.records, spans)
         return {
-            partition: self._window(partition, records, live.get(partition), spans[partition], committed[partition])
-            for partition, records in everything.items()
+            partition: self._part(partition, records, aborted, spans[partition], committed[partition])
+            for partition, (records, aborted) in with_aborted(self._source.records, spans).items()
         }
 
-    def _window(
-        self, partition: TopicPartition, records: Records, live: Records | None, span: range, committed: int
-    ) -> Window:
+    def _part(
+        self, partition: TopicPartition, records: Records, aborted: Collection[int], span: range, committed: int
+    ) -> LogPart:
         """Return ``records`` of a source partition from the first change of the timestamp on.
 
         All are returned if ``span`` starts at 0, or if the timestamp does not change below the offset ``committed``.
 
-        span: the offsets that were read. live: the records without those of aborted or open transactions; None if no
-        offset in ``span`` is empty.
+        aborted: the indices of records that belong to aborted or open transactions. span: the offsets that were read.
         """
         # A record before the first change of the timestamp may be identical with an earlier record, which was not read.
-        first = _first_of_a_timestamp(records, committed) if span.start else 0
-        offsets = records.offsets[first or 0 :]
-        kept = None if live is None else set(live.offsets)
-        part = LogPart(
-            offsets=offsets,
-            timestamps=records.timestamps[first or 0 :],
-            prints=records.prints[first or 0 :],
-            keys=records.keys[first or 0 :],
-            tombstones=records.tombstones[first or 0 :],
+        anchor = _first_of_a_timestamp(records, committed) if span.start else 0
+        first = anchor or 0
+        return LogPart(
+            offsets=records.offsets[first:],
+            timestamps=records.timestamps[first:],
+            prints=records.prints[first:],
+            keys=records.keys[first:],
+            tombstones=records.tombstones[first:],
             end=span.stop,
             from_start=not span.start,
-            compacted=live is not None and partition.topic in self._compacted,
-            aborted=() if kept is None else frozenset(at for at, offset in enumerate(offsets) if offset not in kept),
+            compacted=len(records.offsets) < len(span) and partition.topic in self._compacted,
+            aborted=frozenset(index - first for index in aborted if index >= first),
+            is_anchored=anchor is not None,
         )
-        return Window(part, first is not None)
 
     def copies(
         self, parts: Iterable[tuple[TopicPartition, LogPart]], offsets: Iterable[tuple[TopicPartition, int]], most: int

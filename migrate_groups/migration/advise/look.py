@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from migrate_groups.clock import Clock
+from migrate_groups.migration.advise.application import Application, applications
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.groups import list_groups
 from migrate_groups.migration.reading.status import GroupStatus
 from migrate_groups.model.groups import Member
-from migrate_groups.planning.applications import Application, applications, joining, unconnected
 from migrate_groups.planning.checks.kind import is_streams, other_kind
 from migrate_groups.text import counted, some
 
@@ -100,10 +100,10 @@ def idle(members: Sequence[Member]) -> tuple[Member, ...]:
 
 def _judged(status: GroupStatus, members: Sequence[Member]) -> GroupAdvice:
     found = applications(members, status.topics)
-    broad, without = max((joining(each) for each in found), key=lambda each: len(each[1]), default=((), []))
+    broad, without = max((each.joining() for each in found), key=lambda each: len(each[1]), default=((), []))
     idlers = idle(members)
     said = f"{len(idlers):,} of {counted(len(members), 'member')} without a partition" if idlers else ""
-    alike = [each.name for each in found if unconnected(each) > 1]
+    alike = [each.name for each in found if each.unconnected > 1]
     if len(found) > 1:
         finding, advice = Finding.SHARED, f"{len(found)} applications share it: {some([each.name for each in found])}"
     elif broad:

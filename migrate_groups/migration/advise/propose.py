@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from migrate_groups.errors import Refused, Undetermined
+from migrate_groups.migration.advise.application import Application
 from migrate_groups.migration.advise.client_settings import client_settings
 from migrate_groups.migration.advise.look import Finding, GroupAdvice, idle
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.planning.applications import Application, unconnected
 from migrate_groups.snapshots.selection import TopicPattern
 from migrate_groups.snapshots.split import SplitSpec, SplitTarget
 from migrate_groups.snapshots.times import span_in_words
@@ -75,7 +75,7 @@ def _note(application: Application) -> tuple[str, ...]:
     idlers = len(idle(application.members))
     without = f", {idlers:,} without a partition" if idlers else ""
     found = [f"{counted(len(application.members), 'member')} ({some(application.client_ids)}){without}"]
-    if unconnected(application) > 1:
+    if application.unconnected > 1:
         found.append("One application by client ids alone: no member connects its topics.")
     return tuple(found)
 

@@ -17,10 +17,10 @@ from migrate_groups.migration.hand_over.prepared import Prepared
 from migrate_groups.migration.prepare import refuse_forbidden
 from migrate_groups.migration.reading.take import ObservedGroup, Reading, TopicsToRead, read_group
 from migrate_groups.migration.stop import Wait, prove_stopped
-from migrate_groups.mirrors.place import Status
-from migrate_groups.model.topics import is_recreated
+from migrate_groups.mirrors.position import Status
+from migrate_groups.model.topics import recreated_topics, topic_ids
 from migrate_groups.planning.plan import Plan
-from migrate_groups.planning.translation import Translated
+from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.snapshots.row import Row
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted, named, some
@@ -152,7 +152,7 @@ class CutOver:
         self._events.still_running(reasons, looks, seconds)
 
 
-def _late(plan: Plan) -> list[Translated]:
+def _late(plan: Plan) -> list[TranslatedOffset]:
     """Return the partitions that the mirror has not yet copied up to the offset to hand over.
 
     The list is empty if a check refuses the plan anyway.
@@ -162,19 +162,14 @@ def _late(plan: Plan) -> list[Translated]:
     return [*plan.translation.with_status(Status.NOT_MIRRORED)]
 
 
-def _behind(late: Sequence[Translated]) -> str:
+def _behind(late: Sequence[TranslatedOffset]) -> str:
     names = some([str(each.source) for each in late])
     return f"{counted(len(late), 'partition')} not mirrored up to the committed offset: {names}"
 
 
 def _refuse_recreated(final: Reading, baseline: Reading) -> None:
-    topics = baseline.observed.topics
-    recreated = [
-        name
-        for name, topic in final.observed.topics.items()
-        if name in topics and is_recreated(topics[name].topic_id, topic.topic_id)
-    ]
-    if recreated:
+    then, now = topic_ids(baseline.observed.topics), topic_ids(final.observed.topics)
+    if recreated := recreated_topics(then.items(), now):
         raise Refused(
             f"{named('topic', recreated)} deleted and created again since the plan was shown; run again; "
             "nothing was written"

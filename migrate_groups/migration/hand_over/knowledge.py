@@ -101,11 +101,11 @@ class Knowledge:
 
     @property
     def _translation(self) -> Translation | None:
-        return self.receipt.hand_over.translation if self.receipt.hand_over else None
+        return self.receipt.hand_over_to_resume.translation if self.receipt.hand_over_to_resume else None
 
     @cached_property
     def _earlier(self) -> Mapping[tuple[str, str, int], Change]:
-        hand_over = self.receipt.hand_over
+        hand_over = self.receipt.hand_over_to_resume
         changes = hand_over.changes if hand_over else ()
         return {change.order: change for change in changes if change.after is not None}
 

@@ -9,7 +9,7 @@ from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.take import ObservedGroup, Reading
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
-from migrate_groups.model.topics import TopicDescription, is_recreated
+from migrate_groups.model.topics import TopicDescription, recreated_topics, topic_ids
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.snapshots.snapshot import SnapshotTable
 from migrate_groups.text import counted
@@ -45,9 +45,8 @@ class LastCommitted:
 
         topics: the topics as they are now.
         """
-        for row in baseline.rows():
-            if row.topic in topics and is_recreated(row.topic_id, topics[row.topic].topic_id):
-                self.committed.pop(row.topic_partition, None)
+        recreated = recreated_topics(((row.topic, row.topic_id) for row in baseline.rows()), topic_ids(topics))
+        self.committed = {each: offset for each, offset in self.committed.items() if each.topic not in recreated}
 
     def seen(self, look: ObservedGroup) -> bool:
         """Keep the committed offsets of an observation of the source group; return whether it has any."""

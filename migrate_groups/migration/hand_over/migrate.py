@@ -35,7 +35,7 @@ from migrate_groups.migration.reading.take import take_snapshot
 from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.result import WriteResult, result_of
 from migrate_groups.migration.started import started_since
-from migrate_groups.planning.checks.mirror import PLACES
+from migrate_groups.planning.checks.mirror import TRANSLATED_OFFSETS
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.intent import intent_differences, shorter_settle, split_differences
 from migrate_groups.planning.options import WriteOptions
@@ -136,7 +136,7 @@ def migrate(clients: Clients, wanted: MigrateRequest, clock: Clock, events: Even
                 checkpoints = take_stop_checkpoints(readers, clock, events)
                 final = steps.read().judged_by((*passed_at_source, *passed))
                 refuse_other_run(file, final.plan)
-                resumed = shown.receipt.hand_over
+                resumed = shown.receipt.hand_over_to_resume
                 run.keep_stop_checkpoints(checkpoints, final.plan, resumed=resumed.content if resumed else None)
                 execution = write_plan(clients, final.plan, file, clock, events)
             keep(clusters, wanted, final, execution, file, clock, events)
@@ -203,16 +203,16 @@ def _shown(
         return None
     with events.working(f"reading group {spec.source}", not_known):
         prepared = prepare(clusters, spec, wanted.options, clock, file.receipt, baseline, hold=wanted.hold)
-    if not _lacks_places(prepared.plan):
+    if not _lacks_offsets(prepared.plan):
         _check_approved(wanted.approved, prepared.plan, file.receipt, events)
         refuse_other_run(file, prepared.plan)
     events.stop_planned(_planned_stop(prepared, wanted))
     return prepared
 
 
-def _lacks_places(plan: Plan) -> bool:
+def _lacks_offsets(plan: Plan) -> bool:
     """Return whether a check refuses the plan because offsets in a mirror's copies are not known."""
-    return any(check.name == PLACES and check.verdict is Verdict.REFUSE for check in plan.checks)
+    return any(check.name == TRANSLATED_OFFSETS and check.verdict is Verdict.REFUSE for check in plan.checks)
 
 
 def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
@@ -225,7 +225,7 @@ def _planned_stop(prepared: Prepared, wanted: MigrateRequest) -> PlannedStop:
         partitions=len(plan.changes),
         settle=plan.options.settle,
         wait=wanted.wait,
-        resumed=prepared.receipt.hand_over is not None,
+        resumed=prepared.receipt.hand_over_to_resume is not None,
     )
 
 
@@ -239,7 +239,7 @@ def _check_approved(approved: tuple[str, Plan] | None, plan: Plan, receipt: Rece
     if approved is None:
         return
     name, reviewed = approved
-    if receipt.hand_over is not None and plan.translation is None:
+    if receipt.hand_over_to_resume is not None and plan.translation is None:
         # Changes without a source group are of partitions that were added while the interrupted run waited.
         plan = replace(plan, changes=tuple(change for change in plan.changes if change.source_group))
     if differences := intent_differences(reviewed, plan):

@@ -10,15 +10,15 @@ from typing import NamedTuple
 from migrate_groups.clock import Clock
 from migrate_groups.errors import Refused
 from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.across.progress import Progress, progress
+from migrate_groups.migration.across.mirror_lag import MirrorLag, mirror_lag
 from migrate_groups.migration.across.translate import translate
 from migrate_groups.migration.events import Events
 from migrate_groups.migration.prepare import refuse_forbidden
-from migrate_groups.mirrors.place import Status
+from migrate_groups.mirrors.position import Status
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.checks.mirror import in_words, places
+from migrate_groups.planning.checks.mirror import in_words, translated_offsets
 from migrate_groups.planning.plan import Plan, Verdict
-from migrate_groups.planning.translation import Translated, Translation
+from migrate_groups.planning.translation import TranslatedOffset, Translation
 from migrate_groups.snapshots.times import span_in_words
 from migrate_groups.text import counted
 
@@ -87,10 +87,10 @@ class _Waiting:
         self._copies = copies if is_running else {each: copies[each] for each in self._late}
         self._read: list[_Ends] = []
         self._stable: Mapping[TopicPartition, int] = {}
-        self._seen: dict[TopicPartition, Progress] = {}
+        self._seen: dict[TopicPartition, MirrorLag] = {}
         self.bound = max(plan.options.settle, LEAST_BOUND_SECONDS)
 
-    def behind(self, *, measure: bool) -> list[Translated]:
+    def behind(self, *, measure: bool) -> list[TranslatedOffset]:
         """Return the partitions for which to wait; each has how far the mirror is behind, if that is known.
 
         measure: also measure again how far the mirror is behind in partitions to which it has delivered nothing since.
@@ -100,7 +100,7 @@ class _Waiting:
         now = self._clock.monotonic()
         # Of all readings within the bound, the oldest counts. The last one is needed even if it took long.
         self._read = [each for each in self._read[:-1] if now - each.read_at <= self.bound] + self._read[-1:]
-        self._read_progress(now, measure=measure)
+        self._read_lag(now, measure=measure)
         self._translate_late(measure=measure)
         return [
             replace(self._late.get(each.source, each), behind=at.behind if at else None)
@@ -110,7 +110,7 @@ class _Waiting:
             if each.source in self._late or (self._is_running and not self._is_near(each.source, at))
         ]
 
-    def _read_progress(self, now: float, *, measure: bool) -> None:
+    def _read_lag(self, now: float, *, measure: bool) -> None:
         stable = self._mirror.target.groups.last_stable_offsets(self._copies.values())
         # Records are only read again where it matters, because a mirror may be far behind for a long time.
         copies = {
@@ -119,7 +119,9 @@ class _Waiting:
             if measure or copy not in stable or stable[copy] != self._stable.get(copy) or not self._is_behind(each)
         }
         self._stable = stable
-        read = progress(self._mirror, copies, {each: must for each in copies if (must := self._must(each)) is not None})
+        read = mirror_lag(
+            self._mirror, copies, {each: must for each in copies if (must := self._must(each)) is not None}
+        )
         self._seen = {each: at for each, at in self._seen.items() if each not in copies} | {**read}
         self._read.append(_Ends(now, {each: at.end for each, at in read.items()}))
 
@@ -131,7 +133,7 @@ class _Waiting:
         """Return the source offset that the mirror must have reached: the log end offset some seconds ago."""
         return next((each.ends[partition] for each in self._read if partition in each.ends), None)
 
-    def _is_near(self, partition: TopicPartition, at: Progress | None) -> bool:
+    def _is_near(self, partition: TopicPartition, at: MirrorLag | None) -> bool:
         must = self._must(partition)
         return at is not None and at.reached is not None and must is not None and at.reached >= must
 
@@ -147,10 +149,10 @@ class _Waiting:
         again = translate(self._mirror, self._translation.group, asked)
         late = {each.source: each for each in again.with_status(Status.NOT_MIRRORED, Status.UNDETERMINED)}
         found = replace(again, partitions=tuple(each for each in again.partitions if each.source not in late))
-        check = places(found, self._options)
+        check = translated_offsets(found, self._options)
         refuse_forbidden([check] if check.verdict is Verdict.REFUSE else [])
         self._late = {each: of for each, of in self._late.items() if each not in asked} | late
 
 
-def _listed(behind: Sequence[Translated]) -> str:
+def _listed(behind: Sequence[TranslatedOffset]) -> str:
     return f"{counted(len(behind), 'partition')} behind: {in_words(behind)}"

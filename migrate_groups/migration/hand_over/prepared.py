@@ -116,7 +116,7 @@ def prepare(
     reader.describe_topics(None)  # one request for all topics, so that none is requested again below
     permissions_unless_hidden(reader, of_hand_over([spec.source], written, named_topics))
     check_visible(reader, spec.stay)
-    known = receipt.hand_over.source_topics if receipt.hand_over else frozenset()
+    known = receipt.hand_over_to_resume.source_topics if receipt.hand_over_to_resume else frozenset()
     # If all commits for a topic have expired since an interrupted run, only its receipt or baseline names the topic.
     expired = frozenset(topic for each in patterns for topic in each.matching(known))
     topics = TopicsToRead(also=expired, stay=spec.stay)

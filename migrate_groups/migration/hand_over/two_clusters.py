@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 
 from migrate_groups.migration.across.again import delivered_again
 from migrate_groups.migration.across.mirror import Mirror
-from migrate_groups.migration.across.places import copies
-from migrate_groups.migration.across.progress import progress
-from migrate_groups.migration.across.translate import translate
+from migrate_groups.migration.across.mirror_lag import mirror_lag
+from migrate_groups.migration.across.translate import copies, translate
 from migrate_groups.migration.hand_over.clusters import Planned
 from migrate_groups.migration.hand_over.knowledge import Knowledge
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.migration.reading.phase import for_one_phase
 from migrate_groups.migration.reading.survey import survey
 from migrate_groups.migration.reading.take import Reading, read_committed
-from migrate_groups.mirrors.place import Status
+from migrate_groups.mirrors.position import Status
 from migrate_groups.model.partitions import CommittedOffset, TopicPartition
+from migrate_groups.model.topics import topic_ids
 from migrate_groups.planning.change import Change, Origin
 from migrate_groups.planning.checks.run_across import checks_of_mirror, checks_of_source, checks_of_target
 from migrate_groups.planning.decide import decide, starts, with_an_offset
@@ -83,7 +83,7 @@ class TwoClusters:
                 *checks_of_mirror(translation, here, there, options, is_stopped=earlier is not None),
                 *checks_of_target(decided, there, options, receipt),
             ),
-            topic_ids={name: topic.topic_id for name, topic in there.topics.items() if topic.topic_id},
+            topic_ids=topic_ids(there.topics),
             translation=translation,
         )
         return Planned(plan=plan, changes=decided, bounds=there.bounds)
@@ -97,7 +97,7 @@ class TwoClusters:
 
     def _with_progress(self, translation: Translation) -> Translation:
         """Return the translation with how far the mirror is behind in each partition."""
-        found = progress(self.mirror, translation.copies)
+        found = mirror_lag(self.mirror, translation.copies)
         partitions = tuple(
             replace(each, behind=found[each.source].behind) if each.source in found else each
             for each in translation.partitions
@@ -119,9 +119,9 @@ class TwoClusters:
         moved = []
         for change in started:
             found = translated.get(change.topic_partition)
-            copy = without.get(change.topic_partition) if found is None else found.target
-            start = None if found is None else found.start(options.accept_reread)
-            is_unknown = found is not None and start is None and found.place.status is not Status.NOT_MIRRORED
+            copy = without.get(change.topic_partition) if found is None else found.copy
+            start = None if found is None else found.position.start(options.accept_reread)
+            is_unknown = found is not None and start is None and found.position.status is not Status.NOT_MIRRORED
             if copy is None or copy.topic not in topics or is_unknown:
                 continue
             origin = Origin.COMMITTED

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
-from migrate_groups.model.topics import TopicDescription, is_recreated
+from migrate_groups.model.topics import TopicDescription, recreated_topics, topic_ids
 from migrate_groups.snapshots.row import Row
 from migrate_groups.text import named
 
@@ -26,12 +26,7 @@ def refuse_other_logs(reader: GroupReader, rows: Sequence[Row], without_file: st
         )
     described = reader.describe_topics({row.topic for row in rows})
     # A recreated topic has another topic id (KIP-516), and starts at offset 0.
-    recreated = {
-        row.topic
-        for row in rows
-        if row.topic in described and is_recreated(row.topic_id, described[row.topic].topic_id)
-    }
-    if recreated:
+    if recreated := recreated_topics(((row.topic, row.topic_id) for row in rows), topic_ids(described)):
         raise Refused(
             f"{named('topic', recreated)} deleted and created again since the snapshot: take a new snapshot, or "
             f"{without_file}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from migrate_groups.errors import Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.permissions import Operation, Resource, ResourceType
@@ -16,17 +15,9 @@ from migrate_groups.planning.checks.target import is_trimmed
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check, Plan
-from migrate_groups.planning.receipt import Receipt
 
 _DELETE = frozenset({Operation.DESCRIBE, Operation.DELETE})
 _WRITE = frozenset({Operation.DESCRIBE, Operation.READ})
-
-
-def last_hand_over(receipt: Receipt) -> Execution:
-    """Return the last hand-over in a receipt (the record of a run). Raises `Refused` if the receipt has none."""
-    if receipt.last_hand_over is None:
-        raise Refused("the receipt has no hand-over: this run wrote nothing")
-    return receipt.last_hand_over
 
 
 def options_of_write(options: WriteOptions, groups: Iterable[str]) -> WriteOptions:

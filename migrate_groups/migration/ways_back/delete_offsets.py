@@ -14,15 +14,13 @@ from migrate_groups.migration.reading.take import committed_by_order
 from migrate_groups.migration.record import check_clusters_named, refuse_by_record
 from migrate_groups.migration.ways_back.common import (
     both_clusters,
-    last_hand_over,
     nobody_holds,
     options_of_write,
     permissions_wanted,
     permitted,
     plan_for_wrong_cluster,
 )
-from migrate_groups.model.partitions import CommittedOffset
-from migrate_groups.planning.change import Change, Order, sorted_changes
+from migrate_groups.planning.change import Change, Order, Relation, sorted_changes
 from migrate_groups.planning.execution import Source
 from migrate_groups.planning.plan import Check, Plan, Verdict
 from migrate_groups.planning.receipt import Receipt
@@ -49,9 +47,9 @@ def delete_source_offsets(reader: GroupReader, receipt: Receipt, elsewhere: Grou
         if partition.change.after
         for source in partition.handed_over_by
     ]
-    if not moved and not receipt.is_done(Verb.DELETE_OFFSETS):
+    execution = receipt.last_hand_over
+    if execution is None or (not moved and not receipt.is_done(Verb.DELETE_OFFSETS)):
         raise Refused("nothing to delete: this run handed over no offset of a source group")
-    execution = last_hand_over(receipt)
     check_clusters_named(execution, is_target_named=elsewhere is not None)
     cluster = both_clusters(reader, elsewhere or reader, execution)
     if cluster.verdict is Verdict.REFUSE:
@@ -137,15 +135,15 @@ def _taken_over(
         return Check.refused("taken over", f"{some(neither, 3)}: {complaint}")
     described = reader.describe_groups(sorted({change.group for change in handed_over}))
     behind = [
-        f"{change.group} {change.topic_partition}" for change in handed_over if _is_behind(now[change.order], change)
+        f"{change.group} {change.topic_partition}" for change in handed_over if change.is_lowered(now[change.order])
     ]
     # If brokers refused the write, a target group that still has its offset from before lacks the one handed over.
     behind += [
         f"{change.group} {change.topic_partition}"
         for change in refused
-        if now[change.order] == change.before or _is_behind(now[change.order], change)
+        if now[change.order] == change.before or change.is_lowered(now[change.order])
     ]
-    started = {change.group for change in handed_over if not _is_as_written(now[change.order], change)}
+    started = {change.group for change in handed_over if change.relation(now[change.order]) is Relation.AHEAD}
     not_started = [group for group, each in described.items() if group not in started and not each.members]
     if behind or not not_started:
         return Check.of(
@@ -157,8 +155,8 @@ def _taken_over(
             compared=now,
         )
     reason = (
-        f"{named('target group', not_started)} not seen to run: no member, and every offset is the one that was handed "
-        "over; start the applications first, unless they have read to the end and stopped"
+        f"{named('target group', not_started)} not seen to run: no member, and no commit beyond the offsets that were "
+        "handed over; start the applications first, unless they have read to the end and stopped"
     )
     return Check.warned("taken over", reason)
 
@@ -166,11 +164,3 @@ def _taken_over(
 def _deletion(source: Source) -> Change:
     topic, partition = source.partition
     return Change(source_group=None, group=source.group, topic=topic, partition=partition, before=None, after=None)
-
-
-def _is_as_written(now: CommittedOffset | None, handed_over: Change) -> bool:
-    return now is not None and handed_over.after is not None and now.offset == handed_over.after.offset
-
-
-def _is_behind(now: CommittedOffset | None, handed_over: Change) -> bool:
-    return now is None or (handed_over.after is not None and now.offset < handed_over.after.offset)

@@ -41,9 +41,9 @@ def is_done(file: ReceiptFile, verb: Verb, events: Events, *, watch_again: bool 
     Raises `PartlyApplied` if a group that had to stop still consumed after the write, or could not be watched.
     watch_again: return False instead if a group could not be watched.
     """
-    if not file.receipt.is_done(verb):
+    last = file.receipt.last(verb)
+    if last is None or not file.receipt.is_done(verb):
         return False
-    last = _last(file, verb)
     done = f"{file.path} {_ALREADY[verb]}"
     if last.moved and not file.receipt.is_of_deletion:
         raise PartlyApplied(
@@ -59,10 +59,6 @@ def is_done(file: ReceiptFile, verb: Verb, events: Events, *, watch_again: bool 
         )
     events.said(f"{done}; nothing was written")
     return True
-
-
-def _last(file: ReceiptFile, verb: Verb) -> Execution:
-    return next(execution for execution in reversed(file.receipt.executions) if execution.verb is verb)
 
 
 def plan_way_back(
@@ -93,8 +89,8 @@ def go_back(
     if is_done(file, verb, events, watch_again=True):
         return None
     reader = clients.writer
-    if file.receipt.is_done(verb):
-        last = _last(file, verb)
+    last = file.receipt.last(verb)
+    if last is not None and file.receipt.is_done(verb):
         # The groups that must no longer consume could not be watched after the write, so they are watched now.
         cluster = same_cluster(reader, last)
         refuse_forbidden([cluster] if cluster.verdict is Verdict.REFUSE else [])

@@ -16,7 +16,6 @@ from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import committed_by_order, take_snapshot
 from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.ways_back.common import (
-    last_hand_over,
     options_of_write,
     plan_for_wrong_cluster,
     same_cluster,
@@ -57,7 +56,7 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
     # The source groups by topic, not by partition, because a target group also consumes partitions that were added
     # later or had no commit at the hand-over.
     origin = {(group, topic): partition.sources for (group, topic, _), partition in states.items()}
-    if not origin:
+    if (hand_over := receipt.last_hand_over) is None or not origin:
         raise Refused("nothing to hand back: this run wrote nothing")
     if not any(origin.values()):
         raise Refused(
@@ -74,7 +73,6 @@ def plan_hand_back(reader: GroupReader, receipt: Receipt, clock: Clock) -> Plan:
         each.order for partition in states.values() for each in partition.handed_over_by
     }:
         raise Refused(_SHARED)
-    hand_over = last_hand_over(receipt)
     cluster = same_cluster(reader, hand_over)
     if cluster.verdict is Verdict.REFUSE:
         return plan_for_wrong_cluster(reader, hand_over, cluster)

@@ -12,7 +12,6 @@ from migrate_groups.migration.reading.survey import permissions_unless_hidden
 from migrate_groups.migration.reading.take import committed_by_order
 from migrate_groups.migration.record import refuse_by_record
 from migrate_groups.migration.ways_back.common import (
-    last_hand_over,
     options_of_write,
     permissions_wanted,
     permitted,
@@ -46,12 +45,12 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
     `PendingCommits`.
     """
     refuse_by_record(receipt, Verb.ROLLBACK)
-    undoes, states = receipt.to_roll_back()
+    execution, states = receipt.to_roll_back()
     # Includes partitions whose offset was in place before the run: the rollback does not change it, and records these
     # partitions as undone.
     undone = {order: partition for order, partition in states.items() if partition.takes(Verb.ROLLBACK, *WORKS)}
     wrote = any(partition.change.action is not Action.UNCHANGED for partition in undone.values())
-    if not wrote and not receipt.is_done(Verb.ROLLBACK):
+    if execution is None or (not wrote and not receipt.is_done(Verb.ROLLBACK)):
         why = (
             "the receipt has no deleted offset, for instance because the topic was deleted and created again while the "
             "deletion was interrupted"
@@ -59,7 +58,6 @@ def plan_rollback(reader: GroupReader, receipt: Receipt) -> Plan:
             else "the last hand-over wrote nothing; if another run wrote the offsets, roll back with its receipt"
         )
         raise Refused(f"nothing to roll back: {why}")
-    execution = undoes or last_hand_over(receipt)
     cluster = same_cluster(reader, execution)
     if cluster.verdict is Verdict.REFUSE:
         return plan_for_wrong_cluster(reader, execution, cluster)

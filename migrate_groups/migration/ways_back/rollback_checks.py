@@ -9,8 +9,8 @@ from migrate_groups.errors import ClusterUnavailable
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.groups import GroupDescription
 from migrate_groups.model.partitions import CommittedOffset, LogRange, TopicPartition
-from migrate_groups.model.topics import TopicDescription, is_recreated, is_same_topic
-from migrate_groups.planning.change import Change, Order
+from migrate_groups.model.topics import TopicDescription, is_same_topic
+from migrate_groups.planning.change import Change, Order, Relation
 from migrate_groups.planning.checks.source import NO_SOURCE_GROUP, running
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.partition_states import PartitionState
@@ -71,9 +71,7 @@ def source_group(
 
 
 def _live(group: GroupDescription) -> list[str]:
-    if not group.is_consumer_group:
-        return [f"is not a consumer group: its type is {group.kind}"]
-    return running(group, None)
+    return [reason] if (reason := group.not_a_consumer_group) else running(group, None)
 
 
 def in_range(
@@ -127,7 +125,7 @@ def _outside(
 def is_deleted_or_recreated(topics: Mapping[str, TopicDescription], execution: Execution, topic: str) -> bool:
     """Return whether a topic was deleted or recreated since ``execution``. topics: the current topics."""
     now = topics.get(topic)
-    return now is None or is_recreated(execution.topic_ids.get(topic), now.topic_id)
+    return now is None or is_same_topic(execution.topic_ids.get(topic), now.topic_id) is False
 
 
 def same_topics(topics: Mapping[str, TopicDescription], execution: Execution, changed: Collection[str]) -> Check:
@@ -184,12 +182,11 @@ def not_committed_since(
     gone: list[str] = []
     for partition in states:
         change, committed = partition.change, now[partition.change.order]
-        is_whole = partition.state is State.HANDED_OVER and partition.change.settled
+        relation = change.relation(committed)
         # The offset from before the run passes too, if the new one was not read back, or if the write is already
         # undone.
-        if committed in partition.change.written or (
-            committed == change.before and not (is_whole and partition.change.written)
-        ):
+        is_replaced = partition.state is State.HANDED_OVER and change.replaced
+        if relation is Relation.OURS or (relation is Relation.BEFORE and not is_replaced):
             continue
         (since if committed else gone).append(f"{change.group} {change.topic_partition}")
     if gone and not since:

@@ -69,9 +69,8 @@ def other_kind(group: GroupDescription, internal_topics: Collection[str]) -> str
 
     internal_topics: the internal topics of Kafka Streams in the cluster.
     """
-    if group.exists and not group.is_consumer_group:
-        its = f"its type is {group.kind}"
-        return f"is not a consumer group: {its}{group.connect and f' ({group.connect})'}"
+    if reason := group.not_a_consumer_group:
+        return f"{reason}{group.connect and f' ({group.connect})'}"
     if group.connect:
         return f"belongs to {group.connect}"
     # The state in internal topics fits only the committed offsets of this group.

@@ -5,51 +5,51 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from migrate_groups.mirrors.place import Status
+from migrate_groups.mirrors.position import Status
 from migrate_groups.model.topics import TopicDescription
 from migrate_groups.planning.change import Change
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Check
-from migrate_groups.planning.translation import Translated, Translation
+from migrate_groups.planning.translation import TranslatedOffset, Translation
 from migrate_groups.text import counted, named, some
 
-PLACES = "places"
+TRANSLATED_OFFSETS = "translated offsets"
 """The name of the check of the translated offsets. Its verdict is ``pending`` while the mirror has not caught up."""
 
 LAG = "mirror lag"
 """The name of the check of how far the mirror is behind. Only the plan that is shown before the stop has it."""
 
 
-def places(translation: Translation, options: WriteOptions) -> Check:
+def translated_offsets(translation: Translation, options: WriteOptions) -> Check:
     """Check that every offset was translated exactly to the mirror's copy of its partition, by comparing records.
 
     The verdict is ``pending`` while the mirror has not delivered all records up to an offset. The check only warns if a
     group would read at most ``accept_reread`` records of a partition again, or if ``trust_copy`` names the topic of a
     partition without a record to compare.
     """
-    counts = Counter(each.place.status for each in translation.partitions)
+    counts = Counter(each.position.status for each in translation.partitions)
     tally = ", ".join(f"{counts[status]:,} {status}" for status in Status if counts[status]) or "none"
-    others = [each for each in translation.partitions if not each.place.is_told]
+    others = [each for each in translation.partitions if not each.position.is_known]
     trusted = [*translation.with_status(Status.TRUSTED)]
-    accepted = [each for each in others if each.start(options.accept_reread) is not None]
+    accepted = [each for each in others if each.position.start(options.accept_reread) is not None]
     late = [*translation.with_status(Status.NOT_MIRRORED)]
     refused = [each for each in others if each not in accepted and each not in late]
     if refused:
-        return Check.refused(PLACES, f"{tally}: {_named(refused)}; {_advice(refused)}")
+        return Check.refused(TRANSLATED_OFFSETS, f"{tally}: {_named(refused)}; {_advice(refused)}")
     if late:
         return Check.pending(
-            PLACES, f"{tally}: {_named(late)}; nothing is written before the mirror has delivered them"
+            TRANSLATED_OFFSETS, f"{tally}: {_named(late)}; nothing is written before the mirror has delivered them"
         )
     warnings = []
     if accepted:
-        most = sum(each.place.reread for each in accepted)
+        most = sum(each.position.reread for each in accepted)
         warnings.append(f"{_named(accepted)}; up to {counted(most, 'record')} read again (--accept-reread)")
     if trusted:
         topics = named("topic", sorted({each.source.topic for each in trusted}))
         warnings.append(f"no record was compared in {counted(len(trusted), 'partition')} of {topics} (--trust-copy)")
     if warnings:
-        return Check.warned(PLACES, f"{tally}: {'; '.join(warnings)}")
-    return Check.passed(PLACES, f"{tally}{_evidence(translation)}" if translation.partitions else tally)
+        return Check.warned(TRANSLATED_OFFSETS, f"{tally}: {'; '.join(warnings)}")
+    return Check.passed(TRANSLATED_OFFSETS, f"{tally}{_evidence(translation)}" if translation.partitions else tally)
 
 
 def lag(translation: Translation) -> tuple[Check, ...]:
@@ -57,7 +57,7 @@ def lag(translation: Translation) -> tuple[Check, ...]:
 
     The verdict is ``pending`` if it has not: `migrate` then waits for the mirror before it asks to stop the group.
     """
-    mirrored = [each for each in translation.partitions if each.target is not None]
+    mirrored = [each for each in translation.partitions if each.copy is not None]
     unknown = [str(each.source) for each in mirrored if each.behind is None]
     behind = [each for each in mirrored if each.behind is not None and each.behind.records]
     if not mirrored:
@@ -71,15 +71,15 @@ def lag(translation: Translation) -> tuple[Check, ...]:
     return (Check.pending(LAG, "; ".join(filter(None, reasons))),)
 
 
-def in_words(behind: Sequence[Translated]) -> str:
+def in_words(behind: Sequence[TranslatedOffset]) -> str:
     """Return how far the mirror is behind as text, for the three partitions in which it lacks the most records."""
     first = sorted(behind, key=lambda each: (-each.behind.records if each.behind else 0, each.source))[:3]
     rest = len(behind) - len(first)
     return ", ".join(map(_how_far, first)) + (f" and {rest:,} more" if rest else "")
 
 
-def _how_far(each: Translated) -> str:
-    how = "not known" if each.behind is None else each.behind.in_words if each.behind.records else each.place.reason
+def _how_far(each: TranslatedOffset) -> str:
+    how = "not known" if each.behind is None else each.behind.in_words if each.behind.records else each.position.reason
     return f"{each.source} ({how})"
 
 
@@ -88,11 +88,11 @@ def delivered(translation: Translation) -> Check:
 
     MirrorMaker 2 delivers them by default. It does not if its consumer has ``isolation.level=read_committed``.
     """
-    aborted = sum(each.place.counts.aborted for each in translation.partitions)
-    if not any(each.place.method for each in translation.partitions):
+    aborted = sum(each.position.counts.aborted for each in translation.partitions)
+    if not any(each.position.method for each in translation.partitions):
         return Check.not_applicable("mirror", "no records of the mirror were compared")
     if not aborted:
-        return Check.passed("mirror", "no record of an aborted transaction is behind a place")
+        return Check.passed("mirror", "no record of an aborted transaction is behind a translated offset")
     reason = (
         f"the mirror has delivered {counted(aborted, 'record')} of aborted transactions as committed ones, and the "
         "target group reads them: set isolation.level=read_committed for the mirror's consumer, and mirror anew"
@@ -108,14 +108,14 @@ def synchronised(decisions: Sequence[Change]) -> Check:
     """
     name = "group sync"
     ahead = [
-        f"{each.group} {each.topic_partition} is at {each.before.offset}, the place is {each.given_up.offset}"
+        f"{each.group} {each.topic_partition} is at {each.before.offset}, not {each.given_up.offset}"
         for each in decisions
         if each.given_up and each.before
     ]
     if ahead:
         reason = (
-            f"{counted(len(ahead), 'offset')} above the place, so records would be skipped: {some(ahead, 3)}; "
-            "pass --on-existing overwrite, unless an application has run there"
+            f"{counted(len(ahead), 'offset')} above the translated offset, so records would be skipped: "
+            f"{some(ahead, 3)}; pass --on-existing overwrite, unless an application has run there"
         )
         return Check.refused(name, reason)
     groups = {each.group for each in decisions if each.before is not None}
@@ -151,8 +151,8 @@ def partitions(
 
 
 def _evidence(translation: Translation) -> str:
-    """Return how many records were compared to find exact places."""
-    compared = [each.place.compared for each in translation.partitions if each.place.compared]
+    """Return how many records were compared to translate offsets exactly."""
+    compared = [each.position.compared for each in translation.partitions if each.position.compared]
     empty = len(translation.partitions) - len(compared)
     parts = []
     if compared:
@@ -163,12 +163,14 @@ def _evidence(translation: Translation) -> str:
     return f"; {'; '.join(parts)}"
 
 
-def _named(found: list[Translated]) -> str:
-    return some([f"{each.source} at {each.offset} is {each.place.status} ({each.place.reason})" for each in found], 3)
+def _named(found: list[TranslatedOffset]) -> str:
+    return some(
+        [f"{each.source} at {each.offset} is {each.position.status} ({each.position.reason})" for each in found], 3
+    )
 
 
-def _advice(refused: list[Translated]) -> str:
-    most = max(each.place.reread if each.place.offset is not None else 0 for each in refused)
-    if most and all(each.place.offset is not None for each in refused):
-        return f"pass --accept-reread {most} to start at the lowest place, which reads up to so many records again"
+def _advice(refused: list[TranslatedOffset]) -> str:
+    most = max(each.position.reread if each.position.offset is not None else 0 for each in refused)
+    if most and all(each.position.offset is not None for each in refused):
+        return f"pass --accept-reread {most} to start at the lowest one, which reads up to so many records again"
     return "run migrate-groups compare, which shows the status of every partition"

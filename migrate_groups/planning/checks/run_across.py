@@ -58,7 +58,7 @@ def checks_of_mirror(
     """
     return (
         Check.passed("cluster", f"from cluster {here.cluster_id} to cluster {there.cluster_id}"),
-        mirror.places(translation, options),
+        mirror.translated_offsets(translation, options),
         mirror.delivered(translation),
         mirror.partitions(translation, here.topics, there.topics),
         *(() if is_stopped else mirror.lag(translation)),

@@ -92,7 +92,8 @@ def existing_offsets(decisions: Sequence[Change], options: WriteOptions, receipt
         # Without an offset to write, the group would start at the offset that it has.
         ours = (after is not None or late) and before in own.get(each.order, ())
         if not ours and (after is None or before.offset != after.offset):
-            instead = f"not {after.offset}" if after else "its place is not known yet" if late else "and stays there"
+            otherwise = "its translated offset is not known yet" if late else "and stays there"
+            instead = f"not {after.offset}" if after else otherwise
             differing.append(f"{each.group} {each.topic_partition} is at {before.offset}, {instead}")
     if not differing:
         same = sum(each.before is not None and each.after is not None for each in decisions)

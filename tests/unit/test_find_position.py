@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from migrate_groups.errors import InvalidInput, UsageError
-from migrate_groups.mirrors.find_place import find_place
+from migrate_groups.mirrors.find_position import find_position
+from migrate_groups.mirrors.log_parts import CopyPart, LogPart
 from migrate_groups.mirrors.names import Rename, TopicNames
-from migrate_groups.mirrors.place import CopyPart, Counts, LogPart, Method, Place, Status
+from migrate_groups.mirrors.position import Counts, Method, Position, Status
 
 
 def part(text: str, start: int = 0, *, aborted: str = "", tombstones: str = "") -> LogPart:
@@ -46,21 +47,23 @@ def copied(text: str, start: int = 0, *, is_cut_off: bool = False) -> CopyPart:
     )
 
 
-def found(source: LogPart, committed: int, copy: CopyPart, there: int | None = None) -> Place:
-    """Return the place that `find_place` finds, where the source has a record to compare."""
-    place = find_place(source, committed, copy, there)
-    assert place is not None
-    return place
+def found(source: LogPart, committed: int, copy: CopyPart, there: int | None = None) -> Position:
+    """Return the position that `find_position` finds, where the source has a record to compare."""
+    position = find_position(source, committed, copy, there)
+    assert position is not None
+    return position
 
 
-def compacted(source: LogPart, committed: int, copy: CopyPart) -> Place:
-    """Return the place in a topic that is compacted on both clusters: an offset without a record was compacted away."""
+def compacted(source: LogPart, committed: int, copy: CopyPart) -> Position:
+    """Return the position in a topic that is compacted on both clusters: it has lost the offsets without a record."""
     is_source = len(source.offsets) < source.end
     is_copy = bool(copy.offsets) and copy.offsets[-1] >= copy.start + len(copy.offsets)
     return found(replace(source, compacted=is_source), committed, replace(copy, compacted=is_copy))
 
 
-def place(source: str, committed: int, copy: str, there: int | None = None, start: int = 0, at: int = 0) -> Place:
+def translated(
+    source: str, committed: int, copy: str, there: int | None = None, start: int = 0, at: int = 0
+) -> Position:
     """Return the offset ``committed`` of a log ``source``, translated to a mirror's copy of it.
 
     - there: the group's committed offset in the copy, if any
@@ -91,12 +94,12 @@ def place(source: str, committed: int, copy: str, there: int | None = None, star
         ("axxb", 2, "axxxb", Status.AMBIGUOUS, 2),
     ],
 )
-def test_status_and_place(source, committed, copy, status, offset):
+def test_status_and_translated_offset(source, committed, copy, status, offset):
     """A committed offset is translated to the matching offset of the mirror's copy; the status says how exactly.
 
     The translated offset is None if none matches. Every status except exact has a reason.
     """
-    told = place(source, committed, copy)
+    told = translated(source, committed, copy)
     assert (told.status, told.offset) == (status, offset)
     assert bool(told.reason) is (status is not Status.EXACT)
 
@@ -136,14 +139,14 @@ def test_an_older_record_is_no_proof_that_the_last_one_before_the_commit_was_del
 
     Without it, the status is "not mirrored yet".
     """
-    assert place("def", 3, "abc", start=3).status is Status.NOT_MIRRORED
-    told = place("def", 3, "abcd", start=3)
+    assert translated("def", 3, "abc", start=3).status is Status.NOT_MIRRORED
+    told = translated("def", 3, "abcd", start=3)
     assert (told.status, told.offset, told.compared) == (Status.EXACT, 3, 1)
 
 
 @pytest.mark.parametrize(("committed", "before", "after"), [(0, None, b"a"), (2, b"b", b"c"), (4, b"d", None)])
 @pytest.mark.parametrize(("source", "method"), [("abcd", Method.WALK), ("abcd.", Method.NEIGHBOURS)])
-def test_the_evidence_of_a_place(committed, before, after, source, method):
+def test_the_evidence_of_a_translated_offset(committed, before, after, source, method):
     """A translated offset names the search method, and how many records were compared.
 
     It has fingerprints of the records around the committed offset.
@@ -153,11 +156,11 @@ def test_the_evidence_of_a_place(committed, before, after, source, method):
 
 
 @pytest.mark.parametrize("status", Status)
-def test_a_place_without_a_compared_record_is_not_told(status):
-    """A place for which no record was compared counts as known only if the user trusts it."""
-    told = Place(status=status, offset=7, method=Method.WALK)
-    assert told.is_told is (status is Status.TRUSTED)
-    assert replace(told, compared=1).is_told is (status in (Status.EXACT, Status.TRUSTED))
+def test_a_position_without_a_compared_record_is_not_known(status):
+    """A position for which no record was compared counts as known only if the user trusts it."""
+    told = Position(status=status, offset=7, method=Method.WALK)
+    assert told.is_known is (status is Status.TRUSTED)
+    assert replace(told, compared=1).is_known is (status in (Status.EXACT, Status.TRUSTED))
 
 
 @pytest.mark.parametrize(
@@ -166,15 +169,15 @@ def test_a_place_without_a_compared_record_is_not_told(status):
 )
 def test_a_foreign_record_behind_a_record_of_the_source(source, committed, copy, start):
     """If another producer has written to the copy, the status is "different", also for the copy's last record."""
-    told = place(source, committed, copy, start=start)
+    told = translated(source, committed, copy, start=start)
     assert (told.status, told.offset) == (Status.DIFFERENT, None)
 
 
 def test_a_mirror_that_begins_again_before_the_records_that_were_read():
-    """If the copy ends with older records, the mirror delivers records again: the place is not mirrored yet."""
-    assert place("cdef", 4, "abcdefab", start=2).status is Status.NOT_MIRRORED
-    assert place("cdef", 4, "abcdefabcd", start=2).status is Status.NOT_MIRRORED
-    assert place("cdef", 4, "abcdefabcdef", start=2).offset == 10
+    """If the copy ends with older records, the mirror delivers records again: the offset is not mirrored yet."""
+    assert translated("cdef", 4, "abcdefab", start=2).status is Status.NOT_MIRRORED
+    assert translated("cdef", 4, "abcdefabcd", start=2).status is Status.NOT_MIRRORED
+    assert translated("cdef", 4, "abcdefabcdef", start=2).offset == 10
 
 
 @pytest.mark.parametrize(
@@ -187,7 +190,7 @@ def test_a_copy_without_any_record_of_the_source(copy, at, status):
     If the copy is empty, or ends before the first record that was read from the source, the status is "not mirrored
     yet".
     """
-    assert place("cdef", 5, copy, start=2, at=at).status is status
+    assert translated("cdef", 5, copy, start=2, at=at).status is status
 
 
 def test_records_read_again_and_skipped_are_counted():
@@ -195,10 +198,10 @@ def test_records_read_again_and_skipped_are_counted():
 
     Their number is counted. It is 0 at the translated offset.
     """
-    assert place("abcdef", 3, "abcdef", 1).counts == Counts(again=2, skipped=0)
-    assert place("abcdef", 3, "abcdef", 3).counts == Counts(again=0, skipped=0)
-    assert place("abcdef", 3, "abcdef", 5).counts == Counts(again=0, skipped=2)
-    assert place("abcdef", 3, "abcdef").counts == Counts()
+    assert translated("abcdef", 3, "abcdef", 1).counts == Counts(again=2, skipped=0)
+    assert translated("abcdef", 3, "abcdef", 3).counts == Counts(again=0, skipped=0)
+    assert translated("abcdef", 3, "abcdef", 5).counts == Counts(again=0, skipped=2)
+    assert translated("abcdef", 3, "abcdef").counts == Counts()
 
 
 def test_copies_are_counted_and_a_copy_behind_is_not_skipped():
@@ -206,8 +209,8 @@ def test_copies_are_counted_and_a_copy_behind_is_not_skipped():
 
     Records that the mirror delivered repeatedly are counted.
     """
-    assert place("abcdef", 3, "abcdefbcdef", 5).counts == Counts(again=3, skipped=0, copies=5)
-    assert place("abcdef", 3, "abcdefbcdef", 9).counts == Counts(again=0, skipped=1, copies=5)
+    assert translated("abcdef", 3, "abcdefbcdef", 5).counts == Counts(again=3, skipped=0, copies=5)
+    assert translated("abcdef", 3, "abcdefbcdef", 9).counts == Counts(again=0, skipped=1, copies=5)
 
 
 def test_aborted_records_that_the_mirror_delivered_are_counted():
@@ -276,7 +279,7 @@ def test_compacted_topics(source, committed, copy, status, offset, reread):
 def test_a_dishonest_mirror_of_a_compacted_topic(source, committed, copy, status):
     """If compaction can't have removed what only one of the logs has, the status is "different".
 
-    If a key that only the copy has comes from the place on, its tombstone may have expired: "undetermined".
+    If a key that only the copy has comes from the translated offset on, its tombstone may have expired: "undetermined".
     """
     told = compacted(part(source), committed, copied(copy))
     assert (told.status, bool(told.reason)) == (status, status is not Status.EXACT)

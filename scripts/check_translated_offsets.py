@@ -1,8 +1,8 @@
-"""Judge the places that `compare` finds in simulated logs: ``.venv/bin/python scripts/check_places.py``.
+"""Judge how `compare` translates offsets in simulated logs: ``.venv/bin/python scripts/check_translated_offsets.py``.
 
 A mirror, honest or not, copies each log. The simulation (``tests/support/simulated_mirror.py``) knows from which source
-record each copy was made. The script prints how many places have which status, for each kind of mirror and each
-cleanup.policy. It exits with 1 if a group at one of the places would skip a record, or read more again than allowed.
+record each copy was made. The script prints how many offsets have which status, for each kind of mirror and each
+cleanup.policy. It exits with 1 if a group at one of these offsets would skip a record, or read more again than allowed.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # this checkout, and the simulations in its tests
 
-from migrate_groups.migration.across import places
-from migrate_groups.mirrors.place import Status
+from migrate_groups.migration.across import logs
+from migrate_groups.mirrors.position import Status
 from tests.support.simulated_mirror import DISHONEST, KINDS, simulated
 
 _COLUMNS = (*(each.value for each in Status if each is not Status.TRUSTED), "wrong")
 
 
 def main() -> int:
-    """Return 0 if no exact place is wrong, 1 otherwise."""
-    parser = argparse.ArgumentParser(description="Judge the places that compare finds in simulated logs.")
+    """Return 0 if no exact offset is wrong, 1 otherwise."""
+    parser = argparse.ArgumentParser(description="Judge how compare translates offsets in simulated logs.")
     parser.add_argument("--logs", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -34,11 +34,11 @@ def main() -> int:
         policy, mirror = KINDS[number % len(KINDS)]
         case = simulated(rng, policy, mirror)
         # Small windows, so that most logs are read in several rounds.
-        places._WINDOW, places._GROWTH = rng.choice([(3, 2), (100, 16)])
-        place = case.place()
+        logs.WINDOW, logs._GROWTH = rng.choice([(3, 2), (100, 16)])
+        position = case.translated()
         row = table[mirror, policy, "compacted" if case.is_compacted else ""]
-        row[place.status] += 1
-        if wrong := case.wrong(place):
+        row[position.status] += 1
+        if wrong := case.wrong(position):
             row["wrong"] += 1
             print(f"log {number} of seed {options.seed}: {mirror}, {policy}: {wrong}")
     print(f"{'mirror':20} {'cleanup.policy':16} {'':9} " + " ".join(f"{each[:12]:>12}" for each in _COLUMNS))

@@ -90,8 +90,8 @@ def load_properties(path: Path) -> dict[str, str]:
 
     Raises `InvalidInput` if the file can't be read or parsed, is too large, or begins with a byte order mark.
     """
-    found = status(path)
-    if found is not None and found.st_size > _MOST_BYTES:
+    file = status(path)
+    if file is not None and file.st_size > _MOST_BYTES:
         raise InvalidInput(f"{path} is larger than {_MOST_BYTES:,} bytes: name a client.properties file")
     content = read_bytes(path)
     if content.startswith(_BYTE_ORDER_MARKS):
@@ -108,17 +108,17 @@ def parse_properties(text: str, where: str) -> dict[str, str]:
     import javaproperties  # imported here because it takes 30 ms
 
     try:
-        found = dict(javaproperties.loads(text))
+        properties = dict(javaproperties.loads(text))
     except javaproperties.InvalidUEscapeError as error:
         raise InvalidInput(
             f"{where}: a \\u is not followed by four hexadecimal digits: write \\\\u for a plain \\u"
         ) from error
-    for key, value in found.items():
+    for key, value in properties.items():
         if key != "sasl.jaas.config" and _ANOTHER.search(value):
             raise InvalidInput(
                 f"{where}: the value of {_shown(key)} contains another property: remove the \\ at the end of its line"
             )
-    return found
+    return properties
 
 
 def is_secret(key: str) -> bool:
@@ -140,7 +140,7 @@ def similar_property(key: str) -> str:
     return did_you_mean([key], known, likeness=0.9)
 
 
-class Given:
+class Properties:
     """Client properties or JAAS options, by their names in Kafka. It keeps track of the keys that were not used.
 
     A key in librdkafka's spelling is stored under Kafka's name. Raises `InvalidInput` if both spellings have different
@@ -199,6 +199,6 @@ def _shown(key: str) -> str:
     )
 
 
-def told(value: str) -> str:
+def quoted(value: str) -> str:
     """Return a property's value for an error message, or ``an unknown value`` if it may be a secret."""
     return value if value in _HARMLESS else "an unknown value"

@@ -11,16 +11,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from migrate_groups.mirrors.compacted import by_neighbours
-from migrate_groups.mirrors.matched import BEGUN_AGAIN, Matched
-from migrate_groups.mirrors.place import CopyPart, LogPart, Method, Place, Status
+from migrate_groups.mirrors.log_parts import CopyPart, LogPart
+from migrate_groups.mirrors.matched import BEGUN_AGAIN, NO_RECORD, Matched
+from migrate_groups.mirrors.position import Method, Position, Status, different, undetermined
 from migrate_groups.mirrors.walk import OLDER, TooLong, Walk, walk
 from migrate_groups.text import counted
 
-# A place is exact if, when the copy is read, each delivered record from the committed offset on has a copy at or after
-# the place, and no earlier record has a copy there. The order of identical records tells which copy is of which record.
+# A position is exact if, when the copy is read, each delivered record from the committed offset on has a copy at or
+# after it, and no earlier record has a copy there. The order of identical records tells which copy is of which record.
 
 
-def find_place(source: LogPart, committed: int, copy: CopyPart, there: int | None) -> Place | None:
+def find_position(source: LogPart, committed: int, copy: CopyPart, there: int | None) -> Position | None:
     """Return a committed offset translated to a mirror's copy of the partition, and how exact the translation is.
 
     The result is None if the source has no record that could be compared.
@@ -57,18 +58,18 @@ def _as_mirrored(source: LogPart, copy: CopyPart) -> LogPart:
     return source if delivered & set(copy.prints) else source.without_aborted()
 
 
-def _without_records(source: LogPart, copy: CopyPart) -> Place | None:
+def _without_records(source: LogPart, copy: CopyPart) -> Position | None:
     if not source.from_start:
         return None
     if copy.prints:
         return Matched(source, 0, copy, [OLDER] * len(copy.prints)).different(len(copy.prints))
     if copy.start == 0:
         # Whatever a mirror delivers later comes from the committed offset or after it.
-        return Place(status=Status.EXACT, offset=0, method=Method.START)
+        return Position(status=Status.EXACT, offset=0, method=Method.START)
     return None
 
 
-def _by_walk(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Place:
+def _by_walk(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Position:
     known = set(source.prints)
     unread = Matched(source, cut, copy, [0 if each in known else OLDER for each in copy.prints])
     # Only a mirror that begins again delivers older records behind newer ones.
@@ -81,39 +82,41 @@ def _by_walk(source: LogPart, cut: int, copy: CopyPart, there: int | None) -> Pl
     try:
         found = walk(source.prints, cut, copy.prints, older=not source.from_start)
     except TooLong:
-        return Place(status=Status.UNDETERMINED, reason="too many identical records to tell them apart")
+        return undetermined("too many identical records to tell them apart")
     if found is None:
         if source.from_start and (unknown := unread.indices.count(OLDER)):
             return unread.different(unknown)
-        return Place(status=Status.DIFFERENT, reason="the target's records do not follow each other as on the source")
+        return different("the target's records do not follow each other as on the source")
     return _judged(Matched(source, cut, copy, found.indices), found, there)
 
 
-def _judged(matched: Matched, found: Walk, there: int | None) -> Place:
+def _judged(matched: Matched, found: Walk, there: int | None) -> Position:
     cut, copy, index, indices = matched.cut, matched.copy, found.lowest, matched.indices
-    place = Place(status=Status.EXACT, counts=matched.counts(there, index), compared=matched.compared)
+    position = Position(status=Status.EXACT, counts=matched.counts(there, index), compared=matched.compared)
     if index == 0 and copy.is_cut_off and not _begins_with(matched):
-        return replace(place, status=Status.GONE, reason="the target's log starts later, or may do so")
+        return replace(position, status=Status.GONE, reason="the target's log starts later, or may do so")
     if found.lowest != found.highest:
         if found.highest == len(indices) or matched.only_before(index):
-            reason = "the mirror has not delivered a record from after the committed offset that tells the place"
-            return replace(place, status=Status.NOT_MIRRORED, reason=reason)
+            reason = (
+                "the mirror has not delivered a record from after the committed offset that shows the translated offset"
+            )
+            return replace(position, status=Status.NOT_MIRRORED, reason=reason)
         reread = found.highest - found.lowest
-        reason = f"{counted(reread + 1, 'place')} among identical records"
-        return replace(place, status=Status.AMBIGUOUS, offset=matched.offset(index), reread=reread, reason=reason)
+        reason = f"{counted(reread + 1, 'possible offset')} among identical records"
+        return replace(position, status=Status.AMBIGUOUS, offset=matched.offset(index), reread=reread, reason=reason)
     if index == 0 and indices and indices[0] > cut:
         lost = matched.source.offsets[indices[0]] - matched.source.offsets[cut]
-        return replace(place, status=Status.GONE, reason=f"the target's log starts {counted(lost, 'offset')} later")
+        return replace(position, status=Status.GONE, reason=f"the target's log starts {counted(lost, 'offset')} later")
     if not _is_delivered(index, cut, indices, found.ends):
         if matched.is_other_topic():
-            return replace(place, status=Status.DIFFERENT, reason="no record on the target is on the source")
+            return replace(position, status=Status.DIFFERENT, reason=NO_RECORD)
         reason = "the mirror has not delivered the last record before the committed offset"
         if not indices:
             reason = "the mirror has delivered no record that could be compared"
-        return replace(place, status=Status.NOT_MIRRORED, reason=reason)
+        return replace(position, status=Status.NOT_MIRRORED, reason=reason)
     if matched.only_before(index):
-        return replace(place, status=Status.NOT_MIRRORED, reason=BEGUN_AGAIN)
-    return replace(place, offset=matched.offset(index))
+        return replace(position, status=Status.NOT_MIRRORED, reason=BEGUN_AGAIN)
+    return replace(position, offset=matched.offset(index))
 
 
 def _is_delivered(index: int, cut: int, indices: Sequence[int], ends: Collection[int]) -> bool:
@@ -123,7 +126,7 @@ def _is_delivered(index: int, cut: int, indices: Sequence[int], ends: Collection
     """
     if not index:
         return bool(indices)
-    # If no record follows the place, only the last record shows that the mirror has reached the committed offset.
+    # If no record follows this one, only the last record shows that the mirror has reached the committed offset.
     is_certain = index < len(indices) or (indices[-1] != OLDER and len(ends) == 1)
     return indices[index - 1] == cut - 1 and is_certain
 

@@ -1,4 +1,4 @@
-"""Save ``places.parquet``, the result of the command ``compare``.
+"""Save ``translated_offsets.parquet``, the result of the command ``compare``.
 
 For each partition it has a group's committed offset, and the offset at which the group must continue in a mirror's
 copy.
@@ -25,7 +25,7 @@ SCHEMA = pa.schema(
         pa.field("partition", pa.int32(), nullable=False),
         pa.field("committed_offset", pa.int64()),
         pa.field("target_topic", pa.string()),
-        pa.field("place", pa.int64()),
+        pa.field("translated_offset", pa.int64()),
         pa.field("reread_at_most", pa.int64(), nullable=False),
         pa.field("target_committed_offset", pa.int64()),
         pa.field("read_again", pa.int64()),
