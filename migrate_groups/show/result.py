@@ -1,8 +1,8 @@
-"""A result of a command, which each renderer draws: its tables with their columns, figures, and remarks.
+"""The result of a command: tables with their columns, figures and remarks.
 
-The terminal is drawn by ``terminal.py``, Markdown by ``markdown.py``, HTML pages by ``html.py``. Only they escape names
-and texts. The JSON document of a command is a class of its own (``documents.py``), because its fields are a promise to
-programs; a result draws its rows from the document where the document has what a reader needs.
+``terminal.py``, ``markdown.py`` (comments of pull requests) and ``html.py`` (pages) draw any result. Only they escape
+names and texts. The JSON document of a command is a class (``documents.py``), because programs rely on the names, types
+and order of its fields. A result takes its rows from the document if the document has all that the columns need.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from migrate_groups.snapshots.times import span_in_words
@@ -71,7 +72,7 @@ EXPECTED = Kind(Role.FIGURE, _range)
 
 
 class Groups(NamedTuple, Generic[T]):
-    """How documents show a table: as one folded table for each value of its first column.
+    """How comments show a table: as one folded table for each value of its first column.
 
     text: returns a text about the rows of one group. order: the key by which these rows are sorted; None: as they are.
     """
@@ -83,8 +84,8 @@ class Groups(NamedTuple, Generic[T]):
 class Column(NamedTuple, Generic[T]):
     """A column of a table.
 
-    - heading: in capitals, such as ``LOG-END-OFFSET``, in a table like those of ``kafka-consumer-groups``. Documents
-      show such a heading in lower case without hyphens.
+    - heading: in capitals, such as ``LOG-END-OFFSET``, in a table like those of ``kafka-consumer-groups``. Comments and
+      pages show such a heading in lower case without hyphens.
     - value: returns the value of a row; None if it is not known.
     - tone: returns a word for which a renderer may have a colour, such as ``exact`` or ``refuse``.
     """
@@ -100,7 +101,7 @@ class Column(NamedTuple, Generic[T]):
 
     @property
     def title(self) -> str:
-        """The heading as documents show it."""
+        """The heading as comments and pages show it."""
         return self.heading.lower().replace("-", " ") if self.heading.isupper() else self.heading
 
 
@@ -113,10 +114,10 @@ class Table(Generic[T]):
     - found: the number of all rows, if ``rows`` does not have all of them. at_least: whether there may be even more.
     - most: the number of rows that a terminal shows; None: all.
     - elsewhere: where a terminal says that the other rows are, such as ``: the file has all``.
-    - total: the texts of a last row with the sums, for a terminal. Documents show `Result.figures`.
-    - folded: the text on which a reader of a document clicks to see the table; empty: the table is open.
-    - groups: documents show one folded table for each group; None: the table is whole.
-    - pressing: rows that a document also lists before its folded tables, as a verdict, a name and a reason.
+    - total: the texts of a last row with the sums, for a terminal. Comments and pages show `Result.figures`.
+    - folded: the text on which the reader of a comment clicks to see the table; empty: the table is open.
+    - groups: a comment shows one folded table for each group; None: the table is whole.
+    - pressing: rows that a comment also lists before its folded tables, as a verdict, a name and a reason.
     """
 
     columns: Sequence[Column[T]]
@@ -189,13 +190,13 @@ class Result:
     """What a command has found.
 
     - document: the JSON document; None if it is made elsewhere.
-    - parts: tables and lines, in the order of a terminal. Documents begin with the lines, and show folded tables last.
-    - kind: what kind of result an HTML page shows. title: the heading of a document.
+    - parts: tables and lines, in the order of a terminal. Comments and pages begin with the lines.
+    - kind: what kind of result a page shows. title: the heading of a comment or page.
     - verdict: shown with the heading. places: names that belong to it, such as that of the cluster.
     - figures: the most important numbers, by their names, as texts.
-    - details: tables that only documents show.
-    - everything: the name of a file or option, and what it does for a reader of a comment that is cut.
-    - ids: identifiers at the end of a document, by their names.
+    - details: tables that only comments show.
+    - everything: the name of a file or option, and what it does for the reader of a comment that is cut.
+    - ids: identifiers at the end of a comment, by their names.
     """
 
     document: Any = None
@@ -230,15 +231,12 @@ def more(rest: int, thing: str, *, at_least: bool = False) -> str:
 
 def within(part: Callable[[S], T | None], columns: Iterable[Column[T]]) -> list[Column[S]]:
     """Return columns of a part of each row. Their values are unknown in a row without this part."""
+    return [Column(column.heading, column.kind, partial(_of_part, part, column)) for column in columns]
 
-    def value(column: Column[T]) -> Callable[[S], object]:
-        def of_part(row: S) -> object:
-            found = part(row)
-            return None if found is None else column.value(found)
 
-        return of_part
-
-    return [Column(column.heading, column.kind, value(column)) for column in columns]
+def _of_part(part: Callable[[S], T | None], column: Column[T], row: S) -> object:
+    found = part(row)
+    return None if found is None else column.value(found)
 
 
 def hints(texts: Iterable[str]) -> list[Line]:
