@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -95,27 +94,12 @@ class GivenOptions(NamedTuple):
 
         Durations are in seconds. Raises `UsageError` if a duration is not valid.
         """
-        return _given(self._asdict())
+        given = {name: value for name, value in self._asdict().items() if value not in (None, False)}
+        durations = {name: parse_duration(given[name], f"--{name}") for name in ("settle", "guard") if name in given}
+        return given | durations
 
 
-class AppliedOptions(NamedTuple):
-    """The options of a write as given to ``apply``: as `GivenOptions`, without a log end offset for ``uncommitted``."""
+class AppliedOptions(GivenOptions):
+    """The options of a write as given to ``apply``: ``uncommitted`` can't be a log end offset."""
 
-    on_existing: _OnExisting = None
-    uncommitted: _UncommittedOfFile = None
-    out_of_range: _OutOfRange = None
-    vanished: _Vanished = None
-    any_kind: _AnyKind = False
-    second_client: _SecondClient = None
-    settle: _Settle = None
-    guard: _Guard = None
-
-    def given(self) -> dict[str, Any]:
-        """Return the options that were given on the command line, as `GivenOptions.given` does."""
-        return _given(self._asdict())
-
-
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: value for name, value in options.items() if value not in (None, False)}
-    durations = {name: parse_duration(given[name], f"--{name}") for name in ("settle", "guard") if name in given}
-    return given | durations
+    uncommitted: _UncommittedOfFile

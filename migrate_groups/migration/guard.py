@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 
@@ -14,7 +13,7 @@ from migrate_groups.clock import Clock
 from migrate_groups.errors import ClusterUnavailable, MigrateGroupsError, Refused
 from migrate_groups.migration.ports import GroupReader
 from migrate_groups.model.partitions import TopicPartition
-from migrate_groups.planning.change import Change
+from migrate_groups.planning.change import by_group
 from migrate_groups.planning.checks.source import running
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.run_states import Verb
@@ -159,7 +158,7 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
     An offset that is missing or lower than written gets the outcome ``refused``. Any other difference is added to
     ``remarks``.
     """
-    groups = _by_group(execution.changes)
+    groups = by_group(execution.changes)
     found = reader.committed_by_group(
         {group: [change.topic_partition for change in put] for group, put in groups.items()}
     )
@@ -195,10 +194,3 @@ def _compare_with_written(reader: GroupReader, execution: Execution) -> Executio
                 "another run has written: check that only this run writes to the group"
             )
     return execution
-
-
-def _by_group(changes: Iterable[Change]) -> dict[str, list[Change]]:
-    groups: dict[str, list[Change]] = defaultdict(list)
-    for change in changes:
-        groups[change.group].append(change)
-    return dict(sorted(groups.items()))

@@ -10,13 +10,11 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from msgspec import structs
-
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.ports import Clients
 from migrate_groups.migration.reading.take import committed_by_order
 from migrate_groups.migration.write import Record, write
-from migrate_groups.planning.change import Change, Order, Outcome
+from migrate_groups.planning.change import Change, Order
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import State, Verb
@@ -49,9 +47,7 @@ def not_yet_known(execution: Execution, others: Mapping[Order, set[Order]]) -> E
     others: what `other_groups` returned.
     """
     reason = "deleted; the other group is not read again yet"
-    return execution.updated(
-        structs.replace(each, outcome=Outcome.UNKNOWN, error=reason) for each in _deleted(execution, others)
-    )
+    return execution.updated(each.unknown(reason) for each in _deleted(execution, others))
 
 
 def put_back(clients: Clients, execution: Execution, others: Mapping[Order, set[Order]], record: Record) -> Execution:
@@ -70,9 +66,7 @@ def put_back(clients: Clients, execution: Execution, others: Mapping[Order, set[
         now = committed_by_order(reader, set().union(*(others[change.order] for change in deleted)))
     except MigrateGroupsError as error:
         reason = f"deleted, but it is not known whether the other group has its committed offset: {error}"
-        return _recorded(
-            execution, [structs.replace(each, outcome=Outcome.UNKNOWN, error=reason) for each in deleted], record
-        )
+        return _recorded(execution, [each.unknown(reason) for each in deleted], record)
     lost = {
         change.order: some(sorted({order[0] for order in others[change.order] if now[order] is None}))
         for change in deleted
@@ -81,11 +75,7 @@ def put_back(clients: Clients, execution: Execution, others: Mapping[Order, set[
     if not lonely:
         return _recorded(execution, (), record)
     why = {order: f"{groups} has no committed offset any more" for order, groups in lost.items()}
-    execution = _recorded(
-        execution,
-        [structs.replace(each, outcome=Outcome.UNKNOWN, error=f"deleted, but {why[each.order]}") for each in lonely],
-        record,
-    )
+    execution = _recorded(execution, [each.unknown(f"deleted, but {why[each.order]}") for each in lonely], record)
     # The verb makes `write` look first, so that it does not replace an offset that another client has just committed.
     undo = replace(execution, verb=Verb.ROLLBACK, changes=tuple(change.inverse for change in lonely))
     second = None if execution.options.second_client == "none" else clients.second
@@ -106,8 +96,7 @@ def _outcome(change: Change, undone: Change, why: str) -> Change:
     assert committed is not None  # noqa: S101  for mypy: only offsets that were there are set back
     if undone.settled:
         return change.refused(f"deleted, and set back to {committed.offset}, because {why}", sent=True)
-    reason = f"deleted, but {why}, and offset {committed.offset} can't be set back: {undone.error}"
-    return structs.replace(change, outcome=Outcome.UNKNOWN, error=reason)
+    return change.unknown(f"deleted, but {why}, and offset {committed.offset} can't be set back: {undone.error}")
 
 
 def _recorded(execution: Execution, changes: Sequence[Change], record: Callable[[Execution], None]) -> Execution:

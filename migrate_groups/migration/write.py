@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from migrate_groups.errors import MigrateGroupsError
 from migrate_groups.migration.guard import look_at_watched
 from migrate_groups.migration.ports import GroupReader, GroupWriter, OffsetsReader
-from migrate_groups.migration.write_requests import by_group, rounds
+from migrate_groups.migration.write_requests import rounds
 from migrate_groups.model.answers import Answer, WriteAnswer
-from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition
-from migrate_groups.planning.change import Change, Outcome
+from migrate_groups.model.partitions import CommittedOffset, CommittedOffsets, TopicPartition, offset_in_words
+from migrate_groups.planning.change import Change, Outcome, by_group
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.text import named
@@ -125,7 +125,7 @@ def _still_to_undo(reader: OffsetsReader, changes: Sequence[Change]) -> tuple[li
         else:
             others.append(
                 change.refused(
-                    f"another client committed {_offset(now)} during the rollback: stop the group's consumers"
+                    f"another client committed {offset_in_words(now)} during the rollback: stop the group's consumers"
                 )
             )
     return still, others
@@ -183,10 +183,10 @@ def _as_found(change: Change, now: CommittedOffset | None) -> Change:
         # Only `_seen_by_second` makes it `confirmed`: a killed process must not leave a word for what it has not read.
         return replace(change, outcome=Outcome.CONFIRMED_BY_ONE, error="")
     if now in (change.before, *change.own):
-        return replace(change, error=change.error or f"read back as {_offset(now)}")
+        return replace(change, error=change.error or f"read back as {offset_in_words(now)}")
     # The offset is neither the previous nor the new one: writing again would overwrite another client's commit.
     return change.refused(
-        f"read back as {_offset(now)}, which another client committed: stop the group's consumers", sent=True
+        f"read back as {offset_in_words(now)}, which another client committed: stop the group's consumers", sent=True
     )
 
 
@@ -197,7 +197,7 @@ def _without_second(execution: Execution) -> Execution:
     it with the other one.
     """
     return execution.updated(
-        replace(change, outcome=Outcome.UNKNOWN, error="the second client has not answered yet")
+        change.unknown("the second client has not answered yet")
         for change in execution.changes
         if change.outcome is Outcome.CONFIRMED_BY_ONE
     )
@@ -263,7 +263,9 @@ def _seen_by_second(seen: Seen | None, execution: Execution) -> Execution:
         return execution
     changes: list[Change] = []
     for change, seen_there in _differences(seen, execution):
-        difference = f"kafka-python reads {_offset(change.after)}, confluent-kafka reads {_offset(seen_there)}"
+        difference = (
+            f"kafka-python reads {offset_in_words(change.after)}, confluent-kafka reads {offset_in_words(seen_there)}"
+        )
         # ``sent`` is True, because the first client found the offset in place. The group may have committed since.
         changes.append(change.refused(difference, sent=True))
     differing = {change.order for change in changes}
@@ -282,7 +284,7 @@ def _seen_by_second(seen: Seen | None, execution: Execution) -> Execution:
         remark = f"{named('group', groups)} confirmed by one client only: {reason}"
         execution = execution.remarked(remark)
         if execution.options.second_client == "required":
-            changes += [replace(change, outcome=Outcome.UNKNOWN, error=remark) for change in of_groups]
+            changes += [change.unknown(remark) for change in of_groups]
     return execution.updated(changes)
 
 
@@ -291,7 +293,3 @@ def _agree(one: CommittedOffset | None, other: CommittedOffset | None) -> bool:
         return one is other
     # Metadata is not compared, because confluent-kafka reads it wrongly (docs/kafka-behaviour.md#confluent-kafka).
     return one.offset == other.offset and one.leader_epoch == other.leader_epoch
-
-
-def _offset(committed: CommittedOffset | None) -> str:
-    return "no offset" if committed is None else str(committed.offset)

@@ -6,7 +6,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from migrate_groups.planning.change import Change
+from migrate_groups.planning.change import Change, by_group
 
 # A request must fit into one batch of __consumer_offsets, which holds 1 MB: 14,000 partitions passed, 15,000 failed
 # (docs/kafka-behaviour.md#altering-offsets). Half of that leaves a margin.
@@ -46,11 +46,3 @@ def _requests(changes: Iterable[Change], most_bytes: int) -> Iterator[list[Chang
         size += more
     if request:
         yield request
-
-
-def by_group(changes: Sequence[Change]) -> dict[str, list[Change]]:
-    """Return the changes by group, in the same order."""
-    groups: dict[str, list[Change]] = defaultdict(list)
-    for change in changes:
-        groups[change.group].append(change)
-    return groups

@@ -45,6 +45,11 @@ class CommittedOffset(PartitionValue, frozen=True, kw_only=True):
             raise ValueError(f"a committed offset is never negative: {self.offset}")
 
 
+def offset_in_words(committed: CommittedOffset | None) -> str:
+    """Return a committed offset as text for users, such as ``42``; ``no offset`` if there is none."""
+    return "no offset" if committed is None else str(committed.offset)
+
+
 class LeaderEpoch(PartitionValue, frozen=True, order=True):
     """A partition and one of its leader epochs. The epoch grows each time a leader is elected (KIP-101)."""
 

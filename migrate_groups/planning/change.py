@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from enum import StrEnum
 from operator import attrgetter
@@ -208,7 +209,9 @@ class Change(PartitionValue, frozen=True, kw_only=True):
 
         Offsets of interrupted runs that this run resumes are included.
         """
-        if self.action is Action.UNCHANGED or self.outcome is Outcome.REFUSED:
+        # A run that resumes an interrupted one may write the offset from before again, and then has written it.
+        is_left = self.action is Action.UNCHANGED and self.outcome is Outcome.UNCHANGED
+        if is_left or self.outcome is Outcome.REFUSED:
             return self.own
         # A run that was killed before it recorded the broker's answer has left the outcome `not attempted`.
         return *self.own, self.after
@@ -241,6 +244,10 @@ class Change(PartitionValue, frozen=True, kw_only=True):
         """
         return self.after is not None and (now is None or now.offset < self.after.offset)
 
+    def unknown(self, error: str) -> Change:
+        """Return the change with the outcome ``unknown`` and this error: the offset may be in place."""
+        return structs.replace(self, outcome=Outcome.UNKNOWN, error=error)
+
     def refused(self, error: str, *, sent: bool = False) -> Change:
         """Return the change with the outcome ``refused`` and this error.
 
@@ -253,3 +260,11 @@ class Change(PartitionValue, frozen=True, kw_only=True):
 def sorted_changes(changes: Iterable[Change]) -> tuple[Change, ...]:
     """Return the changes sorted by group, topic and partition."""
     return tuple(sorted(changes, key=attrgetter("group", "topic", "partition")))
+
+
+def by_group(changes: Iterable[Change]) -> dict[str, list[Change]]:
+    """Return the changes by group, in the same order."""
+    groups: dict[str, list[Change]] = defaultdict(list)
+    for change in changes:
+        groups[change.group].append(change)
+    return groups

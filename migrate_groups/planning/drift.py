@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.model.partitions import offset_in_words
 from migrate_groups.planning.change import Action, Change
 from migrate_groups.planning.options import WriteOptions
 from migrate_groups.planning.plan import Plan
@@ -41,9 +41,9 @@ def _target(approved: Change, now: Change | None) -> list[str]:
     if now is None:
         return ["no offset would be written now"]
     if now.before != approved.before:
-        return [f"target group: {_offset(approved.before)} → {_offset(now.before)}"]
+        return [f"target group: {offset_in_words(approved.before)} → {offset_in_words(now.before)}"]
     if now.after != approved.after:
-        return [f"offset to write: {_offset(approved.after)} → {_offset(now.after)}"]
+        return [f"offset to write: {offset_in_words(approved.after)} → {offset_in_words(now.after)}"]
     return []
 
 
@@ -52,7 +52,7 @@ def _source(wanted: Change, group: str, survey: Survey, options: WriteOptions) -
     expired = committed is None and options.vanished == "restore"
     if expired or (committed and committed.offset) == wanted.start:
         return []
-    return [f"source group {group}: {_offset(wanted.committed)} → {_offset(committed)}"]
+    return [f"source group {group}: {offset_in_words(wanted.committed)} → {offset_in_words(committed)}"]
 
 
 def _out_of_range(change: Change, survey: Survey) -> list[str]:
@@ -67,7 +67,3 @@ def _out_of_range(change: Change, survey: Survey) -> list[str]:
             f"{offset} is below the log start offset {bounds.start}: {counted(bounds.start - offset, 'record')} deleted"
         ]
     return [f"{offset} is beyond the log end offset {bounds.end}"] if offset > bounds.end else []
-
-
-def _offset(committed: CommittedOffset | None) -> str:
-    return "no offset" if committed is None else str(committed.offset)

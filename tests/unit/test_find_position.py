@@ -99,9 +99,9 @@ def test_status_and_translated_offset(source, committed, copy, status, offset):
 
     The translated offset is None if none matches. Every status except exact has a reason.
     """
-    told = translated(source, committed, copy)
-    assert (told.status, told.offset) == (status, offset)
-    assert bool(told.reason) is (status is not Status.EXACT)
+    position = translated(source, committed, copy)
+    assert (position.status, position.offset) == (status, offset)
+    assert bool(position.reason) is (status is not Status.EXACT)
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_a_copy_whose_first_records_were_deleted(source, committed, copy, status
 
     Otherwise, or if a later record is identical to that record, the committed offset is not translated.
     """
-    told = found(part(source), committed, copied(copy, 7, is_cut_off=True))
-    assert (told.status, told.offset is None) == (status, status is not Status.EXACT)
+    position = found(part(source), committed, copied(copy, 7, is_cut_off=True))
+    assert (position.status, position.offset is None) == (status, status is not Status.EXACT)
 
 
 @pytest.mark.parametrize(("copy", "status"), [("cd.EA", Status.EXACT), ("d.EA", Status.GONE)])
@@ -140,8 +140,8 @@ def test_an_older_record_is_no_proof_that_the_last_one_before_the_commit_was_del
     Without it, the status is "not mirrored yet".
     """
     assert translated("def", 3, "abc", start=3).status is Status.NOT_MIRRORED
-    told = translated("def", 3, "abcd", start=3)
-    assert (told.status, told.offset, told.compared) == (Status.EXACT, 3, 1)
+    position = translated("def", 3, "abcd", start=3)
+    assert (position.status, position.offset, position.compared) == (Status.EXACT, 3, 1)
 
 
 @pytest.mark.parametrize(("committed", "before", "after"), [(0, None, b"a"), (2, b"b", b"c"), (4, b"d", None)])
@@ -151,16 +151,16 @@ def test_the_evidence_of_a_translated_offset(committed, before, after, source, m
 
     It has fingerprints of the records around the committed offset.
     """
-    told = compacted(part(source), committed, copied("abcd"))
-    assert (told.method, told.compared, told.before, told.after) == (method, 4, before, after)
+    position = compacted(part(source), committed, copied("abcd"))
+    assert (position.method, position.compared, position.before, position.after) == (method, 4, before, after)
 
 
 @pytest.mark.parametrize("status", Status)
 def test_a_position_without_a_compared_record_is_not_known(status):
     """A position for which no record was compared counts as known only if the user trusts it."""
-    told = Position(status=status, offset=7, method=Method.WALK)
-    assert told.is_known is (status is Status.TRUSTED)
-    assert replace(told, compared=1).is_known is (status in (Status.EXACT, Status.TRUSTED))
+    position = Position(status=status, offset=7, method=Method.WALK)
+    assert position.is_known is (status is Status.TRUSTED)
+    assert replace(position, compared=1).is_known is (status in (Status.EXACT, Status.TRUSTED))
 
 
 @pytest.mark.parametrize(
@@ -169,8 +169,8 @@ def test_a_position_without_a_compared_record_is_not_known(status):
 )
 def test_a_foreign_record_behind_a_record_of_the_source(source, committed, copy, start):
     """If another producer has written to the copy, the status is "different", also for the copy's last record."""
-    told = translated(source, committed, copy, start=start)
-    assert (told.status, told.offset) == (Status.DIFFERENT, None)
+    position = translated(source, committed, copy, start=start)
+    assert (position.status, position.offset) == (Status.DIFFERENT, None)
 
 
 def test_a_mirror_that_begins_again_before_the_records_that_were_read():
@@ -216,14 +216,14 @@ def test_copies_are_counted_and_a_copy_behind_is_not_skipped():
 def test_aborted_records_that_the_mirror_delivered_are_counted():
     """If a mirror reads uncommitted records, the aborted records from the translated offset on are counted."""
     source = part("abXcdY.ef", aborted="XY")
-    told = found(source, 3, copied("abXcdYef"))
-    assert (told.status, told.offset, told.counts.aborted) == (Status.EXACT, 3, 1)
+    position = found(source, 3, copied("abXcdYef"))
+    assert (position.status, position.offset, position.counts.aborted) == (Status.EXACT, 3, 1)
 
 
 def test_aborted_records_that_the_mirror_left_out_do_not_matter():
     """If a mirror reads only committed records, and so omits aborted ones, an offset is translated exactly."""
-    told = found(part("abXcdY.ef", aborted="XY"), 3, copied("abcdef"))
-    assert (told.status, told.offset, told.counts.aborted) == (Status.EXACT, 2, 0)
+    position = found(part("abXcdY.ef", aborted="XY"), 3, copied("abcdef"))
+    assert (position.status, position.offset, position.counts.aborted) == (Status.EXACT, 2, 0)
 
 
 @pytest.mark.parametrize(
@@ -249,8 +249,8 @@ def test_compacted_topics(source, committed, copy, status, offset, reread):
 
     If records between these were compacted away, the status is "bounded", with the number of records to read again.
     """
-    told = compacted(part(source), committed, copied(copy))
-    assert (told.status, told.offset, told.reread) == (status, offset, reread)
+    position = compacted(part(source), committed, copied(copy))
+    assert (position.status, position.offset, position.reread) == (status, offset, reread)
 
 
 @pytest.mark.parametrize(
@@ -281,8 +281,8 @@ def test_a_dishonest_mirror_of_a_compacted_topic(source, committed, copy, status
 
     If a key that only the copy has comes from the translated offset on, its tombstone may have expired: "undetermined".
     """
-    told = compacted(part(source), committed, copied(copy))
-    assert (told.status, bool(told.reason)) == (status, status is not Status.EXACT)
+    position = compacted(part(source), committed, copied(copy))
+    assert (position.status, bool(position.reason)) == (status, status is not Status.EXACT)
 
 
 def test_a_tombstone_may_expire():
@@ -299,8 +299,8 @@ def test_compaction_may_have_left_one_of_several_identical_records():
     """Two identical records of the copy are not matched with the one that the source has behind an empty offset."""
     source = replace(part("ab.xcB"), timestamps=[0, 1, 2, 3, 1])
     copy = replace(copied("abxxcB"), timestamps=[0, 1, 2, 2, 3, 1])
-    told = compacted(source, 3, copy)
-    assert (told.status, told.offset, told.reread) == (Status.BOUNDED, 2, 2)
+    position = compacted(source, 3, copy)
+    assert (position.status, position.offset, position.reread) == (Status.BOUNDED, 2, 2)
 
 
 def test_topics_are_found_under_the_names_of_mirrormakers_policies():

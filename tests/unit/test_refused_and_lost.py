@@ -133,22 +133,24 @@ def test_a_group_that_consumed_an_added_partition_has_started(cli):
     assert cli.offsets("new") == {0: 5, 1: 5, 2: 20}
 
 
-@pytest.mark.parametrize("consumed", ["committed", "lost"])
+@pytest.mark.parametrize("consumed", ["committed", "lost", "both"])
 def test_hand_back_refuses_what_became_of_refused_partitions(cli, consumed):
     """`hand-back` is refused if a new group has consumed a partition whose hand-over was refused.
 
-    It is also refused if the old group's offset of such a partition was lost.
+    It is also refused if the old group's offset of such a partition was lost. If both happened, the message says that
+    the old group has no offset.
     """
     cli.refused = {SECOND}
     cli.fails(*MIGRATE, code=4)
     cli.refused = set()
     cli.cluster.commit("new", PARTITION, 8)
-    if consumed == "committed":
+    said = "old t-1: the committed offset expired or was deleted: set it with rewind and apply"
+    if consumed != "lost":
         cli.cluster.commit("new", SECOND, 40)
         said = "not handed over: of partitions that were refused in the hand-over, new t-1 at 40, old at 5: the new"
-    else:
+    if consumed != "committed":
         cli.cluster.delete_offsets("old", [SECOND])
-        said = "old t-1: the committed offset expired or was deleted: set it with rewind and apply"
+        said = said.replace("old at 5", "old at no offset")
     before = cli.offsets("old")
     assert said in cli.fails("hand-back", RUN, "--yes", "--wait", "0s", code=3)
     assert cli.offsets("old") == before

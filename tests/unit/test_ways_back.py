@@ -18,7 +18,7 @@ from migrate_groups.model.partitions import CommittedOffset, TopicPartition
 from migrate_groups.planning.change import Outcome
 from migrate_groups.planning.execution import Execution
 from migrate_groups.planning.options import WriteOptions
-from migrate_groups.planning.plan import Verdict
+from migrate_groups.planning.plan import Plan, Verdict
 from migrate_groups.planning.receipt import Receipt
 from migrate_groups.planning.run_states import Verb
 from migrate_groups.snapshots.regroup import name_groups
@@ -43,9 +43,13 @@ def cluster(**groups: dict[TopicPartition, CommittedOffset]) -> InMemoryCluster:
     return made
 
 
-def migrate(made: InMemoryCluster, options: WriteOptions = OVERWRITE) -> Execution:
+def planned(made: InMemoryCluster, options: WriteOptions = OVERWRITE) -> Plan:
     named = name_groups(take_snapshot(made, ["old"], FakeClock()), ["new"], fan_out=False, restore=False)
-    plan = make_plan(made, named, options)
+    return make_plan(made, named, options)
+
+
+def migrate(made: InMemoryCluster, options: WriteOptions = OVERWRITE) -> Execution:
+    plan = planned(made, options)
     assert plan.refusals(at_the_write=True) == ()
     return write(made, made, Execution.of(plan, FakeClock().now()), lambda execution: None)
 
@@ -129,6 +133,24 @@ def test_a_resumed_run_keeps_the_before_offsets_of_the_first(monkeypatch):
     assert entry.before is not None
     assert (entry.outcome, entry.before.offset, entry.after) == (Outcome.CONFIRMED, 1, offset)
     assert writes == []
+
+
+def test_a_resumed_run_that_writes_the_offset_from_before_again_has_written_it():
+    """If a run resumes one that wrote another offset, and sets the offset from before again, it knows its own write.
+
+    It does not take it for a commit of the target group.
+    """
+    before = CommittedOffset(offset=3, leader_epoch=0)
+    made = cluster(old={PARTITIONS[0]: CommittedOffset(offset=8)}, new={PARTITIONS[0]: before})
+    states: list[Execution] = []
+    write(made, made, Execution.of(planned(made), FakeClock().now()), states.append)
+    made.alter_offsets("old", {PARTITIONS[0]: before})
+    execution = Receipt((states[0],)).begun(Verb.HAND_OVER, planned(made), FakeClock().now())
+    execution = write(made, made, execution, states.append)
+    assert [(each.outcome, each.before, each.after) for each in execution.changes] == [
+        (Outcome.CONFIRMED, before, before)
+    ]
+    assert Receipt((execution,)).moved_since(planned(made)) == []
 
 
 def test_ways_back_that_would_repeat_records_are_refused():

@@ -112,7 +112,7 @@ def compare(mirror: Mirror, groups: Sequence[str], clock: Clock, trusted: Collec
         for group in groups
     }
     taken_at = clock.now()
-    found = find_positions(mirror, {each for of in offsets.values() for each in of}, trusted)
+    found = find_positions(mirror, dict.fromkeys(each for of in offsets.values() for each in of), trusted)
     return Comparison(
         source_cluster=source.groups.cluster_id(),
         target_cluster=target.groups.cluster_id(),

@@ -1,12 +1,12 @@
-"""Read records of source partitions and of a mirror's copies, to find an offset of the source in the copy."""
+"""Read records of source partitions and of a mirror's copies, to compare them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Set
+from functools import cached_property
 from typing import TypeVar
 
-from migrate_groups.migration.log_ports import RecordReader
-from migrate_groups.migration.ports import Side
+from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.mirrors.log_parts import CopyPart, LogPart
 from migrate_groups.model.partitions import TopicPartition
 from migrate_groups.model.records import Records
@@ -45,54 +45,60 @@ def _portions(spans: Mapping[_T, range]) -> Iterator[Mapping[_T, range]]:
         yield portion
 
 
-def with_aborted(
-    reader: RecordReader, spans: Mapping[TopicPartition, range]
-) -> Mapping[TopicPartition, tuple[Records, Collection[int]]]:
-    """Return the records of each partition, and the indices of those that belong to aborted or open transactions.
-
-    Raises `NotAuthorized` and `ClusterUnavailable`.
-    """
-    everything = reader.read(spans, committed_only=False)
-    # Transaction markers leave gaps between the offsets; so does compaction.
-    gaps = {each: spans[each] for each, records in everything.items() if len(records.offsets) < len(spans[each])}
-    live = {each: {*records.offsets} for each, records in reader.read(gaps, committed_only=True).items()}
-    return {each: (records, _not_in(live.get(each), records)) for each, records in everything.items()}
-
-
-def _not_in(live: Collection[int] | None, records: Records) -> Collection[int]:
-    """Return the indices of the records that are not at one of these offsets; none if ``live`` is None."""
-    return () if live is None else frozenset(n for n, offset in enumerate(records.offsets) if offset not in live)
-
-
 class Logs:
-    """Reads records of partitions on the source cluster, and of a mirror's copies on the target cluster."""
+    """Reads records of partitions on the source cluster, and of a mirror's copies on the target cluster.
+
+    - copy_ends: the last stable offsets of the copies. copy_ranges, ranges: the log ranges of the copies, and of the
+      source partitions. Partitions without a leader are left out.
+    - unanswered: copies that `copies` could not read, because they have no leader now.
+
+    Every method may raise `NotAuthorized` and `ClusterUnavailable`.
+    """
 
     def __init__(
-        self, source: Side, target: Side, partitions: Collection[TopicPartition], copies: Collection[TopicPartition]
+        self, mirror: Mirror, partitions: Collection[TopicPartition], copies: Collection[TopicPartition]
     ) -> None:
-        self._source = source
-        self._target = target
+        self._mirror, self._partitions, self._copies = mirror, partitions, copies
         # The ends of the target are read first, because then the source has all records below them when it is read.
-        self.copy_ends = target.groups.last_stable_offsets(copies)
-        self.copy_ranges = target.groups.log_ranges(copies)
-        self.ranges = source.groups.log_ranges(partitions)
-        # Copies that `copies` could not read, because they have no leader now.
+        self.copy_ends = mirror.target.groups.last_stable_offsets(copies)
+        self.copy_ranges = mirror.target.groups.log_ranges(copies)
+        self.ranges = mirror.source.groups.log_ranges(partitions)
         self.unanswered: Set[TopicPartition] = frozenset()
-        self._compacted = source.groups.maybe_compacted_topics({each.topic for each in partitions})
-        self._compacted_copies = target.groups.maybe_compacted_topics({each.topic for each in copies})
+
+    @cached_property
+    def _compacted(self) -> Collection[str]:
+        return self._mirror.source.groups.maybe_compacted_topics({each.topic for each in self._partitions})
+
+    @cached_property
+    def _compacted_copies(self) -> Collection[str]:
+        return self._mirror.target.groups.maybe_compacted_topics({each.topic for each in self._copies})
+
+    def with_aborted(
+        self, spans: Mapping[TopicPartition, range]
+    ) -> Mapping[TopicPartition, tuple[Records, Collection[int]]]:
+        """Return the records of source partitions, and the indices of those of aborted or open transactions."""
+        reader = self._mirror.source.records
+        everything = reader.read(spans, committed_only=False)
+        # Transaction markers leave gaps between the offsets; so does compaction.
+        gaps = {each: spans[each] for each, records in everything.items() if len(records.offsets) < len(spans[each])}
+        live = {each: {*records.offsets} for each, records in reader.read(gaps, committed_only=True).items()}
+        return {
+            each: (records, _not_in(live[each], records) if each in live else ())
+            for each, records in everything.items()
+        }
 
     def parts(
-        self, spans: Mapping[TopicPartition, range], committed: Mapping[TopicPartition, int], most: int
+        self, spans: Mapping[TopicPartition, range], committed: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, LogPart]:
         """Return the records of source partitions in these ranges of offsets.
 
-        committed: by source partition, the lowest committed offset. most: a partition is left out if more than this
-        many offsets would be read.
+        A partition is left out if more offsets would be read than ``most_records`` of the mirror. committed: by source
+        partition, the lowest committed offset.
         """
-        spans = _short(spans, most)
+        spans = self._short(spans)
         return {
             partition: self._part(partition, records, aborted, spans[partition], committed[partition])
-            for partition, (records, aborted) in with_aborted(self._source.records, spans).items()
+            for partition, (records, aborted) in self.with_aborted(spans).items()
         }
 
     def _part(
@@ -121,13 +127,13 @@ class Logs:
         )
 
     def copies(
-        self, parts: Iterable[tuple[TopicPartition, LogPart]], offsets: Iterable[tuple[TopicPartition, int]], most: int
+        self, parts: Iterable[tuple[TopicPartition, LogPart]], offsets: Iterable[tuple[TopicPartition, int]]
     ) -> Mapping[TopicPartition, CopyPart]:
         """Return the records of each copy that may match the given source records, up to its last stable offset.
 
         parts: each copy with records of its source partition. offsets: each copy with an offset; the copy's records
-        from there on are included. most: a copy is left out if more than this many offsets would be read. Copies
-        without a leader are left out, and added to ``unanswered``.
+        from there on are included. A copy is left out if more offsets would be read than ``most_records`` of the
+        mirror. Copies without a leader are left out, and added to ``unanswered``.
         """
         parts = [*parts]
         starts = {copy: [self.copy_ends[copy]] for copy, _ in parts}
@@ -139,7 +145,7 @@ class Logs:
                 starts[copy].append(self.copy_ranges[copy].start)
         timed = {copy: timestamp for copy, timestamp in timestamps.items() if timestamp >= 0}
         # Records before the first one that is as new as the oldest source record are too old to be copies.
-        found = self._target.groups.offsets_at(timed)
+        found = self._mirror.target.groups.offsets_at(timed)
         self.unanswered = timed.keys() - found.keys()
         for copy in timestamps.keys() - timed.keys():  # records without a timestamp, of old message formats
             starts[copy].append(self.copy_ranges[copy].start)
@@ -151,7 +157,7 @@ class Logs:
         spans = {
             copy: range(min(of), self.copy_ends[copy]) for copy, of in starts.items() if copy not in self.unanswered
         }
-        read = self._target.records.read(_short(spans, most), committed_only=True)
+        read = self._mirror.target.records.read(self._short(spans), committed_only=True)
         return {copy: self._copy(copy, records, spans[copy]) for copy, records in read.items()}
 
     def _copy(self, copy: TopicPartition, records: Records, span: range) -> CopyPart:
@@ -167,9 +173,12 @@ class Logs:
             compacted=len(records.offsets) < len(span) and copy.topic in self._compacted_copies,
         )
 
+    def _short(self, spans: Mapping[TopicPartition, range]) -> dict[TopicPartition, range]:
+        return {each: span for each, span in spans.items() if len(span) <= self._mirror.most_records}
 
-def _short(spans: Mapping[TopicPartition, range], most: int) -> dict[TopicPartition, range]:
-    return {partition: span for partition, span in spans.items() if len(span) <= most}
+
+def _not_in(offsets: Collection[int], records: Records) -> Collection[int]:
+    return frozenset(index for index, offset in enumerate(records.offsets) if offset not in offsets)
 
 
 def _first_of_a_timestamp(records: Records, committed: int) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from migrate_groups.migration.across.logs import WINDOW, in_growing_windows, with_aborted
+from migrate_groups.migration.across.logs import WINDOW, Logs, in_growing_windows
 from migrate_groups.migration.across.mirror import Mirror
 from migrate_groups.model.partitions import LogRange, TopicPartition
 from migrate_groups.model.records import Records
@@ -42,11 +42,8 @@ def mirror_lag(
     copy_of: the copy of each source partition. since: source offsets; the records from there on are searched, even if
     there are more. Raises `NotAuthorized` and `ClusterUnavailable`.
     """
-    source, target = mirror.source, mirror.target
-    # The ends of the target are read first, because then the source has all records below them when it is read.
-    stable = target.groups.last_stable_offsets(copy_of.values())
-    there = target.groups.log_ranges(copy_of.values())
-    here = source.groups.log_ranges(copy_of.keys())
+    logs = Logs(mirror, copy_of.keys(), copy_of.values())
+    here, there, stable = logs.ranges, logs.copy_ranges, logs.copy_ends
     known = {each: copy for each, copy in copy_of.items() if each in here and copy in stable and copy in there}
     last = _last_records(mirror, {copy: range(there[copy].start, stable[copy]) for copy in known.values()})
     found = {
@@ -55,14 +52,19 @@ def mirror_lag(
         if here[each].start == here[each].end
     }
     wanted = {
-        each: _Wanted(here[each], there[copy], last.get(copy), max(_MOST_COUNTED, _offsets_since(each, here, since)))
+        each: _Wanted(
+            here[each],
+            there[copy],
+            last.get(copy),
+            most=max(_MOST_COUNTED, here[each].end - since.get(each, here[each].end) + WINDOW),
+        )
         for each, copy in known.items()
         if each not in found
     }
     newest: dict[TopicPartition, int] = {}
 
     def read(spans: Mapping[TopicPartition, range]) -> Iterator[TopicPartition]:
-        for partition, (records, aborted) in with_aborted(source.records, spans).items():
+        for partition, (records, aborted) in logs.with_aborted(spans).items():
             of, span = wanted[partition], spans[partition]
             newest[partition] = max(records.timestamps, default=-1)
             if (lag := of.lag(records, aborted, span)) is not None:
@@ -109,13 +111,6 @@ class _Wanted(NamedTuple):
             return MirrorLag(self.here.end, None, None)  # retention has deleted all records of the copy
         late = max(records.timestamps[n] for n in lacking) - records.timestamps[lacking[0]]
         return MirrorLag(self.here.end, records.offsets[lacking[0]], Behind(len(lacking), late))
-
-
-def _offsets_since(
-    partition: TopicPartition, here: Mapping[TopicPartition, LogRange], since: Mapping[TopicPartition, int]
-) -> int:
-    end = here[partition].end
-    return end - since.get(partition, end) + WINDOW
 
 
 def _last_records(mirror: Mirror, copies: Mapping[TopicPartition, range]) -> Mapping[TopicPartition, Records]:

@@ -92,7 +92,7 @@ class _Search:
         self._trusted = trusted
         self._most = mirror.most_records
         copied = {each.copy for each in offsets if each.copy}
-        self._logs = Logs(mirror.source, mirror.target, {each.source for each in offsets}, copied)
+        self._logs = Logs(mirror, {each.source for each in offsets}, copied)
 
     def positions(self) -> Mapping[TranslatedOffset, Position]:
         found: dict[TranslatedOffset, Position] = {}
@@ -165,12 +165,11 @@ class _Search:
         for (each, _), span in spans.items():
             longest[each.source] = max(span, longest.get(each.source, span), key=len)
             lowest[each.source] = min(each.offset, lowest.get(each.source, each.offset))
-        parts = self._logs.parts(longest, lowest, self._most)
+        parts = self._logs.parts(longest, lowest)
         read = [(each, copy) for each, copy in spans if each.source in parts]
         copied = self._logs.copies(
             ((copy, parts[each.source]) for each, copy in read),
             ((copy, each.there) for each, copy in read if each.there is not None),
-            self._most,
         )
         found = {}
         for each, on_target in spans:

@@ -144,7 +144,7 @@ def prepare(
     if spec.stay and not clusters.elsewhere:
         checks = (*checks, way_back(spec.source, wanted, reading.observed.topics, options))
     plan = replace(planned.plan, checks=checks)
-    # A running group may commit while places are looked for. The final plan reads the group again.
+    # A running group may commit while offsets are translated. The final plan reads the group again.
     planned = replace(planned, plan=plan.provisional(("not moved", "vanished")) if clusters.elsewhere else plan)
     return Prepared(
         knowledge=knowledge,

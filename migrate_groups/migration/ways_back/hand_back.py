@@ -20,7 +20,7 @@ from migrate_groups.migration.ways_back.common import (
     plan_for_wrong_cluster,
     same_cluster,
 )
-from migrate_groups.model.partitions import CommittedOffset
+from migrate_groups.model.partitions import CommittedOffset, offset_in_words
 from migrate_groups.planning.checks.advice import Advice
 from migrate_groups.planning.checks.permission import of_hand_over
 from migrate_groups.planning.checks.source import running
@@ -137,9 +137,11 @@ def _not_handed_over(reader: GroupReader, refused: Sequence[PartitionState], gro
         if described[group].exists
         for reason in running(described[group], of_it)
     ]
+    # Compared with the offset of the source group now, not with the one at the hand-over, because the source group kept
+    # the partition and may have read on.
     ahead = [
-        f"{change.group} {change.topic_partition} at {_offset(now[change.order])}, {source.group} at "
-        f"{_offset(now[source.order])}"
+        f"{change.group} {change.topic_partition} at {offset_in_words(now[change.order])}, {source.group} at "
+        f"{offset_in_words(now[source.order])}"
         for change, source in moved
         if _offset(now[change.order]) > max(_offset(now[source.order]), _offset(change.before))
     ]
