@@ -9,7 +9,23 @@ from typing import Any
 from migrate_groups.migration.advise.application import Application
 from migrate_groups.migration.advise.look import Finding, GroupAdvice, idle
 from migrate_groups.show.documents import Document, Part
-from migrate_groups.show.result import NAME, OFFSET, TEXT, WORD, Column, Line, Result, Table, Tone
+from migrate_groups.show.result import (
+    LENGTH,
+    NAME,
+    OFFSET,
+    TEXT,
+    UNKNOWN,
+    WORD,
+    Column,
+    Kind,
+    Line,
+    Result,
+    Role,
+    Table,
+    Tone,
+    headed,
+)
+from migrate_groups.show.rows import of_columns
 from migrate_groups.snapshots.row import Row
 from migrate_groups.text import counted, some
 
@@ -78,16 +94,27 @@ class AdviceDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/ad
 
 
 _GROUP: list[Column[GroupAdvice]] = [
-    Column("GROUP", NAME, lambda each: each.status.group),
-    Column("STATE", WORD, lambda each: each.status.state),
-    Column("TYPE", WORD, lambda each: each.status.group_type),
-    Column("ASSIGNOR", WORD, lambda each: each.status.description.assignor or None),
-    Column("APPLICATIONS", OFFSET, lambda each: None if each.applications is None else len(each.applications)),
-    Column("MEMBERS", OFFSET, lambda each: None if each.status.members is None else len(each.status.members)),
-    Column("IDLE", OFFSET, lambda each: None if each.applications is None else len(each.idle)),
+    Column("GROUP", NAME, lambda each: each.status.group, "group"),
+    Column("STATE", WORD, lambda each: each.status.state, "state"),
+    Column("TYPE", WORD, lambda each: each.status.group_type, "type"),
+    Column(
+        "ASSIGNOR",
+        Kind(Role.WORD, lambda assignor: assignor or UNKNOWN),
+        lambda each: each.status.description.assignor,
+        "assignor",
+    ),
+    Column("", WORD, lambda each: each.finding, "finding"),
+    Column("APPLICATIONS", LENGTH, lambda each: _described(each), "applications"),
+    Column(
+        "MEMBERS", OFFSET, lambda each: None if each.status.members is None else len(each.status.members), "members"
+    ),
+    Column("IDLE", OFFSET, lambda each: None if each.applications is None else len(each.idle), "idle_members"),
     Column("TOPICS", OFFSET, lambda each: len(each.status.topics)),
-    Column("LAG", OFFSET, lambda each: each.status.lag),
-    Column("ADVICE", TEXT, lambda each: each.advice),
+    Column("LAG", OFFSET, lambda each: each.status.lag, "lag"),
+    Column("ADVICE", TEXT, lambda each: each.advice, "advice"),
+    Column("", TEXT, lambda each: sorted({member.client_id for member in each.broad}), "joining_client_ids"),
+    Column("", TEXT, lambda each: _topics(each.unsubscribed, each.status.partitions), "unsubscribed"),
+    Column("", TEXT, lambda each: each.status.remarks, "remarks"),
 ]
 _APPLICATION: list[Column[AdvisedApplication]] = [
     Column("APPLICATION", NAME, lambda each: each.name),
@@ -104,8 +131,8 @@ def result(found: Sequence[GroupAdvice], *, whole: bool = False) -> Result:
 
     whole: add a table of the applications of each group.
     """
-    document = AdviceDocument(groups=[_group(each) for each in found])
-    table: list[Table[Any] | Line] = [Table(columns=_GROUP, rows=found, thing="group")] if found else []
+    document = AdviceDocument(groups=[of_columns(AdvisedGroup, _GROUP, each) for each in found])
+    table: list[Table[Any] | Line] = [Table(columns=headed(_GROUP), rows=found, thing="group")] if found else []
     details = [part for group in document.groups if whole for part in _applications(group)]
     return Result(document=document, parts=[*table, Line(_totals(found)), *details])
 
@@ -121,25 +148,10 @@ def _applications(group: AdvisedGroup) -> list[Table[Any] | Line]:
     return lines
 
 
-def _group(advice: GroupAdvice) -> AdvisedGroup:
-    status = advice.status
-    return AdvisedGroup(
-        group=status.group,
-        state=status.state,
-        type=status.group_type,
-        assignor=status.description.assignor,
-        finding=advice.finding,
-        advice=advice.advice,
-        members=None if status.members is None else len(status.members),
-        idle_members=None if advice.applications is None else len(advice.idle),
-        applications=None
-        if advice.applications is None
-        else [_application(each, status.partitions) for each in advice.applications],
-        joining_client_ids=sorted({member.client_id for member in advice.broad}),
-        unsubscribed=_topics(advice.unsubscribed, status.partitions),
-        lag=status.lag,
-        remarks=status.remarks,
-    )
+def _described(advice: GroupAdvice) -> list[AdvisedApplication] | None:
+    if advice.applications is None:
+        return None
+    return [_application(each, advice.status.partitions) for each in advice.applications]
 
 
 def _application(application: Application, rows: Sequence[Row]) -> AdvisedApplication:

@@ -5,9 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from migrate_groups.migration.advise.after import AfterSplit
+from migrate_groups.migration.advise.costs import Predicted
 from migrate_groups.show import html
 from migrate_groups.show.documents import Document, Part
-from migrate_groups.show.result import EXPECTED, NAME, OFFSET, SECONDS, TEXT, UNKNOWN, WORD, Column, Line, Result, Table
+from migrate_groups.show.result import (
+    EXPECTED,
+    NAME,
+    OFFSET,
+    SECONDS,
+    UNKNOWN,
+    WORD,
+    Column,
+    Kind,
+    Line,
+    Result,
+    Role,
+    Table,
+    headed,
+)
+from migrate_groups.show.rows import of_columns
 from migrate_groups.text import counted, some
 
 _NOTE = (
@@ -65,17 +81,22 @@ class AfterSplitDocument(Document, frozen=True, kw_only=True, tag="migrate-group
     applications: Sequence[AfterSplitApplication]
 
 
-_COLUMNS: list[Column[AfterSplitApplication]] = [
-    Column("APPLICATION", NAME, lambda each: each.application),
-    Column("GROUP", NAME, lambda each: some(each.groups) if each.groups else None),
-    Column("WAITED-BEFORE", SECONDS, lambda each: each.waited_before),
-    Column("OUTAGE-BEFORE", SECONDS, lambda each: each.outage_before),
-    Column("RESTARTS-BEFORE", OFFSET, lambda each: each.restarts_before),
-    Column("RESTARTS", OFFSET, lambda each: each.restarts),
-    Column("PREDICTED", EXPECTED, lambda each: each.predicted),
-    Column("MEASURED", SECONDS, lambda each: each.measured),
-    Column("HOLDS", WORD, lambda each: {True: "yes", False: "no", None: None}[each.holds]),
-    Column("REMARKS", TEXT, lambda each: "; ".join(each.remarks)),
+def _seconds(value: Predicted | None) -> PredictedSeconds | None:
+    return None if value is None else PredictedSeconds(low=value.low, high=value.high)
+
+
+_COLUMNS: list[Column[AfterSplit]] = [
+    Column("APPLICATION", NAME, lambda each: each.before.application, "application"),
+    Column("", WORD, lambda each: each.before.assignor, "assignor"),
+    Column("GROUP", Kind(Role.NAME, lambda groups: some(groups) or UNKNOWN), lambda each: each.groups, "groups"),
+    Column("WAITED-BEFORE", SECONDS, lambda each: each.before.stood_still, "waited_before"),
+    Column("OUTAGE-BEFORE", SECONDS, lambda each: each.before.outage, "outage_before"),
+    Column("RESTARTS-BEFORE", OFFSET, lambda each: each.before.replaced, "restarts_before"),
+    Column("RESTARTS", OFFSET, lambda each: each.restarts, "restarts"),
+    Column("PREDICTED", EXPECTED, lambda each: _seconds(each.predicted), "predicted"),
+    Column("MEASURED", SECONDS, lambda each: each.measured, "measured"),
+    Column("HOLDS", Kind(Role.WORD, lambda holds: "yes" if holds else "no"), lambda each: each.holds, "holds"),
+    Column("REMARKS", Kind(Role.TEXT, "; ".join), lambda each: each.remarks, "remarks"),
 ]
 
 
@@ -84,31 +105,14 @@ def result(found: Sequence[AfterSplit]) -> Result:
 
     Among the columns are the predicted and the measured seconds in which the application's partitions had no member.
     """
-    document = AfterSplitDocument(
-        applications=[
-            AfterSplitApplication(
-                application=each.before.application,
-                assignor=each.before.assignor,
-                groups=each.groups,
-                waited_before=each.before.stood_still,
-                outage_before=each.before.outage,
-                restarts_before=each.before.replaced,
-                restarts=each.restarts,
-                predicted=None if each.predicted is None else PredictedSeconds(**each.predicted._asdict()),
-                measured=each.measured,
-                holds=each.holds,
-                remarks=each.remarks,
-            )
-            for each in found
-        ]
-    )
+    document = AfterSplitDocument(applications=[of_columns(AfterSplitApplication, _COLUMNS, each) for each in found])
     group = found[0].before.group if found else UNKNOWN
     return Result(
         document=document,
         kind="Advice after a split",
         title=f"{counted(len(found), 'application')} of {group} after the split",
         parts=[
-            Table(columns=_COLUMNS, rows=document.applications, thing="application"),
+            Table(columns=headed(_COLUMNS), rows=found, thing="application"),
             Line(_NOTE),
         ],
     )

@@ -12,7 +12,8 @@ from migrate_groups.migration.across.compare import Comparison
 from migrate_groups.mirrors.position import Status
 from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.show.documents import Document, Part
-from migrate_groups.show.result import NAME, OFFSET, WORD, Column, Line, Result, Table
+from migrate_groups.show.result import NAME, OFFSET, TEXT, WORD, Column, Line, Result, Table, headed
+from migrate_groups.show.rows import of_columns
 from migrate_groups.text import counted
 
 _MOST_ROWS = 200
@@ -86,20 +87,29 @@ class CompareDocument(Document, frozen=True, kw_only=True, tag="migrate-groups/c
     partitions: Sequence[ComparedPartition]
 
 
-_COLUMNS: list[Column[ComparedPartition]] = [
-    Column("GROUP", NAME, lambda each: each.group),
-    Column("TOPIC", NAME, lambda each: each.topic),
-    Column("PARTITION", OFFSET, lambda each: each.partition),
-    Column("COMMITTED", OFFSET, lambda each: each.committed_offset),
-    Column("TARGET-TOPIC", NAME, lambda each: each.target_topic),
-    Column("TRANSLATED", OFFSET, lambda each: each.translated_offset),
-    Column("COMPARED", OFFSET, lambda each: each.compared),
-    Column("TARGET-COMMITTED", OFFSET, lambda each: each.target_committed_offset),
-    Column("READ-AGAIN", OFFSET, lambda each: each.read_again),
-    Column("SKIPPED", OFFSET, lambda each: each.skipped),
-    Column("COPIES", OFFSET, lambda each: each.copies),
-    Column("STATUS", WORD, lambda each: each.status, lambda each: each.status),
+_Compared = tuple[str, TranslatedOffset]
+"""A group and its committed offset in a partition, translated."""
+_COLUMNS: list[Column[_Compared]] = [
+    Column("GROUP", NAME, lambda of: of[0], "group"),
+    Column("TOPIC", NAME, lambda of: of[1].source.topic, "topic"),
+    Column("PARTITION", OFFSET, lambda of: of[1].source.partition, "partition"),
+    Column("COMMITTED", OFFSET, lambda of: of[1].committed, "committed_offset"),
+    Column("TARGET-TOPIC", NAME, lambda of: of[1].copy and of[1].copy.topic, "target_topic"),
+    Column("TRANSLATED", OFFSET, lambda of: of[1].position.offset, "translated_offset"),
+    Column("", OFFSET, lambda of: of[1].position.reread, "reread_at_most"),
+    Column("COMPARED", OFFSET, lambda of: of[1].position.compared, "compared"),
+    Column("TARGET-COMMITTED", OFFSET, lambda of: of[1].there, "target_committed_offset"),
+    Column("READ-AGAIN", OFFSET, lambda of: of[1].position.counts.again, "read_again"),
+    Column("SKIPPED", OFFSET, lambda of: of[1].position.counts.skipped, "skipped"),
+    Column("COPIES", OFFSET, lambda of: of[1].position.counts.copies, "copies"),
+    Column("", OFFSET, lambda of: of[1].position.counts.aborted, "aborted"),
+    Column("STATUS", WORD, lambda of: of[1].position.status, "status", lambda of: of[1].position.status),
+    Column("", WORD, lambda of: of[1].position.method, "method"),
+    Column("", OFFSET, lambda of: of[1].position.as_of, "mirrored_to"),
+    Column("", NAME, lambda of: _hex(of[1].position.before), "fingerprint_before"),
+    Column("", NAME, lambda of: _hex(of[1].position.after), "fingerprint_after"),
 ]
+REASON: Column[_Compared] = Column("REASON", TEXT, lambda of: of[1].position.reason, "reason")
 
 
 def document(found: Comparison) -> CompareDocument:
@@ -107,31 +117,7 @@ def document(found: Comparison) -> CompareDocument:
     return CompareDocument(
         source_cluster=found.source_cluster,
         target_cluster=found.target_cluster,
-        partitions=[_partition(group, each) for group, each in found.partitions],
-    )
-
-
-def _partition(group: str, each: TranslatedOffset) -> ComparedPartition:
-    return ComparedPartition(
-        group=group,
-        topic=each.source.topic,
-        partition=each.source.partition,
-        committed_offset=each.committed,
-        target_topic=None if each.copy is None else each.copy.topic,
-        translated_offset=each.position.offset,
-        reread_at_most=each.position.reread,
-        target_committed_offset=each.there,
-        read_again=each.position.counts.again,
-        skipped=each.position.counts.skipped,
-        copies=each.position.counts.copies,
-        aborted=each.position.counts.aborted,
-        status=each.position.status,
-        reason=each.position.reason,
-        method=each.position.method,
-        compared=each.position.compared,
-        mirrored_to=each.position.as_of,
-        fingerprint_before=_hex(each.position.before),
-        fingerprint_after=_hex(each.position.after),
+        partitions=[of_columns(ComparedPartition, [*_COLUMNS, REASON], of) for of in found.partitions],
     )
 
 
@@ -172,8 +158,7 @@ def result(found: Comparison) -> Result:
     """
     severity = list(MEANINGS)
     worst_first = sorted(found.partitions, key=lambda of: (not of[1].is_off, severity.index(of[1].position.status)))
-    rows = [_partition(group, each) for group, each in worst_first]
-    table = Table(columns=_COLUMNS, rows=rows, thing="partition", most=_MOST_ROWS)
+    table = Table(columns=headed(_COLUMNS), rows=worst_first, thing="partition", most=_MOST_ROWS)
     positions = [each.position for _, each in found.partitions]
     reasons = Counter((each.status, each.reason) for each in positions if each.reason)
     lines = [

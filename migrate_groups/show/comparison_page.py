@@ -12,11 +12,10 @@ from migrate_groups.migration.across.compare import Comparison
 from migrate_groups.mirrors.position import Status
 from migrate_groups.planning.translation import TranslatedOffset
 from migrate_groups.show import html
-from migrate_groups.show.comparison import MEANINGS, ComparedPartition, conclusion, result
-from migrate_groups.show.result import COUNT, SECOND, TEXT, Column, Result, Verdict
+from migrate_groups.show.comparison import MEANINGS, REASON, conclusion, result
+from migrate_groups.show.result import COUNT, SECOND, Result, Verdict
 
 _MOST_ROWS, _MOST_TOPICS = 500, 50
-_REASON: Column[ComparedPartition] = Column("REASON", TEXT, lambda each: each.reason)
 
 
 class _Topic(NamedTuple):
@@ -68,7 +67,7 @@ def page(found: Comparison) -> str:
         more_topics=len(topics) - _MOST_TOPICS,
         most=max([1, *(number or 0 for each in topics for number in (each.again, each.skipped))]),
         # The status is first, because a wide table is cut at the right of a page.
-        offsets=replace(table, columns=[status, *columns, _REASON]),
+        offsets=replace(table, columns=[status, *columns, REASON]),
         most_offsets=_MOST_ROWS,
     )
 

@@ -57,7 +57,7 @@ _FAILED: list[Column[Change]] = [
     Column("reason", TEXT, lambda change: change.error),
 ]
 _CHECKED: list[Column[Check]] = [
-    Column("verdict", WORD, lambda check: check.verdict, lambda check: check.verdict),
+    Column("verdict", WORD, lambda check: check.verdict, tone=lambda check: check.verdict),
     Column("check", WORD, lambda check: check.name),
     Column("reason", TEXT, lambda check: check.reason),
 ]

@@ -185,7 +185,7 @@ def _worst(found: Reconciliation) -> Table[PartitionVerdict]:
     columns: list[Column[PartitionVerdict]] = [
         Column("group", NAME, _where(found)),
         Column("partition", NAME, lambda each: f"{each.topic}-{each.partition}"),
-        Column("status", WORD, lambda each: each.status, lambda each: each.status),
+        Column("status", WORD, lambda each: each.status, tone=lambda each: each.status),
         Column("before", COUNT, lambda each: each.before_offset),
         Column("after", COUNT, lambda each: each.after_offset),
         Column("reason", TEXT, lambda each: each.reason),

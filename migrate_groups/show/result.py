@@ -54,6 +54,8 @@ WORD = Kind(Role.WORD)
 TEXT = Kind(Role.TEXT, unknown="")
 OFFSET = Kind(Role.FIGURE)
 """A number without separators, as Kafka's tools print it, so that it can be copied."""
+LENGTH = Kind(Role.FIGURE, lambda items: str(len(items)))
+"""The number of items in a list."""
 COUNT = Kind(Role.FIGURE, "{:,}".format)
 SECONDS = Kind(Role.FIGURE, "{:.1f} s".format)
 SPAN = Kind(Role.FIGURE, lambda seconds: span_in_words(timedelta(seconds=seconds)))
@@ -86,13 +88,16 @@ class Column(NamedTuple, Generic[T]):
 
     - heading: in capitals, such as ``LOG-END-OFFSET``, in a table like those of ``kafka-consumer-groups``. Comments and
       pages show such a heading in lower case without hyphens.
+      A column without a heading is only in the JSON document.
     - value: returns the value of a row; None if it is not known.
+    - field: the name of the value in the JSON document; empty if it is not in there.
     - tone: returns a word for which a renderer may have a colour, such as ``exact`` or ``refuse``.
     """
 
     heading: str
     kind: Kind
-    value: Callable[[T], object]
+    value: Callable[[T], Any]
+    field: str = ""
     tone: Callable[[T], str] | None = None
 
     def text(self, row: T) -> str:
@@ -227,6 +232,11 @@ def more(rest: int, thing: str, *, at_least: bool = False) -> str:
     rest: the number of things, here 12. thing: their name in the singular, here ``topic``.
     """
     return f"… and {'at least ' if at_least else ''}{counted(rest, f'more {thing}')}" if rest > 0 else ""
+
+
+def headed(columns: Iterable[Column[T]]) -> list[Column[T]]:
+    """Return the columns that are not only in the JSON document."""
+    return [column for column in columns if column.heading]
 
 
 def within(part: Callable[[S], T | None], columns: Iterable[Column[T]]) -> list[Column[S]]:

@@ -1,13 +1,21 @@
-"""Make JSON documents of results whose rows are named tuples, as the Spark jobs return them."""
+"""Make JSON documents, or objects in them, of the columns of a table, and of named tuples that Spark jobs return."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
+from migrate_groups.show.result import Column
+
 T = TypeVar("T", bound=msgspec.Struct)
+S = TypeVar("S")
+
+
+def of_columns(kind: type[T], columns: Iterable[Column[S]], row: S, **more: object) -> T:
+    """Return an object of a JSON document with the values of a row. more: fields that no column has."""
+    return kind(**{column.field: column.value(row) for column in columns if column.field}, **more)
 
 
 def object_type(kind: Any) -> type[msgspec.Struct]:

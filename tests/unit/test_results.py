@@ -16,7 +16,7 @@ from tests.support.drawn import on_a_terminal
 COLUMNS: list[Column[tuple[str, int | None]]] = [
     Column("GROUP-NAME", NAME, lambda row: row[0]),
     Column("LAG", COUNT, lambda row: row[1]),
-    Column("STATE", WORD, lambda row: "refuse", lambda row: "refuse"),
+    Column("STATE", WORD, lambda row: "refuse", tone=lambda row: "refuse"),
     Column("REASON", TEXT, lambda row: row[0]),
 ]
 

@@ -147,16 +147,15 @@ def rewind(
     with connection.open_reader() as reader:
         from migrate_groups.migration.rewind import rewind as look_up
         from migrate_groups.show import offsets
-        from migrate_groups.show.file_documents import RewindDocument
 
         rows = _rows(reader, table, group, selection, clock)
         result = look_up(reader, rows, target, clock, past_end=past_end or "end", strict=strict)
     time = rfc_3339(target.moment) if isinstance(target, ToTime) else None
-    document = RewindDocument.of(output, time, result)
-    talk(offsets.rewound(document), *_left_out(result, selection))
+    shown = offsets.rewound(output, time, result)
+    talk(shown, *_left_out(result, selection))
     save_table(result.snapshot, output, force=force)
     if output_format == "json":
-        print_document(document)
+        print_document(shown.document)
     if str(output) != "-":
         talk(f"written to {output}; next: migrate-groups {shell_command('apply', [str(output)], '--to-group NAME')}")
 

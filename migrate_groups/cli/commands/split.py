@@ -73,7 +73,7 @@ def split(
     result, coverage = split_table(table, wanted)
     others = [group for group in table.groups() if group not in (wanted.source, None)]
     document = SplitDocument.of(output, wanted.source, coverage, others, result)
-    talk(offsets.coverage(document.patterns))
+    talk(offsets.coverage(document))
     save_table(result, output, force=force)
     if output_format == "json":
         print_document(document)
