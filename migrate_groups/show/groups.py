@@ -18,7 +18,6 @@ from migrate_groups.show.group_documents import (
     GroupList,
     ListedGroup,
 )
-from migrate_groups.show.offsets import time_lag
 from migrate_groups.show.result import (
     LENGTH,
     NAME,
@@ -73,7 +72,12 @@ _OF_PARTITION: list[Column[Row]] = [
     Column("", SECOND, lambda row: row.oldest_unconsumed_at, "oldest_unread_at"),
 ]
 _LOG_START: Column[Row] = Column("LOG-START-OFFSET", OFFSET, lambda row: row.log_start_offset, "log_start_offset")
-_TIME_LAG: Column[Row] = Column("TIME-LAG", SPAN, time_lag, "time_lag_seconds")
+_TIME_LAG: Column[Row] = Column(
+    "TIME-LAG",
+    SPAN,
+    lambda row: None if row.time_lag is None else row.time_lag.total_seconds(),
+    "time_lag_seconds",
+)
 _OF_MEMBER: list[Column[Member]] = [
     Column("CONSUMER-ID", NAME, lambda member: member.member_id, "member_id"),
     Column("", NAME, lambda member: member.group_instance_id, "group_instance_id"),

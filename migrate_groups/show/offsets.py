@@ -46,11 +46,9 @@ _LAG: list[Column[Row]] = [
     Column("log end", OFFSET, lambda row: row.log_end_offset),
     Column("lag", OFFSET, lambda row: row.lag),
 ]
-
-
-def time_lag(row: Row) -> float | None:
-    """Return the age of a partition's oldest unread record in seconds; None if it is not known."""
-    return None if row.time_lag is None else row.time_lag.total_seconds()
+_TIME_LAG: Column[Row] = Column(
+    "time lag", SPAN, lambda row: None if row.time_lag is None else row.time_lag.total_seconds()
+)
 
 
 def coverage(document: SplitDocument) -> Result:
@@ -94,7 +92,5 @@ def lag_by_partition(rows: Sequence[Row]) -> Result:
 
     Values that are not known are ``-``. A column for the time lag is added if any time lag is known.
     """
-    times: list[Column[Row]] = (
-        [Column("time lag", SPAN, time_lag)] if any(row.time_lag is not None for row in rows) else []
-    )
+    times = [_TIME_LAG] if any(row.time_lag is not None for row in rows) else []
     return Result(parts=[Table(columns=[*_LAG, *times], rows=rows, thing="partition")])
